@@ -1,0 +1,1 @@
+"""Stories and evaluation for the memory of AI agents."""

@@ -1,0 +1,61 @@
+"""The story's clock: time that only moves when the story says so."""
+
+from __future__ import annotations
+
+import asyncio
+import heapq
+from datetime import UTC, datetime
+from itertools import count
+from typing import Protocol
+
+STORY_START = datetime(2026, 1, 1, 12, 0, tzinfo=UTC)
+"""When a case without `at:` begins."""
+
+
+class Clock(Protocol):
+    """What a target may know of time."""
+
+    def now(self) -> datetime:
+        """Return the present moment, aware, in UTC."""
+        ...
+
+    async def sleep_until(self, moment: datetime) -> None:
+        """Return when `moment` has come."""
+        ...
+
+
+class StoryClock:
+    """A clock that stands still between `advance_to` calls."""
+
+    def __init__(self, start: datetime = STORY_START) -> None:
+        self._now = start
+        self._order = count()
+        self._sleepers: list[tuple[datetime, int, asyncio.Future[None]]] = []
+
+    def now(self) -> datetime:
+        return self._now
+
+    async def sleep_until(self, moment: datetime) -> None:
+        if moment <= self._now:
+            return
+        woken = asyncio.get_running_loop().create_future()
+        heapq.heappush(self._sleepers, (moment, next(self._order), woken))
+        await woken
+
+    async def advance_to(self, moment: datetime) -> None:
+        """Move to `moment`, waking sleepers in time order, each at its own time.
+
+        >>> clock = StoryClock()
+        >>> asyncio.run(clock.advance_to(datetime(2026, 1, 2, tzinfo=UTC)))
+        >>> clock.now().day
+        2
+        """
+        while self._sleepers and self._sleepers[0][0] <= moment:
+            due, _, woken = heapq.heappop(self._sleepers)
+            self._now = max(self._now, due)
+            if not woken.done():
+                woken.set_result(None)
+            # A woken task runs before the next is due, and may go to sleep again within this advance.
+            for _ in range(8):
+                await asyncio.sleep(0)
+        self._now = moment

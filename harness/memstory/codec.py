@@ -1,0 +1,72 @@
+"""Frozen dataclasses to JSON and back, by their type hints: for recordings, results and targets in another process."""
+
+from __future__ import annotations
+
+import types
+from collections.abc import Mapping, Sequence
+from dataclasses import fields, is_dataclass
+from functools import cache
+from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
+
+from memstory.target import Json
+
+
+def encode(value: Any) -> Json:
+    """Return `value` as plain JSON; dataclasses become objects with all their fields.
+
+    >>> from memstory.target import Scope
+    >>> encode(Scope(user="ann"))
+    {'user': 'ann', 'session': None}
+    """
+    if is_dataclass(value) and not isinstance(value, type):
+        return {field.name: encode(getattr(value, field.name)) for field in fields(value)}
+    if isinstance(value, Mapping):
+        return {str(key): encode(inner) for key, inner in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [encode(inner) for inner in value]
+    if isinstance(value, (set, frozenset)):
+        return sorted(encode(inner) for inner in value)
+    if value is None or isinstance(value, (bool, int, float, str)):
+        return value
+    msg = f"{type(value).__name__} is not JSON: {value!r:.80}"
+    raise TypeError(msg)
+
+
+def decode(hint: Any, data: Json) -> Any:
+    """Return `data` as the type that `hint` names; fields that the dataclass does not know are an error.
+
+    >>> from memstory.target import Scope
+    >>> decode(Scope, {"user": "ann"})
+    Scope(user='ann', session=None)
+    """
+    origin, args = get_origin(hint), get_args(hint)
+    if origin in (Union, types.UnionType):
+        if data is None:
+            return None
+        return decode(next(arg for arg in args if arg is not type(None)), data)
+    if isinstance(hint, type) and is_dataclass(hint):
+        return _decode_dataclass(hint, data)
+    if origin in (Sequence, list, tuple):
+        return tuple(decode(args[0], inner) for inner in data)
+    if origin is frozenset:
+        return frozenset(data)
+    if origin in (Mapping, dict):
+        return {key: decode(args[1], inner) for key, inner in data.items()}
+    if origin is Literal and data not in args:
+        msg = f"{data!r} is none of {', '.join(map(repr, args))}"
+        raise ValueError(msg)
+    return data
+
+
+@cache
+def _hints(cls: type) -> dict[str, Any]:
+    return get_type_hints(cls)
+
+
+def _decode_dataclass(cls: type, data: Json) -> Any:
+    hints = _hints(cls)
+    unknown = set(data) - set(hints)
+    if unknown:
+        msg = f"{cls.__name__} has no {', '.join(sorted(unknown))}"
+        raise ValueError(msg)
+    return cls(**{name: decode(hints[name], inner) for name, inner in data.items()})

@@ -1,0 +1,58 @@
+"""What can go wrong, told apart by who must act.
+
+MemstoryError
+├── StoryError      the story is wrong: its author acts          -> outcome `invalid`
+├── TargetError     the target broke: its maintainer acts        -> outcome `error`
+├── SetupError      the machine lacks something: its user acts   -> outcome `error`, or exit code 4 at start
+├── NotSupported    the target cannot do this at all             -> outcome `unsupported`
+└── Refused         the memory declined, on purpose, in words    -> a result that `expect.error` judges
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Mark:
+    """A place in a text file; `line` and `column` count from 1."""
+
+    file: str
+    line: int
+    column: int
+
+    def __str__(self) -> str:
+        return f"{self.file}:{self.line}:{self.column}"
+
+
+class MemstoryError(Exception):
+    """The root of every error that memstory raises on purpose."""
+
+
+class StoryError(MemstoryError):
+    """A story that cannot be run as written; its message starts with `file:line:col` where the place is known."""
+
+    def __init__(self, message: str, mark: Mark | None = None) -> None:
+        super().__init__(f"{mark}: {message}" if mark else message)
+        self.message = message
+        self.mark = mark
+
+
+class TargetError(MemstoryError):
+    """A target that broke instead of answering."""
+
+
+class SetupError(MemstoryError):
+    """A machine on which the run cannot start; the message says what to type."""
+
+
+class NotSupported(MemstoryError):  # noqa: N818  (the design's word: a missing capability is no error)
+    """A target that lacks `capability`, or data that this machine does not have."""
+
+    def __init__(self, capability: str, reason: str | None = None) -> None:
+        super().__init__(reason or f"the target does not support '{capability}'")
+        self.capability = capability
+
+
+class Refused(MemstoryError):  # noqa: N818  (a legitimate answer of a memory, judged like any other)
+    """An operation that the memory declined on purpose: bad input, an unknown name, another owner's record."""

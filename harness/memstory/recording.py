@@ -1,0 +1,91 @@
+"""What happened in a case, as plain data: all that evaluation may look at."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Literal
+
+from memstory.target import Json, ToolSchema
+
+FailureKind = Literal["unsupported", "error", "invalid"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Failure:
+    """Why a case could not be carried to its end."""
+
+    kind: FailureKind
+    message: str
+    step: Sequence[int] = ()
+    detail: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StepRecord:
+    """One step that was carried out.
+
+    `path` is its place in the story, with the pass of a `repeat` or `parallel` behind the index of that step.
+    `result` is the operation's result as JSON (see `memstory.codec`); `error` is the text of a refusal.
+    `names` maps every name saved so far to its value, which is what expectations on this step may refer to.
+    """
+
+    path: Sequence[int]
+    op: str
+    args: Mapping[str, Json]
+    user: str
+    session: str | None
+    at: str
+    result: Json = None
+    error: str | None = None
+    names: Mapping[str, Json] = field(default_factory=dict)
+    seconds: float = 0.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QuestionRecord:
+    """One question of a retrieval task: its gold ids and what came back, best first, cut to k by the harness."""
+
+    id: str
+    relevant: Sequence[str]
+    retrieved: Sequence[str]
+    scores: Sequence[float | None] = ()
+    category: str | None = None
+    judged: bool = True
+    seconds: float = 0.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RetrievalRecord:
+    """A retrieval task as it ran; `documents` counts all, `smallest` those of the smallest collection, against which k is held."""
+
+    name: str
+    digest: str
+    k: int
+    documents: int
+    smallest: int
+    questions: Sequence[QuestionRecord]
+    apart: Sequence[str] = ()
+    unusable: Sequence[str] = ()
+    add_seconds: float = 0.0
+    level: Mapping[str, Json] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Recording:
+    """One run (trial) of one case.
+
+    `about` is what the target said of itself; `tools` are the schemas that it had announced, against which recorded
+    calls are validated.
+    """
+
+    story: str
+    target: str
+    trial: int = 0
+    seed: int = 0
+    steps: Sequence[StepRecord] = ()
+    retrieval: Sequence[RetrievalRecord] = ()
+    tools: Sequence[ToolSchema] = ()
+    about: Mapping[str, str] = field(default_factory=dict)
+    failure: Failure | None = None
+    seconds: float = 0.0
