@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import heapq
+from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime
 from itertools import count
 from typing import Protocol
@@ -42,8 +43,8 @@ class StoryClock:
         heapq.heappush(self._sleepers, (moment, next(self._order), woken))
         await woken
 
-    async def advance_to(self, moment: datetime) -> None:
-        """Move to `moment`, waking sleepers in time order, each at its own time.
+    async def advance_to(self, moment: datetime, settle: Callable[[], Awaitable[None]] | None = None) -> None:
+        """Move to `moment`, waking sleepers in time order, each at its own time; `settle` is awaited after each.
 
         >>> clock = StoryClock()
         >>> asyncio.run(clock.advance_to(datetime(2026, 1, 2, tzinfo=UTC)))
@@ -53,9 +54,12 @@ class StoryClock:
         while self._sleepers and self._sleepers[0][0] <= moment:
             due, _, woken = heapq.heappop(self._sleepers)
             self._now = max(self._now, due)
-            if not woken.done():
-                woken.set_result(None)
+            if woken.done():
+                continue
+            woken.set_result(None)
             # A woken task runs before the next is due, and may go to sleep again within this advance.
             for _ in range(8):
                 await asyncio.sleep(0)
+            if settle is not None:
+                await settle()
         self._now = moment

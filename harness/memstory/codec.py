@@ -28,8 +28,7 @@ def encode(value: Any) -> Json:
         return sorted(encode(inner) for inner in value)
     if value is None or isinstance(value, (bool, int, float, str)):
         return value
-    msg = f"{type(value).__name__} is not JSON: {value!r:.80}"
-    raise TypeError(msg)
+    raise TypeError(f"{type(value).__name__} is not JSON: {value!r:.80}")
 
 
 def decode(hint: Any, data: Json) -> Any:
@@ -41,21 +40,17 @@ def decode(hint: Any, data: Json) -> Any:
     """
     origin, args = get_origin(hint), get_args(hint)
     if origin in (Union, types.UnionType):
-        if data is None:
-            return None
-        return decode(next(arg for arg in args if arg is not type(None)), data)
+        (inner_hint,) = (arg for arg in args if arg is not type(None))
+        return None if data is None else decode(inner_hint, data)
     if isinstance(hint, type) and is_dataclass(hint):
         return _decode_dataclass(hint, data)
     if origin in (Sequence, list, tuple):
         return tuple(decode(args[0], inner) for inner in data)
-    if origin is frozenset:
-        return frozenset(data)
     if origin in (Mapping, dict):
         return {key: decode(args[1], inner) for key, inner in data.items()}
     if origin is Literal and data not in args:
-        msg = f"{data!r} is none of {', '.join(map(repr, args))}"
-        raise ValueError(msg)
-    return data
+        raise ValueError(f"{data!r} is none of {', '.join(map(repr, args))}")
+    return frozenset(data) if origin is frozenset else data
 
 
 @cache
@@ -67,6 +62,5 @@ def _decode_dataclass(cls: type, data: Json) -> Any:
     hints = _hints(cls)
     unknown = set(data) - set(hints)
     if unknown:
-        msg = f"{cls.__name__} has no {', '.join(sorted(unknown))}"
-        raise ValueError(msg)
+        raise ValueError(f"{cls.__name__} has no {', '.join(sorted(unknown))}")
     return cls(**{name: decode(hints[name], inner) for name, inner in data.items()})

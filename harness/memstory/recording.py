@@ -57,7 +57,11 @@ class QuestionRecord:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RetrievalRecord:
-    """A retrieval task as it ran; `documents` counts all, `smallest` those of the smallest collection, against which k is held."""
+    """A retrieval task as it ran.
+
+    `documents` counts all of them, `smallest` those of the smallest collection, against which k is held; `level` is the
+    perturbation that this run had.
+    """
 
     name: str
     digest: str

@@ -14,12 +14,27 @@ from memstory.target import Capability, Json
 class Matcher:
     """One test of one value, such as `contains`, `equals` or `not`.
 
-    `argument` is plain JSON, except for the matchers that hold matchers (`not`, `all`, `any`, `occurs`, hits' fields,
-    tool arguments), where it is a Matcher, a tuple of them, or a mapping to them.
+    `argument` is plain JSON, except where a matcher holds matchers:
+
+    - `not`, `length`, and `count` and `text` of hits: a group, which is a tuple of matchers that must all hold;
+    - `all` and `any`: a group for the elements of a list, or a tuple of groups for the value itself;
+    - `fields`, `occurs`, and `scores` and `explain` of named hits: a mapping from names to groups;
+    - `first`, `includes`, `excludes`, `order`: a tuple of entries, each a saved name or a mapping from hit fields to
+      groups;
+    - checks of tool calls: a tuple of `CallPattern`, or for `any_of` a tuple of such tuples.
     """
 
     name: str
     argument: Any
+    mark: Mark
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CallPattern:
+    """A tool call that a story waits for; `args` maps argument names to groups of matchers."""
+
+    name: str
+    args: Mapping[str, Sequence[Matcher]]
     mark: Mark
 
 
@@ -41,8 +56,9 @@ class Expectation:
 class Step:
     """One step: an operation with its arguments, and what is said about its result.
 
-    `args` are the operation's own (already normalised: `say: text` is `{"text": text}`, `add` is `{"items": [...]}`);
-    `steps` are the inner steps of `parallel` and `repeat`; `save` maps a name to a dotted path in the result.
+    `args` are the operation's own, normalised as `memstory.vocabulary.STEPS` says (`say: text` is `{"text": text}`, `add`
+    is `{"items": [...]}`); `steps` are the inner steps of `parallel` and `repeat`, and what a `crash` falls into.
+    `save` maps a name to a dotted path in `StepRecord.result` as it is recorded, where "" is the whole result.
     """
 
     op: str
@@ -81,7 +97,8 @@ class Story:
     """One YAML document.
 
     `needs` is every capability that the steps and expectations call for, together with `requires`. `digest` is a hash
-    of the document as written. `control` maps a control's name to the outcome it is meant to have.
+    of the document as written. `control` maps a control's name to the outcome it is meant to have (`passed`, `failed`),
+    for the reason `control_because`. `settles` is False where the story itself says when the target is to settle.
     """
 
     id: str
@@ -101,5 +118,7 @@ class Story:
     expect: Sequence[Expectation] = ()
     trials: Trials = Trials()
     control: Mapping[str, str] = field(default_factory=dict)
+    control_because: str | None = None
+    settles: bool = True
     row: str | None = None
     notes: str | None = None

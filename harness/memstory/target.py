@@ -228,7 +228,7 @@ class Target:
         raise NotSupported(f"job.{job}")
 
     async def inspect(self, what: str, args: Mapping[str, Json], scope: Scope) -> Json:
-        """Look inside; `what` is `embedder`, `model`, `bus`, `log`, `status`, `formula` or another word of the target."""
+        """Look inside; `what` is `embedder`, `model`, `bus`, `log`, `status` or another word of the target."""
         raise NotSupported(f"inspect.{what}")
 
 

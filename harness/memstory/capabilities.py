@@ -1,0 +1,142 @@
+"""Capabilities: what a story needs of a target follows from its steps and expectations; nobody types it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+
+from memstory.story import Expectation, Matcher, Step
+from memstory.target import Capability
+
+OPERATIONS: Mapping[Capability, str] = {
+    "add": "remembers texts",
+    "add.key": "remembers a text under a key that the caller chose",
+    "chat": "takes conversational turns",
+    "chat.tools": "reports the tool calls of a turn",
+    "clock": "takes its time from the story's clock",
+    "context": "gives the text that it would put into a prompt",
+    "crash": "can be killed and opened again",
+    "delete": "forgets",
+    "embedder.fixed": "takes the vectors of texts from the story",
+    "feedback": "takes ratings",
+    "get.id": "looks a memory up by its id",
+    "get.key": "looks a memory up by its key",
+    "list": "enumerates memories",
+    "llm.scripted": "takes the replies of its language model from the story",
+    "restart": "can be closed and opened again",
+    "scope.user": "keeps users apart",
+    "search": "ranked retrieval",
+    "search.budget": "keeps a search within a number of tokens",
+    "search.explain": "explains the scores of hits",
+    "search.min_score": "leaves out hits below a score",
+    "search.scores": "gives scores with hits",
+    "search.where": "searches by metadata",
+    "session": "is told when a session ends",
+    "tool": "lets any agent call its tools",
+    "tool.schema": "announces its tools with their schemas",
+    "update": "replaces what a memory says",
+}
+"""Capabilities that steps and expectations call for."""
+
+FEATURES: Mapping[Capability, str] = {
+    "add.batch_atomic": "a list of items is stored whole or not at all",
+    "add.import": "takes memories as they were exported",
+    "add.infer": "decides itself what of a text to remember",
+    "async_ingest": "remembers in the background",
+    "audit_separate": "keeps audit records out of what is recalled",
+    "chat.window": "keeps the last turns without searching",
+    "compression": "summarises old memories",
+    "dedup": "keeps one of two memories that say the same",
+    "delete.reports_missing": "says whether what is to be forgotten was known",
+    "delete.scope": "forgets everything of a user",
+    "expiry": "forgets by age",
+    "expiry.read_filter": "hides what has expired before it is cleaned up",
+    "hold_buffer": "holds uncertain memories until they are confirmed",
+    "importance": "weighs how important a memory is",
+    "incognito": "can leave no trace",
+    "persistent": "keeps memories on disk",
+    "rank.quality": "ranks by quality beside nearness",
+    "rank.reward": "ranks by feedback beside nearness",
+    "scope.required": "refuses to work without a user",
+    "scope.session": "keeps sessions apart where asked to",
+    "search.archived": "can search what is archived",
+    "search.hybrid": "searches by words and by meaning",
+    "search.lexical": "searches by words",
+    "supersede": "replaces what is outdated",
+    "unicode_lexical": "searches by words in every script",
+}
+"""Capabilities that no step shows, which `requires:` may name."""
+
+PREFIXES: Mapping[str, str] = {
+    "fault": "a part that can be made to fail",
+    "inspect": "something that can be looked at",
+    "job": "a maintenance job",
+    "option": "an option",
+}
+"""`job.compress`, `inspect.embedder` …: whatever follows the dot is the target's own word."""
+
+_FROM_ARGUMENTS = {"min_score": "search.min_score", "where": "search.where", "token_budget": "search.budget"}
+_SIMPLE = {
+    "at": "clock", "advance": "clock", "end_session": "session", "say": "chat", "tools": "tool.schema",
+    **{op: op for op in ("search", "list", "update", "delete", "feedback", "context", "tool", "restart", "crash")},
+}  # fmt: skip
+_WITHOUT_A_USER = frozenset(
+    {"settle", "at", "advance", "restart", "crash", "fault", "tools", "inspect", "parallel", "repeat"}
+)
+
+
+def is_known(capability: Capability) -> bool:
+    """Return whether `requires:` may name `capability`."""
+    prefix, dot, rest = capability.partition(".")
+    return capability in OPERATIONS or capability in FEATURES or bool(prefix in PREFIXES and dot and rest)
+
+
+def needs(steps: Sequence[Step]) -> frozenset[Capability]:
+    """Return the capabilities that `steps` and their expectations call for."""
+    every = list(_flat(steps))
+    users = {step.user for step in every if step.op not in _WITHOUT_A_USER}
+    several = len(users) > 1 or any("${" in (user or "") for user in users)
+    scope = {"scope.user"} if several else set()
+    return frozenset(scope.union(*map(_of_step, every)))
+
+
+def _flat(steps: Sequence[Step]) -> Iterator[Step]:
+    for step in steps:
+        yield step
+        yield from _flat(step.steps)
+
+
+def _of_step(step: Step) -> set[Capability]:
+    found = {_SIMPLE[step.op]} if step.op in _SIMPLE else set()
+    match step.op:
+        case "add":
+            found |= {"add"} | ({"add.key"} if any("key" in item for item in step.args["items"]) else set())
+        case "get":
+            found.add("get.id" if "id" in step.args else "get.key")
+        case "search" | "context":
+            found |= {need for name, need in _FROM_ARGUMENTS.items() if name in step.args}
+        case "run":
+            found.add(f"job.{step.args['job']}")
+        case "inspect" if step.args["what"] != "files":
+            found.add(f"inspect.{step.args['what']}")
+        case "fault":
+            found.add(f"fault.{step.args['part']}")
+    return found.union(*(_of_expectation(step.op, expected) for expected in step.expect))
+
+
+def _of_expectation(op: str, expected: Expectation) -> set[Capability]:
+    if expected.field == "tool_calls":
+        return {"chat.tools"}
+    if expected.field == "hits" and op == "search":
+        return set().union(*map(_of_hit_check, expected.matchers))
+    return set()
+
+
+def _of_hit_check(check: Matcher) -> set[Capability]:
+    if check.name == "not":
+        return set().union(*map(_of_hit_check, check.argument))
+    if check.name in ("scores", "explain"):
+        return {f"search.{check.name}"}
+    if check.name not in ("first", "includes", "excludes", "order"):
+        return set()
+    fields = {field for entry in check.argument if not isinstance(entry, str) for field in entry}
+    return {need for field, need in (("score", "search.scores"), ("explain", "search.explain")) if field in fields}

@@ -1,0 +1,23 @@
+"""The difference of two structures, in words."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from deepdiff import DeepDiff
+
+from memstory.target import Json
+
+_LARGEST = 20_000
+_SHOWN = 2_000
+
+
+def difference(wanted: Json, found: Json) -> str | None:
+    """Return what turns `wanted` into `found`, a line for each change; None unless both are structures of fair size."""
+    if not all(isinstance(value, (list, Mapping)) for value in (wanted, found)):
+        return None
+    if max(len(repr(wanted)), len(repr(found))) > _LARGEST:
+        return None
+    changes = DeepDiff(wanted, found, ignore_numeric_type_changes=True, verbose_level=2)
+    text = str(changes.pretty()).replace("root", "it")
+    return text if len(text) <= _SHOWN else f"{text[: _SHOWN - 1]}…"

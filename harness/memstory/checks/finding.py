@@ -1,0 +1,48 @@
+"""What a check finds, and how values are shown to a person."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from memstory.target import Json
+
+_SHOWN = 200
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Finding:
+    """Whether a check holds. `says` is a predicate that is true of the value, whether the check holds or not."""
+
+    holds: bool
+    says: str
+    expected: str | None = None
+    actual: str | None = None
+    difference: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Context:
+    """What a check may know beside the value: saved names, and the texts of what they were saved from."""
+
+    names: Mapping[str, Json] = field(default_factory=dict)
+    contents: Mapping[str, str] = field(default_factory=dict)
+
+
+def show(value: Json, limit: int = _SHOWN) -> str:
+    """Return `value` for a sentence: texts in quotes, the rest as JSON, cut to `limit` characters.
+
+    >>> show("it's"), show([1, None]), show("abcdef", 4)
+    ("'it\\\\'s'", '[1, null]', "'abc…'")
+    """
+    if isinstance(value, str):
+        cut = value if len(value) <= limit else f"{value[: limit - 1]}…"
+        return "'" + cut.replace("\\", "\\\\").replace("'", "\\'").replace("\n", "\\n") + "'"
+    text = json.dumps(value, ensure_ascii=False, default=str)
+    return text if len(text) <= limit else f"{text[: limit - 1]}…"
+
+
+def listed(values: Json) -> str:
+    """Return several values for a sentence."""
+    return ", ".join(show(value, 80) for value in values) or "nothing"

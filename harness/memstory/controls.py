@@ -1,0 +1,175 @@
+"""Targets that tell whether a story is worth anything. The oracle: a perfect small memory that every story must allow.
+
+It keeps everything in one JSON file of its workspace, so that it survives restart and crash, and ranks by shared words.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import ClassVar
+
+from memstory.clock import Clock
+from memstory.codec import decode, encode
+from memstory.errors import Refused
+from memstory.target import (
+    Capability,
+    Environment,
+    Hit,
+    Item,
+    Json,
+    Query,
+    Receipt,
+    ReceiptItem,
+    Ref,
+    Scope,
+    Target,
+    TargetFactory,
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Memory:
+    """One remembered thing and whose it is."""
+
+    user: str
+    session: str | None
+    hit: Hit
+
+
+class Oracle(Target):
+    """A perfect memory: it loses nothing, crosses nothing and forgets what it is told to forget."""
+
+    def __init__(self) -> None:
+        self._memories: list[Memory] = []
+        self._made = 0
+        self._path: Path | None = None
+        self._clock: Clock | None = None
+        self._seed = 0
+
+    async def open(self, env: Environment, clock: Clock) -> None:
+        self._clock, self._seed = clock, env.seed
+        self._path = Path(env.workspace) / "oracle.json"
+        if self._path.exists():
+            data = json.loads(self._path.read_text(encoding="utf-8"))
+            self._made, self._memories = data["made"], [decode(Memory, one) for one in data["memories"]]
+
+    async def close(self) -> None:
+        self._memories = []
+
+    async def about(self) -> Mapping[str, str]:
+        return {"memory": "oracle (a control, not a backend)"}
+
+    async def add(self, items: Sequence[Item], scope: Scope) -> Receipt:
+        receipts = []
+        for item in items:
+            old = self._find(Ref(key=item.key, kind=item.kind), scope) if item.key else None
+            hit = replace(old.hit if old else self._new(item), text=item.text, metadata=dict(item.metadata))
+            self._put(Memory(user=scope.user, session=scope.session, hit=hit), old)
+            receipts.append(_receipt(hit, "updated" if old else "stored"))
+        self._save()
+        return Receipt(items=tuple(receipts))
+
+    async def get(self, ref: Ref, scope: Scope) -> Hit | None:
+        found = self._find(ref, scope)
+        return found.hit if found else None
+
+    async def search(self, query: Query, scope: Scope) -> Sequence[Hit]:
+        asked = _words(query.text)
+        scored = [
+            replace(one.hit, score=len(asked & _words(one.hit.text)) / max(1, len(asked)))
+            for one in self._in(scope)
+            if not query.kinds or one.hit.kind in query.kinds
+        ]
+        least = max(query.min_score or 0.0, 1e-9)
+        found = [hit for hit in scored if (hit.score or 0.0) >= least and _has(hit, query.where)]
+        return sorted(found, key=lambda hit: (-(hit.score or 0.0), hit.id or ""))[: query.top_k]
+
+    async def list(self, scope: Scope, kinds: Sequence[str] = (), limit: int | None = None) -> Sequence[Hit]:
+        return [one.hit for one in self._in(scope) if not kinds or one.hit.kind in kinds][:limit]
+
+    async def update(self, ref: Ref, item: Item, scope: Scope) -> Receipt:
+        old = self._find(ref, scope)
+        if old is None:
+            raise Refused(f"no memory has the {'id' if ref.id else 'key'} '{ref.id or ref.key}'")
+        hit = replace(old.hit, text=item.text, metadata={**old.hit.metadata, **item.metadata})
+        self._put(replace(old, hit=hit), old)
+        self._save()
+        return Receipt(items=(_receipt(hit, "updated"),))
+
+    async def delete(self, ref: Ref, scope: Scope) -> bool:
+        gone = self._in(scope) if ref == Ref() else [found for found in [self._find(ref, scope)] if found]
+        self._memories = [one for one in self._memories if one not in gone]
+        self._save()
+        return bool(gone)
+
+    def _in(self, scope: Scope) -> Sequence[Memory]:
+        return [
+            one
+            for one in self._memories
+            if one.user == scope.user and (scope.session is None or one.session == scope.session)
+        ]
+
+    def _find(self, ref: Ref, scope: Scope) -> Memory | None:
+        everywhere = self._in(
+            Scope(user=scope.user)
+        )  # An id or a key names one thing, in whatever session it was said.
+        for one in everywhere:
+            named = one.hit.id == ref.id if ref.id else one.hit.key == ref.key
+            if named and (ref.id or ref.key) and (ref.kind is None or one.hit.kind == ref.kind):
+                return one
+        return None
+
+    def _new(self, item: Item) -> Hit:
+        self._made += 1
+        now = self._clock.now().isoformat() if self._clock else None
+        return Hit(id=f"m{self._seed}-{self._made}", text=item.text, kind=item.kind, key=item.key, created_at=now)
+
+    def _put(self, new: Memory, old: Memory | None) -> None:
+        if old is None:
+            self._memories.append(new)
+        else:
+            self._memories[self._memories.index(old)] = new
+
+    def _save(self) -> None:
+        if self._path is None:
+            return
+        text = json.dumps({"made": self._made, "memories": encode(self._memories)})
+        draft = self._path.with_suffix(".tmp")
+        draft.write_text(text, encoding="utf-8")
+        os.replace(draft, self._path)  # noqa: PTH105  (a rename is whole or not at all, even if we are killed)
+
+
+def _receipt(hit: Hit, outcome: str) -> ReceiptItem:
+    return ReceiptItem(id=hit.id, text=hit.text, outcome=outcome, kind=hit.kind, key=hit.key)
+
+
+def _words(text: str) -> frozenset[str]:
+    return frozenset(re.findall(r"\w+", text.casefold()))
+
+
+def _has(hit: Hit, where: Mapping[str, Json]) -> bool:
+    return all(hit.metadata.get(name) == value for name, value in where.items())
+
+
+class OracleFactory(TargetFactory):
+    """Makes oracles."""
+
+    name: ClassVar[str] = "control:oracle"
+    spec: ClassVar[str | None] = "memstory.controls:OracleFactory"
+
+    def capabilities(self, options: Mapping[str, Json]) -> frozenset[Capability]:
+        operations = "add add.key get.id get.key search search.scores search.min_score search.where list update delete"
+        properties = "restart crash clock persistent scope.user scope.session"
+        return frozenset(f"{operations} {properties}".split())
+
+    def target(self) -> Target:
+        return Oracle()
+
+
+CONTROLS: Mapping[str, type[TargetFactory]] = {"oracle": OracleFactory}
+"""By the name behind `control:`."""

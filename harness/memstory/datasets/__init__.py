@@ -1,0 +1,8 @@
+"""Retrieval tasks from files: a corpus with its queries, or a known dataset that the user has.
+
+Loaders read and check; they never guess a label and never download anything.
+"""
+
+from memstory.datasets.loading import load_task
+
+__all__ = ["load_task"]

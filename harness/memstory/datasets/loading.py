@@ -1,0 +1,100 @@
+"""From the `retrieval:` of a story to the task: which file is meant, and which loader reads it."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from difflib import get_close_matches
+from pathlib import Path
+from typing import Final
+
+import memstory
+from memstory.datasets.jsonl import read_task
+from memstory.datasets.locomo import read_locomo
+from memstory.errors import NotSupported, SetupError, StoryError
+from memstory.retrieval import RetrievalTask
+from memstory.story import Retrieval
+
+LOCOMO_VARIABLE: Final = "MEMSTORY_LOCOMO"
+LOCOMO_PLACE: Final = Path("shared", "data", "locomo-dev.json")
+DATASETS: Final = {"locomo": read_locomo}
+
+
+def load_task(
+    retrieval: Retrieval, base: Path, *, root: Path | None = None, environ: Mapping[str, str] = os.environ
+) -> RetrievalTask:
+    """Return the documents and questions that `retrieval` names.
+
+    Args:
+        retrieval: what the story says.
+        base: the folder of the story file, to which its paths are relative.
+        root: the stories' root, which a corpus may not leave, and where a path is looked up that `base` does not have;
+            None means the folder `stories` around `base`, or `base` itself if there is none.
+        environ: where `MEMSTORY_LOCOMO` may stand.
+
+    Raises:
+        StoryError: a wrong path, a bad line, an unknown dataset; it carries the mark of `retrieval`.
+        NotSupported: a dataset that this machine does not have; the reason says what to do.
+        SetupError: a dataset file of another format, or a variable that names no file.
+    """
+    if retrieval.dataset is None:
+        corpus, queries = (
+            _corpus_file(retrieval, name, base, root or _root_around(base))
+            for name in (retrieval.corpus, retrieval.queries)
+        )
+        return read_task(corpus, queries, retrieval.mark)
+    if retrieval.dataset not in DATASETS:
+        near = get_close_matches(retrieval.dataset, DATASETS, n=1)
+        hint = f" Did you mean {near[0]!r}?" if near else ""
+        raise StoryError(f"unknown dataset {retrieval.dataset!r}. Known: {', '.join(DATASETS)}.{hint}", retrieval.mark)
+    return DATASETS[retrieval.dataset](find_locomo(retrieval.path, base, environ))
+
+
+def find_locomo(named: str | None, base: Path, environ: Mapping[str, str]) -> Path:
+    """Return LoCoMo's file: where the story says, else where the variable says, else beside the checkout."""
+    if named:
+        path = base / Path(named).expanduser()
+        if path.is_file():
+            return path
+        raise NotSupported("dataset.locomo", f"LoCoMo is not at {named}, where the story has it: put the file there")
+    if variable := environ.get(LOCOMO_VARIABLE):
+        if Path(variable).is_file():
+            return Path(variable)
+        raise SetupError(f"{LOCOMO_VARIABLE} names {variable}, which is no file: correct it or unset it")
+    checkout = Path(memstory.__file__).parents[2]
+    for place in (checkout.parent / LOCOMO_PLACE, Path.cwd().parent / LOCOMO_PLACE):
+        if place.is_file():
+            return place
+    raise NotSupported(
+        "dataset.locomo",
+        f"LoCoMo is not on this machine: download its JSON (snap-research/locomo, CC BY-NC 4.0) and set"
+        f" {LOCOMO_VARIABLE} to the file, or put it at {Path('..') / LOCOMO_PLACE}",
+    )
+
+
+def _corpus_file(retrieval: Retrieval, name: str | None, base: Path, root: Path) -> Path:
+    if not name:
+        raise StoryError("a retrieval needs both 'corpus' and 'queries', or a 'dataset'", retrieval.mark)
+    allowed = root.resolve()
+    candidates = [(folder / name).resolve() for folder in (base, root)]
+    inside = [path for path in candidates if path.is_relative_to(allowed)]
+    if not inside:
+        raise StoryError(f"{name} lies outside the stories' root: keep data files below it", retrieval.mark)
+    found = next((path for path in inside if path.is_file()), None)
+    if found is None:
+        near = _nearest(inside[0])
+        hint = f" Did you mean {near}?" if near else ""
+        raise StoryError(f"no file {name}, looked up from the story's folder.{hint}", retrieval.mark)
+    return found
+
+
+def _root_around(base: Path) -> Path:
+    folder = base.resolve()
+    return next((around for around in (folder, *folder.parents) if around.name == "stories"), folder)
+
+
+def _nearest(missing: Path) -> str | None:
+    if not missing.parent.is_dir():
+        return None
+    names = sorted(path.name for path in missing.parent.iterdir() if path.is_file())
+    return next(iter(get_close_matches(missing.name, names, n=1)), None)

@@ -1,0 +1,99 @@
+"""LoCoMo (Maharana et al., ACL 2024): long conversations of two people, and questions with the turns that answer them.
+
+A turn is a document, `[session date] speaker: text`, with ` [shares caption]` for an image. Evidence labels are read as
+they are meant where that is plain and are listed as unusable otherwise; none is guessed.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Final
+
+from memstory.datasets.digest import digest_of
+from memstory.errors import SetupError
+from memstory.retrieval import Collection, Document, Question, RetrievalTask
+from memstory.target import Json
+
+# Several harnesses have this map rotated; these are the numbers of the paper's own evaluation code.
+CATEGORIES: Final = {1: "multi-hop", 2: "temporal", 3: "open-domain", 4: "single-hop", 5: "adversarial"}
+APART: Final = ("adversarial",)
+"""Its evidence belongs to the other speaker, so a mean over all five categories would mix two meanings."""
+
+TURN_ID: Final = re.compile(r"D:?(\d+):(\d+)")
+SESSION: Final = re.compile(r"session_(\d+)")
+
+
+def read_locomo(path: Path) -> RetrievalTask:
+    """Return the task of a file in LoCoMo's own format; a file of another shape is a SetupError."""
+    try:
+        samples = json.loads(path.read_text(encoding="utf-8"))
+        read = [_read_sample(sample) for sample in samples]
+    except (ValueError, RecursionError) as error:
+        raise SetupError(f"{path} is not JSON: {error}. Give the dataset's own file, unchanged.") from error
+    except (KeyError, TypeError, AttributeError) as error:
+        raise SetupError(
+            f"{path} does not have LoCoMo's format ({type(error).__name__}: {error}). Give the dataset's own file."
+        ) from error
+    collections = tuple(collection for collection, _ in read)
+    return RetrievalTask(
+        name="locomo",
+        collections=collections,
+        apart=APART,
+        unusable=tuple(label for _, unusable in read for label in unusable),
+        digest=digest_of(collections),
+    )
+
+
+def gold_ids(evidence: Sequence[Json], known: frozenset[str]) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Return the turns that labels name, and what in them names none.
+
+    One text may hold several ids, and a slip such as `D:11:26` is read.
+
+    >>> gold_ids(["D8:6; D9:17", "D:1:2", "D", "D7:99"], frozenset({"D8:6", "D9:17", "D1:2"}))
+    (('D8:6', 'D9:17', 'D1:2'), ('D', 'D7:99'))
+    """
+    usable: dict[str, None] = {}
+    unusable = []
+    for label in map(str, evidence):
+        turns = [f"D{session}:{turn}" for session, turn in TURN_ID.findall(label)]
+        unusable += [turn for turn in turns if turn not in known] if turns else [label]
+        usable.update((turn, None) for turn in turns if turn in known)
+    return tuple(usable), tuple(unusable)
+
+
+def _read_sample(sample: Mapping[str, Json]) -> tuple[Collection, tuple[str, ...]]:
+    name = sample["sample_id"]
+    documents = tuple(_documents(sample["conversation"]))
+    known = frozenset(document.id for document in documents)
+    questions, unusable = [], []
+    # Some questions are asked twice, so that only the place in the list tells them apart.
+    for index, entry in enumerate(sample["qa"]):
+        relevant, unread = gold_ids(entry.get("evidence", ()), known)
+        label = f"{name}#{index}"
+        unusable += [f"{label}: {found!r} names no turn" for found in unread]
+        if not relevant and not unread:
+            unusable.append(f"{label}: no evidence is given")
+        questions.append(
+            Question(
+                id=label,
+                text=entry["question"],
+                relevant=relevant,
+                category=CATEGORIES[entry["category"]],
+                judged=bool(relevant),
+            )
+        )
+    return Collection(id=name, documents=documents, questions=tuple(questions)), tuple(unusable)
+
+
+def _documents(conversation: Mapping[str, Json]) -> Iterator[Document]:
+    numbers = (int(found[1]) for found in map(SESSION.fullmatch, conversation) if found)
+    for number in sorted(numbers):
+        date = conversation[f"session_{number}_date_time"]
+        for turn in conversation[f"session_{number}"]:
+            caption = turn.get("blip_caption")
+            shared = f" [shares {caption}]" if caption else ""
+            text = f"[{date}] {turn['speaker']}: {turn['text']}{shared}"
+            yield Document(id=turn["dia_id"], text=text, metadata={"session": number, "speaker": turn["speaker"]})

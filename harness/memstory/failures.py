@@ -1,0 +1,29 @@
+"""An exception that ended a case -> Failure: who must act, in a short line, with the traceback apart."""
+
+from __future__ import annotations
+
+import traceback
+from collections.abc import Sequence
+
+from memstory.errors import NotSupported, SetupError, StoryError, TargetError
+from memstory.recording import Failure, FailureKind
+
+_LONGEST_MESSAGE = 500
+
+
+def failure_of(error: Exception, step: Sequence[int] = ()) -> Failure:
+    """Return why the case ended; the message of an error that nobody foresaw starts with its class."""
+    kind: FailureKind = "error"
+    if isinstance(error, NotSupported):
+        kind = "unsupported"
+    elif isinstance(error, StoryError):
+        kind = "invalid"
+    expected = isinstance(error, (NotSupported, StoryError, SetupError, TargetError))
+    text = str(error).strip()
+    message = text if expected and text else f"{type(error).__name__}: {text}".removesuffix(": ")
+    detail = None if isinstance(error, (NotSupported, StoryError)) else "".join(traceback.format_exception(error))
+    return Failure(kind=kind, message=_shorten(message), step=tuple(step), detail=detail)
+
+
+def _shorten(text: str) -> str:
+    return text if len(text) <= _LONGEST_MESSAGE else text[: _LONGEST_MESSAGE - 1] + "…"

@@ -1,0 +1,231 @@
+"""A target in a process of its own: it can be killed, and takes nothing with it when it hangs or crashes."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+from asyncio import StreamReader, StreamWriter
+from collections.abc import Mapping, Sequence
+from itertools import count
+from pathlib import Path
+from typing import IO, Any
+
+from memstory.clock import Clock
+from memstory.codec import decode
+from memstory.errors import NotSupported, TargetError
+from memstory.host_protocol import LONGEST_LINE, encode_arguments, error_from_json, hints_of, to_line
+from memstory.target import (
+    Environment,
+    Hit,
+    Item,
+    Json,
+    Query,
+    Receipt,
+    Ref,
+    Scope,
+    Target,
+    TargetFactory,
+    ToolCall,
+    ToolSchema,
+    Turn,
+)
+
+_GOODBYE_SECONDS = 5.0
+_LONGEST_TAIL = 2000
+
+
+class HostedTarget(Target):
+    """The target of `factory` in a child process; "acknowledged" means that the child's reply was read.
+
+    `folder` is where the child's factory keeps what its targets share; a target that is opened after a kill gets the
+    same one. The child has a session of its own, so that a kill takes its children too.
+    """
+
+    def __init__(self, factory: TargetFactory, folder: Path) -> None:
+        if factory.spec is None:
+            raise NotSupported("crash", "this target names no `spec`, so it cannot be run in a process of its own")
+        self._spec = factory.spec
+        self._folder = folder
+        self._numbers = count()
+        self._waiting: dict[int, asyncio.Future[Json]] = {}
+        self._process: subprocess.Popen[bytes] | None = None
+        self._output: IO[bytes] | None = None
+        self._reading: asyncio.Task[None] | None = None
+        self._writer: StreamWriter | None = None
+        self._clock: Clock | None = None
+
+    async def open(self, env: Environment, clock: Clock) -> None:
+        self._clock = clock
+        self._folder.mkdir(parents=True, exist_ok=True)
+        ours = self._start()
+        reader, self._writer = await asyncio.open_connection(sock=ours, limit=LONGEST_LINE)
+        self._reading = asyncio.create_task(self._read(reader))
+        await self._call("open", env=env)
+
+    async def close(self) -> None:
+        try:
+            if self._writer is not None and self.is_alive:
+                await self._call("close")
+        finally:
+            await self._release(patient=True)
+
+    async def kill(self) -> None:
+        """SIGKILL the child and all that it has started; what was in flight raises TargetError."""
+        await self._release(patient=False)
+
+    @property
+    def is_alive(self) -> bool:
+        """Whether the child runs."""
+        return self._process is not None and not _has_ended(self._process)
+
+    def _start(self) -> socket.socket:
+        ours, theirs = socket.socketpair()
+        # A file, not a pipe: nobody has to read it, and it outlives the child.
+        self._output = tempfile.TemporaryFile()  # noqa: SIM115  (closed in _release)
+        with theirs:
+            self._process = subprocess.Popen(  # noqa: S603  (our own module)
+                [sys.executable, "-m", "memstory.host_child", str(theirs.fileno()), self._spec, str(self._folder)],
+                pass_fds=[theirs.fileno()],
+                stdin=subprocess.DEVNULL,
+                stdout=self._output,
+                stderr=self._output,
+                start_new_session=True,
+                env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
+            )
+        return ours
+
+    async def _call(self, op: str, **args: Any) -> Any:
+        if self._writer is None or self._clock is None or self._reading is None or self._reading.done():
+            raise TargetError(f"'{op}' on a target whose process is not running{self._last_words()}")
+        number = next(self._numbers)
+        reply = self._waiting[number] = asyncio.get_running_loop().create_future()
+        try:
+            request = {"id": number, "op": op, "args": encode_arguments(args), "now": self._clock.now().isoformat()}
+            self._writer.write(to_line(request))
+            with contextlib.suppress(ConnectionError):  # The reader tells of a dead child, with its last words.
+                await self._writer.drain()
+            return decode(hints_of(op)["return"], await reply)
+        finally:
+            del self._waiting[number]
+
+    async def _read(self, reader: StreamReader) -> None:
+        try:
+            while line := await reader.readline():
+                message = json.loads(line)
+                reply = self._waiting.get(message["id"])
+                if reply is None or reply.done():
+                    continue
+                if "error" in message:
+                    reply.set_exception(error_from_json(message["error"]))
+                else:
+                    reply.set_result(message["value"])
+        except ConnectionError:
+            pass  # A killed child resets the connection; that is its end, as told below.
+        finally:
+            for reply in self._waiting.values():
+                if not reply.done():
+                    reply.set_exception(TargetError(f"the target's process ended{self._last_words()}"))
+
+    async def _release(self, *, patient: bool) -> None:
+        process, self._process = self._process, None
+        if process is not None:
+            if patient and self._writer is not None:
+                self._writer.close()  # End of file: the child stops by itself.
+                await _wait(process, _GOODBYE_SECONDS)
+            # The group, even if the child is gone: what it started must not outlive it.
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
+            await asyncio.to_thread(process.wait)
+        if self._reading is not None:
+            await self._reading
+        if self._writer is not None:
+            self._writer.close()
+            with contextlib.suppress(ConnectionError):
+                await self._writer.wait_closed()
+            self._writer = None
+        if self._output is not None:
+            self._output.close()
+            self._output = None
+
+    def _last_words(self) -> str:
+        """Return how the child ended and the end of what it printed."""
+        if self._output is None:
+            return ""
+        size = self._output.seek(0, os.SEEK_END)
+        self._output.seek(max(0, size - _LONGEST_TAIL))
+        tail = self._output.read().decode(errors="replace").strip()
+        return f"; it last printed:\n{tail}" if tail else ""
+
+    async def about(self) -> Mapping[str, str]:
+        return await self._call("about")  # type: ignore[no-any-return]
+
+    async def settle(self) -> None:
+        await self._call("settle")
+
+    async def time_moved(self) -> None:
+        await self._call("time_moved")
+
+    async def fault(self, part: str, mode: str) -> None:
+        await self._call("fault", part=part, mode=mode)
+
+    async def add(self, items: Sequence[Item], scope: Scope) -> Receipt:
+        return await self._call("add", items=items, scope=scope)  # type: ignore[no-any-return]
+
+    async def get(self, ref: Ref, scope: Scope) -> Hit | None:
+        return await self._call("get", ref=ref, scope=scope)  # type: ignore[no-any-return]
+
+    async def search(self, query: Query, scope: Scope) -> Sequence[Hit]:
+        return await self._call("search", query=query, scope=scope)  # type: ignore[no-any-return]
+
+    async def list(self, scope: Scope, kinds: Sequence[str] = (), limit: int | None = None) -> Sequence[Hit]:
+        return await self._call("list", scope=scope, kinds=kinds, limit=limit)  # type: ignore[no-any-return]
+
+    async def update(self, ref: Ref, item: Item, scope: Scope) -> Receipt:
+        return await self._call("update", ref=ref, item=item, scope=scope)  # type: ignore[no-any-return]
+
+    async def delete(self, ref: Ref, scope: Scope) -> bool:
+        return await self._call("delete", ref=ref, scope=scope)  # type: ignore[no-any-return]
+
+    async def feedback(self, ref: Ref, value: float, scope: Scope) -> bool:
+        return await self._call("feedback", ref=ref, value=value, scope=scope)  # type: ignore[no-any-return]
+
+    async def context(self, query: Query, scope: Scope) -> str:
+        return await self._call("context", query=query, scope=scope)  # type: ignore[no-any-return]
+
+    async def say(self, text: str, scope: Scope) -> Turn:
+        return await self._call("say", text=text, scope=scope)  # type: ignore[no-any-return]
+
+    async def tools(self) -> Sequence[ToolSchema]:
+        return await self._call("tools")  # type: ignore[no-any-return]
+
+    async def tool(self, name: str, args: Mapping[str, Json], scope: Scope, caller: str | None = None) -> ToolCall:
+        return await self._call("tool", name=name, args=args, scope=scope, caller=caller)  # type: ignore[no-any-return]
+
+    async def end_session(self, scope: Scope, reason: str) -> None:
+        await self._call("end_session", scope=scope, reason=reason)
+
+    async def run(self, job: str, args: Mapping[str, Json], scope: Scope) -> Json:
+        return await self._call("run", job=job, args=args, scope=scope)
+
+    async def inspect(self, what: str, args: Mapping[str, Json], scope: Scope) -> Json:
+        return await self._call("inspect", what=what, args=args, scope=scope)
+
+
+def _has_ended(process: subprocess.Popen[bytes]) -> bool:
+    # Not reaped yet: as long as it is a zombie, its number cannot come to name somebody else's process group.
+    return os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None
+
+
+async def _wait(process: subprocess.Popen[bytes], seconds: float) -> None:
+    """Return when `process` has ended or the time is over."""
+    with contextlib.suppress(TimeoutError):
+        async with asyncio.timeout(seconds):
+            while not _has_ended(process):  # noqa: ASYNC110  (a process sets no event)
+                await asyncio.sleep(0.005)

@@ -1,0 +1,81 @@
+"""The pytest plugin: stories are collected from YAML, run on the chosen targets and reported.
+
+pytest imports this at every start, in projects without stories too. So the modules that do the work are imported
+inside the hooks, when the first story is met: that is what keeps a start cheap.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from memstory.pytest_plugin import hookspecs
+from memstory.pytest_plugin.options import add_options
+from memstory.pytest_plugin.owned import is_story_file
+
+__all__: list[str] = []
+
+_SUFFIXES = frozenset({".yaml", ".yml"})
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Add the options and ini settings."""
+    add_options(parser)
+
+
+def pytest_addhooks(pluginmanager: pytest.PytestPluginManager) -> None:
+    """Let a project offer its own targets."""
+    pluginmanager.add_hookspecs(hookspecs)
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Register the marker, and refuse a target that does not exist before anything is collected."""
+    config.addinivalue_line("markers", "story: a story of memstory; its tags are markers too")
+    if config.getoption("memstory_target") or config.getini("memstory_target"):
+        from memstory.pytest_plugin.chosen import check_chosen  # noqa: PLC0415  (see the module's docstring)
+
+        check_chosen(config)
+
+
+def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> pytest.Collector | None:
+    """Collect a file of stories; YAML that is not ours is never opened."""
+    if file_path.suffix not in _SUFFIXES or not is_story_file(file_path, parent.session):
+        return None
+    from memstory.pytest_plugin.collect import StoryFile  # noqa: PLC0415  (see the module's docstring)
+
+    return StoryFile.from_parent(parent, path=file_path)
+
+
+def pytest_collection_finish(session: pytest.Session) -> None:
+    """Make the report's folder ready, where this process runs the stories itself."""
+    if any(item.get_closest_marker("story") for item in session.items):
+        from memstory.pytest_plugin.session import begin  # noqa: PLC0415  (see the module's docstring)
+
+        begin(session.config)
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_node_collection_finished(node: object, ids: list[str]) -> None:
+    """Make the report's folder ready, where workers run the stories."""
+    if any(".yaml::" in node_id or ".yml::" in node_id for node_id in ids):
+        from memstory.pytest_plugin.session import begin  # noqa: PLC0415  (see the module's docstring)
+
+        begin(node.config)  # type: ignore[attr-defined]  # a WorkerController; xdist may not be installed
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    """Stop what was started and write the reports, also when stories failed or the run was interrupted."""
+    if hookspecs.SESSION in session.config.stash:
+        from memstory.pytest_plugin.session import finish  # noqa: PLC0415  (see the module's docstring)
+
+        finish(session)
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
+    """Print what the stories came to."""
+    state = config.stash.get(hookspecs.SESSION, None)
+    if state is not None and state.summary:
+        terminalreporter.section("memstory")
+        terminalreporter.write_line(state.summary)

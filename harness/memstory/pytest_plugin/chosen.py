@@ -1,0 +1,62 @@
+"""From the options to the factories of the chosen targets."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+
+from memstory.discovery import check_names, load_targets
+from memstory.errors import SetupError
+from memstory.pytest_plugin.options import chosen_names, chosen_options
+from memstory.target import Json, TargetFactory
+
+_OPTION = "option."
+
+
+def check_chosen(config: pytest.Config) -> None:
+    """Raise UsageError for a target that does not exist; one that was typed is loaded too, its vendor is not."""
+    names = chosen_names(config)
+    try:
+        check_names(names, offers(config))
+        if config.getoption("memstory_target"):
+            options_of(load_targets(names, offers(config)), chosen_options(config))
+    except SetupError as error:
+        raise pytest.UsageError(str(error)) from error
+
+
+def load_chosen(config: pytest.Config) -> Mapping[str, TargetFactory]:
+    """Return the factories by name, in the order in which they were asked for.
+
+    Raises:
+        SetupError: a name that nothing answers to, or a target that cannot be imported.
+    """
+    return load_targets(chosen_names(config), offers(config))
+
+
+def options_of(targets: Mapping[str, TargetFactory], options: Mapping[str, Json]) -> Mapping[str, Mapping[str, Json]]:
+    """Return for every target the options that it has; an option that no target has is a SetupError."""
+    declared = {name: _declared(factory) for name, factory in targets.items()}
+    known = sorted({option for names in declared.values() for option in names})
+    for option in options:
+        if option not in known:
+            near = difflib.get_close_matches(option, known, n=1)
+            did_you_mean = f" Did you mean '{near[0]}'?" if near else ""
+            has = f"Known: {', '.join(known)}." if known else "They have no options."
+            raise SetupError(f"no option '{option}' in the targets {', '.join(targets)}.{did_you_mean} {has}")
+    return {name: {option: value for option, value in options.items() if option in declared[name]} for name in targets}
+
+
+def offers(config: pytest.Config) -> Mapping[str, Any]:
+    """Return the project's own targets; the conftest nearest to the tests wins."""
+    found: dict[str, Any] = {}
+    for offered in reversed(config.hook.pytest_memstory_targets(config=config)):
+        found.update(offered or {})
+    return found
+
+
+def _declared(factory: TargetFactory) -> frozenset[str]:
+    words = factory.capabilities({})
+    return frozenset(word.removeprefix(_OPTION) for word in words if word.startswith(_OPTION))

@@ -1,0 +1,69 @@
+"""A file of stories -> items: one for a case, one failing item for a wrong document."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+
+import pytest
+
+from memstory.cases import cases_of
+from memstory.errors import SetupError, StoryError
+from memstory.pytest_plugin.items import InvalidItem, StoryItem, tell_invalid, tell_outcome
+from memstory.pytest_plugin.session import SessionState, state_of
+from memstory.schema import InvalidStory, load_stories
+from memstory.story import Story
+
+
+class StoryFile(pytest.File):
+    """One file with any number of stories."""
+
+    def collect(self) -> Iterable[pytest.Item]:
+        state = state_of(self.config)
+        try:
+            names = list(state.worker.targets)
+            stories = load_stories(self.path, self._display())
+        except (SetupError, StoryError) as error:
+            raise self.CollectError(str(error)) from error
+        for story in stories:
+            if isinstance(story, InvalidStory):
+                yield self._invalid(story)
+            elif (first := state.first_places.setdefault(story.id, story.mark)) != story.mark:
+                message = (
+                    f"duplicate story id '{story.id}'; it was first used at {first}. Ids name results: choose another"
+                )
+                yield self._invalid(
+                    InvalidStory(id=story.id, mark=story.mark, errors=(StoryError(message, story.mark),))
+                )
+            else:
+                yield from self._items(story, names, state)
+
+    def _items(self, story: Story, targets: Sequence[str], state: SessionState) -> Iterator[StoryItem]:
+        for case in cases_of([story], targets):
+            item = StoryItem.from_parent(self, name=case.id, callobj=tell_outcome)
+            item.prepare(case, state)
+            _mark(item, story.tags)
+            yield item
+
+    def _invalid(self, story: InvalidStory) -> InvalidItem:
+        item = InvalidItem.from_parent(self, name=story.id, callobj=tell_invalid)
+        item.prepare(story, state_of(self.config))
+        _mark(item, ())
+        return item
+
+    def _display(self) -> str:
+        try:
+            return self.path.relative_to(self.config.rootpath).as_posix()
+        except ValueError:
+            return self.path.as_posix()
+
+
+def _mark(item: pytest.Item, tags: Sequence[str]) -> None:
+    """Make markers of the tags; each is registered first, so that --strict-markers accepts it."""
+    for tag in ("story", *tags):
+        if tag not in item.config.stash.setdefault(_TAGS, {"story"}):
+            item.config.addinivalue_line("markers", f"{tag}: stories tagged '{tag}'")
+            item.config.stash[_TAGS].add(tag)
+        item.add_marker(getattr(pytest.mark, tag))
+
+
+_TAGS: pytest.StashKey[set[str]] = pytest.StashKey()

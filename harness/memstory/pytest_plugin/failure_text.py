@@ -1,0 +1,153 @@
+"""What a person reads when a case did not pass: the reason, the story's own lines, expected and actual, the calls."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import pytest
+
+from memstory.cases import Case
+from memstory.errors import Mark
+from memstory.recording import Failure, Recording, StepRecord
+from memstory.results import CaseResult, TrialResult, Verdict
+from memstory.schema import InvalidStory
+from memstory.story import Step, Story
+from memstory.target import Json
+
+_LONGEST_VALUE = 400
+_MOST_LINES = 20
+_QUIET_STYLES = frozenset({"auto", "line", "no"})
+_INDENT = "    "
+
+
+def failed_text(case: Case, result: CaseResult, path: Path) -> str:
+    """Return the whole message of a case that gave a wrong answer, or whose story is wrong; no traceback."""
+    lines = [result.reason or result.outcome, f"story {case.id}: {case.story.title}  ({result.where})"]
+    for number, trial in enumerate(result.trials):
+        if trial.outcome == "passed":
+            continue
+        if len(result.trials) > 1:
+            lines += ["", f"trial {number + 1} of {len(result.trials)}: {trial.outcome}"]
+        lines += _trial_lines(case.story, trial, path)
+    return printable("\n".join(lines))
+
+
+def broken_text(case: Case, result: CaseResult, path: Path, config: pytest.Config) -> str:
+    """Return the message of a case whose target broke; the traceback comes with -v or an explicit --tb."""
+    lines = [result.reason or result.outcome, f"story {case.id}: {case.story.title}  ({result.where})"]
+    in_full = config.get_verbosity() > 0 or config.getoption("tbstyle") not in _QUIET_STYLES
+    for failure in (trial.recording.failure for trial in result.trials):
+        if failure is None:
+            continue
+        lines += _step_lines(case.story, failure.step, path)
+        if failure.detail and in_full:
+            lines += ["", failure.detail.rstrip()]
+        elif failure.detail:
+            lines += ["", "(the traceback is shown with -v)"]
+        break
+    return printable("\n".join(lines))
+
+
+def invalid_text(story: InvalidStory) -> str:
+    """Return every error of a document, one a line."""
+    return printable("\n".join(str(error) for error in story.errors))
+
+
+def printable(text: str) -> str:
+    r"""Return `text` with control characters made visible: answers come from models and may hold anything.
+
+    >>> printable("a\x1b[2Jb")
+    'a\\x1b[2Jb'
+    """
+    return "".join(one if one.isprintable() or one == "\n" else one.encode("unicode_escape").decode() for one in text)
+
+
+def _trial_lines(story: Story, trial: TrialResult, path: Path) -> Iterator[str]:
+    failure = trial.recording.failure
+    if failure is not None:
+        yield from _failure_lines(story, failure, path)
+    shown: tuple[int, ...] | None = None
+    for verdict in (verdict for verdict in trial.verdicts if not verdict.passed):
+        if tuple(verdict.step) != shown:
+            shown = tuple(verdict.step)
+            yield from _step_lines(story, shown, path)
+            yield from _happened(trial.recording, shown)
+        yield from _verdict_lines(verdict)
+
+
+def _failure_lines(story: Story, failure: Failure, path: Path) -> Iterator[str]:
+    yield from _step_lines(story, failure.step, path)
+    yield f"{_INDENT}{failure.kind}: {failure.message}"
+
+
+def _verdict_lines(verdict: Verdict) -> Iterator[str]:
+    yield f"{verdict.where}: {verdict.field} {verdict.check}: {verdict.reason}"
+    for label, value in (
+        ("expected", verdict.expected),
+        ("actual", verdict.actual),
+        ("difference", verdict.difference),
+    ):
+        if value is not None:
+            yield _INDENT + f"{label + ':':<12}" + value.replace("\n", f"\n{_INDENT}{'':<12}")
+
+
+def _step_lines(story: Story, path: Sequence[int], file: Path) -> Iterator[str]:
+    """Yield the lines of the story that a step was written on, with their numbers."""
+    step, following = _find(story.steps, path)
+    if step is None:
+        return
+    yield ""
+    yield f"step {'.'.join(str(index + 1) for index in path)} ({step.op}) at {step.mark}"
+    yield from (f"{_INDENT}{number:>4} | {line}" for number, line in _source(file, step.mark, following))
+
+
+def _find(steps: Sequence[Step], path: Sequence[int]) -> tuple[Step | None, Mark | None]:
+    """Return the step at `path`, and where the next one begins."""
+    if not path or path[0] >= len(steps):
+        return None, None
+    step = steps[path[0]]
+    following = steps[path[0] + 1].mark if path[0] + 1 < len(steps) else None
+    # Behind a `repeat` or `parallel` stands the number of the pass; a `crash` has none.
+    inner = path[2:] if step.op in {"repeat", "parallel"} else path[1:]
+    if not inner:
+        return step, following
+    found, after = _find(step.steps, inner)
+    return found, after or following
+
+
+def _source(file: Path, begin: Mark, following: Mark | None) -> Iterator[tuple[int, str]]:
+    lines = file.read_text(encoding="utf-8", errors="replace").splitlines()
+    end = following.line - 1 if following else len(lines)
+    for number, line in enumerate(lines[begin.line - 1 : min(end, begin.line - 1 + _MOST_LINES)], begin.line):
+        # Without a next step the story ends where its document does, or at a key of the story itself.
+        beyond = number > begin.line and line[:1].strip() and not line.startswith("- ")
+        if not following and (line.startswith("---") or beyond):
+            return
+        yield number, line.rstrip()
+
+
+def _happened(recording: Recording, path: Sequence[int]) -> Iterator[str]:
+    """Yield the answer and the tool calls of a step, where it has them."""
+    record = next((step for step in recording.steps if tuple(step.path) == tuple(path)), None)
+    if record is None:
+        return
+    if record.error is not None:
+        yield f"{_INDENT}refused: {record.error}"
+    if record.op == "say" and isinstance(record.result, dict):
+        yield f"{_INDENT}answer: {_short(record.result.get('answer'))}"
+        yield from _calls(record)
+
+
+def _calls(record: StepRecord) -> Iterator[str]:
+    calls = record.result.get("tool_calls") or []
+    yield f"{_INDENT}tool calls that happened:{'' if calls else ' none'}"
+    for number, call in enumerate(calls, 1):
+        outcome = f"error: {_short(call['error'])}" if call.get("error") else _short(call.get("result"))
+        yield f"{_INDENT * 2}{number}. {call['name']}({_short(call['args'])}) -> {outcome}"
+
+
+def _short(value: Json) -> str:
+    text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+    return text if len(text) <= _LONGEST_VALUE else f"{text[:_LONGEST_VALUE]}…"

@@ -1,0 +1,83 @@
+"""One case as a pytest item.
+
+The case runs in pytest's setup phase and is judged in its call phase. So a target that breaks is an ERROR, in the
+terminal and in JUnit, a wrong answer a FAILED, and an unsupported story a SKIPPED, all by pytest's own means.
+"""
+
+from __future__ import annotations
+
+import os
+
+import pytest
+
+from memstory.cases import Case
+from memstory.pytest_plugin.failure_text import broken_text, failed_text, invalid_text
+from memstory.pytest_plugin.session import SessionState
+from memstory.results import CaseResult
+from memstory.schema import InvalidStory
+
+
+class StoryItem(pytest.Function):
+    """A story on a target."""
+
+    case: Case
+    result: CaseResult | None
+    state: SessionState
+
+    def prepare(self, case: Case, state: SessionState) -> None:
+        """Say what is to run; pytest's constructors are its own."""
+        self.case, self.state, self.result = case, state, None
+
+    def setup(self) -> None:
+        super().setup()
+        if self.config.getoption("setuponly"):
+            return
+        result = self.result = self.state.worker.run(self.case, self.path.parent)
+        self.state.spool.append(result)
+        if result.outcome == "unsupported":
+            pytest.skip(f"{self.name}: {result.reason}")
+        if result.outcome == "error":
+            pytest.fail(broken_text(self.case, result, self.path, self.config), pytrace=False)
+
+    def reportinfo(self) -> tuple[os.PathLike[str], int, str]:
+        return self.path, self.case.story.mark.line - 1, self.name
+
+
+class InvalidItem(pytest.Function):
+    """A document that is no story: it fails with what is wrong, and stops nobody else's tests."""
+
+    invalid: InvalidStory
+    state: SessionState
+
+    def prepare(self, invalid: InvalidStory, state: SessionState) -> None:
+        """Say what is wrong."""
+        self.invalid, self.state = invalid, state
+
+    def reportinfo(self) -> tuple[os.PathLike[str], int, str]:
+        return self.path, self.invalid.mark.line - 1, self.name
+
+
+def tell_outcome(request: pytest.FixtureRequest) -> None:
+    """Fail if the case that ran in setup did not pass."""
+    item = request.node
+    if item.result is not None and item.result.outcome != "passed":
+        pytest.fail(failed_text(item.case, item.result, item.path), pytrace=False)
+
+
+def tell_invalid(request: pytest.FixtureRequest) -> None:
+    """Record a wrong document as a result of its own, and fail with every message."""
+    item = request.node
+    text = invalid_text(item.invalid)
+    result = CaseResult(
+        id=f"{item.invalid.mark.file}::{item.invalid.id}",
+        story=item.invalid.id,
+        title="",
+        target="",
+        where=str(item.invalid.mark),
+        digest="",
+        outcome="invalid",
+        reason=text,
+        trials=(),
+    )
+    item.state.spool.append(result)
+    pytest.fail(text, pytrace=False)

@@ -1,0 +1,108 @@
+"""Options of the command line and settings of the ini file."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from pathlib import Path
+
+import pytest
+
+from memstory.target import Json
+
+DEFAULT_TARGET = "reference"
+DEFAULT_REPORT = "reports/latest"
+DEFAULT_SECONDS = 60.0
+
+
+def add_options(parser: pytest.Parser) -> None:
+    """Add all of them, in a group of their own."""
+    group = parser.getgroup("memstory", "stories about the memory of agents")
+    add = group.addoption
+    add(
+        "--target",
+        dest="memstory_target",
+        action="append",
+        metavar="NAME",
+        help="memory to test: a name, a group such as 'reference', control:oracle, or module:Class; may be repeated",
+    )
+    add(
+        "--target-option",
+        dest="memstory_options",
+        action="append",
+        default=[],
+        type=_pair,
+        metavar="NAME=VALUE",
+        help="option for the targets that have it, such as top_k=5; VALUE is JSON or plain text; may be repeated",
+    )
+    add("--chat", dest="memstory_chat", metavar="MODEL", help="chat model of the targets that let one choose")
+    add("--embedder", dest="memstory_embedder", metavar="MODEL", help="embedder of the targets that let one choose")
+    add(
+        "--report",
+        dest="memstory_report",
+        metavar="DIR",
+        help=f"where results.json and report.md go (default: {DEFAULT_REPORT} under the rootdir)",
+    )
+    add(
+        "--case-timeout",
+        dest="memstory_seconds",
+        type=_seconds,
+        default=DEFAULT_SECONDS,
+        metavar="SECONDS",
+        help="how long one case may take (default: %(default)g); retrieval over real data may take an hour",
+    )
+    add("--trials", dest="memstory_trials", type=_count, metavar="N", help="run every case N times")
+    add("--isolate", dest="memstory_isolate", action="store_true", help="run every case in a process of its own")
+    parser.addini("memstory_target", "targets when no --target is given", type="args", default=[])
+    parser.addini("memstory_stories", "folders whose YAML files are stories", type="paths", default=[])
+    parser.addini("memstory_report", "folder of the reports when no --report is given", type="string", default="")
+
+
+def chosen_names(config: pytest.Config) -> list[str]:
+    """Return the targets that were asked for."""
+    return config.getoption("memstory_target") or config.getini("memstory_target") or [DEFAULT_TARGET]
+
+
+def chosen_options(config: pytest.Config) -> dict[str, Json]:
+    """Return the target options of this run, `--chat` and `--embedder` among them."""
+    options = dict(config.getoption("memstory_options"))
+    for name in ("chat", "embedder"):
+        value = config.getoption(f"memstory_{name}")
+        if value is not None:
+            options[name] = value
+    return options
+
+
+def report_folder(config: pytest.Config) -> Path:
+    """Return where the reports go; a relative path starts where the command was typed, that of the ini at the root."""
+    typed: str | None = config.getoption("memstory_report")
+    if typed:
+        return config.invocation_params.dir / typed
+    written: str = config.getini("memstory_report")
+    return config.rootpath / (written or DEFAULT_REPORT)
+
+
+def _pair(text: str) -> tuple[str, Json]:
+    name, equals, value = text.partition("=")
+    if not name or not equals:
+        raise argparse.ArgumentTypeError(f"'{text}' is not NAME=VALUE, such as top_k=5")
+    try:
+        return name, json.loads(value)
+    except ValueError:
+        return name, value
+
+
+def _seconds(text: str) -> float:
+    try:
+        seconds = float(text)
+    except ValueError:
+        seconds = 0.0
+    if not 0 < seconds < float("inf"):
+        raise argparse.ArgumentTypeError(f"'{text}' is no number of seconds above 0")
+    return seconds
+
+
+def _count(text: str) -> int:
+    if not text.isdigit() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"'{text}' is no whole number from 1 on")
+    return int(text)

@@ -1,0 +1,9 @@
+"""From results to what people and programs read: results.json, report.md, the terminal; and the spool before that."""
+
+from memstory.reporting.document import build
+from memstory.reporting.fingerprint import make_fingerprint
+from memstory.reporting.spool import Spool
+from memstory.reporting.terminal import terminal_summary
+from memstory.reporting.writing import report_from_spool, write_reports
+
+__all__ = ["Spool", "build", "make_fingerprint", "report_from_spool", "terminal_summary", "write_reports"]

@@ -1,0 +1,156 @@
+"""report.md: what a stranger needs to know about a run, made from a results document alone."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Final
+
+from memstory.reporting import views
+from memstory.reporting.document import natural
+from memstory.reporting.escaping import inline, table
+from memstory.reporting.failures import could_not_run, went_wrong
+from memstory.reporting.scores import retrieval
+from memstory.target import Json
+
+SLOWEST: Final = 10
+
+HOW_TO_READ: Final = """\
+A *story* is a short YAML script of what a memory must do; a *target* is a memory it was run on; a *case* is one story
+on one target, in a fresh memory. `passed` and `failed` are judgements: everything the story expects was compared with
+what the memory returned. The other three are none, and count neither way: `unsupported` means that the target cannot
+do what the story needs, `error` that the target or the machine broke, `invalid` that the story itself is wrong. A
+dash in the matrix means that the story was not meant for that target. Retrieval is scored from gold ids, not by a
+judge: R@k is the mean share of the right documents among the first k, nDCG@10 rewards placing them early, MRR is the
+mean of 1 / rank of the first right one; *n* is the number of questions in that mean. Categories marked *apart* are
+not part of the total. All of it stands in `results.json` in full."""
+
+_WRONG: Final = {
+    "failed": "failed",
+    "error": "broke before they could be judged",
+    "invalid": "are stories that are wrong themselves",
+}
+
+
+def render(document: Json) -> str:
+    """Return the report as markdown; everything that came from a story or a target is escaped."""
+    sections = [
+        _head(document),
+        _section("Stories on targets", _matrix(document)),
+        _section("Retrieval", retrieval(document)),
+        went_wrong(document),
+        _section("Could not run", could_not_run(document)),
+        _section("Warnings", _warnings(document)),
+        _section("Slowest cases", _slowest(document)),
+        _section("Requirements", _coverage(document)),
+        _section("How to read this", HOW_TO_READ),
+    ]
+    return "\n\n".join(section for section in sections if section) + "\n"
+
+
+def _section(title: str, body: str) -> str:
+    return f"## {title}\n\n{body}" if body else ""
+
+
+def _head(document: Json) -> str:
+    return "\n\n".join(
+        [f"# memstory: {views.headline(document)}", _conclusion(document), _facts(document), *_notes(document)]
+    )
+
+
+def _conclusion(document: Json) -> str:
+    counts, cases = document["summary"], len(document["cases"])
+    ran = counts["passed"] + counts["failed"]
+    wrong = [f"{counts[name]} {words}" for name, words in _WRONG.items() if counts[name]]
+    if not ran:
+        first = f"**Nothing was judged**: none of {cases} cases ran to its end."
+    elif wrong:
+        first = f"**Not all is well**: {', '.join(wrong)}."
+    else:
+        first = f"**Every case that ran passed** ({ran} of {cases})."
+    if counts["unsupported"]:
+        first += f" {counts['unsupported']} could not run on their target and prove nothing."
+    if not document["complete"]:
+        first += f" **The run was cut short**: this report holds the {cases} cases that had ended by then."
+    return first
+
+
+def _facts(document: Json) -> str:
+    made = document["fingerprint"]
+    seconds = sum(case["seconds"] for case in document["cases"])
+    rows = [
+        ("Targets", ", ".join(map(inline, views.targets_of(document))) or "none"),
+        ("When", inline(made.get("started") or "not recorded")),
+        ("Time in cases", f"{seconds:.1f} s"),
+        ("Machine", inline(f"{made.get('platform', '?')}, {made.get('processors', '?')} processors")),
+        ("Versions", inline(f"memstory {made.get('memstory', '?')}, Python {made.get('python', '?')}")),
+        ("Embedder", _said(document, "embedder")),
+        ("Chat model", _said(document, "chat")),
+    ]
+    if made.get("options"):
+        rows.append(("Options", inline(", ".join(f"{name}={value}" for name, value in made["options"].items()))))
+    return table(["", ""], rows)
+
+
+def _said(document: Json, name: str) -> str:
+    """Return what the targets named; one that all share is said once."""
+    said = {target: ", ".join(values) for target, values in views.said_of_itself(document, name).items()}
+    if not said:
+        return "none was named"
+    if len(set(said.values())) == 1:
+        return inline(next(iter(said.values())))
+    return "; ".join(f"{inline(target)}: {inline(values)}" for target, values in said.items())
+
+
+def _notes(document: Json) -> Iterable[str]:
+    for model in views.stand_ins(document):
+        yield (
+            f"> **No language model answered.** “{inline(model)}” is a deterministic stand-in: it chooses tools and"
+            " words by fixed rules. Its stories show that the memory and its tools work, not how well a language model"
+            " uses them."
+        )
+
+
+def _matrix(document: Json) -> str:
+    targets = views.targets_of(document)
+    rows = [
+        [inline(story), inline(title), *(_cell(outcomes.get(target)) for target in targets)]
+        for (story, title), outcomes in views.matrix(document).items()
+    ]
+    return table(["Story", "Title", *map(inline, targets)], rows) if rows else "No case ended."
+
+
+def _cell(outcome: str | None) -> str:
+    return f"{views.SYMBOLS[outcome]} {outcome}" if outcome else "-"
+
+
+def _warnings(document: Json) -> str:
+    cases: dict[str, list[str]] = {}
+    for case in document["cases"]:
+        for warning in case["warnings"]:
+            cases.setdefault(warning, []).append(case["id"])
+    return "\n".join(f"- {inline(warning)} ({inline(', '.join(names))})" for warning, names in cases.items())
+
+
+def _slowest(document: Json) -> str:
+    ranked = sorted(document["cases"], key=lambda case: -case["seconds"])[:SLOWEST]
+    rows = [[inline(case["id"]), f"{case['seconds']:.2f}"] for case in ranked if case["seconds"] > 0]
+    return table(["Case", "Seconds"], rows, right=[1]) if rows else ""
+
+
+def _coverage(document: Json) -> str:
+    """Return which requirements passing stories show, and which are claimed by stories that did not pass."""
+    shown: dict[str, list[str]] = {}
+    claimed: dict[str, list[str]] = {}
+    for case in document["cases"]:
+        for requirement in case["covers"]:
+            claimed.setdefault(requirement, [])
+            (shown if case["outcome"] == "passed" else claimed).setdefault(requirement, []).append(case["id"])
+    if not claimed:
+        return ""
+    rows = [
+        [inline(name), inline(", ".join(shown.get(name, []))) or "-", inline(", ".join(claimed[name])) or "-"]
+        for name in sorted(claimed, key=natural)
+    ]
+    counted = f"{len(shown)} of the {len(claimed)} requirements that these stories cover are shown by a passing case."
+    listed = table(["Requirement", "Shown by", "Not passed"], rows)
+    return f"{counted}\n\n<details><summary>Each requirement</summary>\n\n{listed}\n\n</details>"

@@ -1,0 +1,72 @@
+"""The retrieval part of report.md: scores, what they were measured on, labels that could not be used."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from memstory.reporting import views
+from memstory.reporting.escaping import inline, table
+from memstory.reporting.views import ScoreRow
+from memstory.target import Json
+
+
+def retrieval(document: Json) -> str:
+    """Return the tables of all cases that scored retrieval; empty if none did."""
+    rows = [row for case in document["cases"] for row in views.score_rows(case)]
+    if not rows:
+        return ""
+    parts = [_table(rows), "\n".join(_measured_on(document)), *_unusable(document)]
+    return "\n\n".join(part for part in parts if part)
+
+
+def _table(rows: list[ScoreRow]) -> str:
+    columns = views.score_columns(rows)
+    has_levels = any(row.level for row in rows)
+    header = ["Story", "Target", *(["Level"] if has_levels else []), "Questions", "n", *columns.values()]
+    cells = [
+        [
+            inline(row.story),
+            inline(row.target),
+            *([inline(row.level)] if has_levels else []),
+            _category(row),
+            str(row.questions),
+            *views.score_cells(row, list(columns)),
+        ]
+        for row in rows
+    ]
+    return table(header, cells, right=range(len(header) - len(columns) - 1, len(header)))
+
+
+def _category(row: ScoreRow) -> str:
+    if row.category is None:
+        return "**total**"
+    return f"{inline(row.category)} *(apart)*" if row.apart else inline(row.category)
+
+
+def _measured_on(document: Json) -> Iterator[str]:
+    """Yield a line for each set of data, not for each target that was measured on it."""
+    said: dict[str, list[str]] = {}
+    for case in document["cases"]:
+        for record in case["retrieval"]:
+            left_out = sum(not asked["judged"] for asked in record["questions"])
+            text = (
+                f"{inline(record['name'])}: {record['documents']} documents, the first {record['k']} hits of"
+                f" {len(record['questions'])} questions"
+                + (f" ({left_out} without a usable label are not judged)" if left_out else "")
+                + f", data {inline(record['digest'][:12])}"
+            )
+            said.setdefault(text, []).append(views.story_name(case))
+    for text, stories in said.items():
+        yield f"- {inline(', '.join(dict.fromkeys(stories)))} on {text}"
+
+
+def _unusable(document: Json) -> Iterator[str]:
+    listed: dict[str, list[str]] = {}
+    for case in document["cases"]:
+        for record in case["retrieval"]:
+            listed[record["name"]] = record["unusable"]
+    for name, labels in listed.items():
+        if labels:
+            lines = "\n".join(f"- {inline(label)}" for label in labels)
+            title = f"{inline(name)}: {len(labels)} labels could not be used and are left out"
+            yield f"<details><summary>{title}</summary>\n\n{lines}\n\n</details>"

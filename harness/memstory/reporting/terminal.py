@@ -1,0 +1,82 @@
+"""The summary at the end of a run in a terminal: matrix, retrieval scores, and what the numbers do not say."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Final
+
+from tabulate import tabulate
+
+from memstory.reporting import views
+from memstory.reporting.document import build
+from memstory.reporting.escaping import shorten, visible
+from memstory.reporting.fingerprint import make_fingerprint
+from memstory.results import CaseResult
+from memstory.target import Json
+
+ALL_ROWS: Final = 40
+"""Up to this many stories are all listed; of more, those that did not pass everywhere."""
+
+TITLE_LIMIT: Final = 60
+
+
+def terminal_summary(results: Sequence[CaseResult]) -> str:
+    """Return the summary as plain text without control characters."""
+    document = build(results, make_fingerprint(results))
+    return "\n\n".join(part for part in _parts(document) if part)
+
+
+def _parts(document: Json) -> Iterator[str]:
+    yield _matrix(document)
+    yield _scores(document)
+    yield "\n".join(_unsupported(document))
+    for model in views.stand_ins(document):
+        yield f"No language model answered: '{_plain(model)}' chooses tools and words by fixed rules."
+    yield f"memstory: {views.headline(document)}"
+
+
+def _matrix(document: Json) -> str:
+    targets = views.targets_of(document)
+    rows = views.matrix(document)
+    if len(rows) > ALL_ROWS:
+        rows = {name: outcomes for name, outcomes in rows.items() if set(outcomes.values()) != {"passed"}}
+    if not rows:
+        return ""
+    cells = [
+        [_plain(story), _plain(title), *(outcomes.get(target, "-") for target in targets)]
+        for (story, title), outcomes in rows.items()
+    ]
+    return tabulate(cells, headers=["story", "title", *map(_plain, targets)], disable_numparse=True)
+
+
+def _scores(document: Json) -> str:
+    rows = [row for case in document["cases"] for row in views.score_rows(case)]
+    if not rows:
+        return ""
+    columns = views.score_columns(rows)
+    cells = [
+        [
+            _plain(f"{row.story} {row.level}".strip()),
+            _plain(row.target),
+            _plain(row.category or "total") + (" (apart)" if row.apart else ""),
+            str(row.questions),
+            *views.score_cells(row, list(columns)),
+        ]
+        for row in rows
+    ]
+    align = ["left"] * 3 + ["right"] * (len(columns) + 1)
+    header = ["story", "target", "questions", "n", *columns.values()]
+    return tabulate(cells, headers=header, disable_numparse=True, colalign=align)
+
+
+def _unsupported(document: Json) -> Iterator[str]:
+    counts: dict[str, int] = {}
+    for case in views.with_outcome(document, "unsupported"):
+        reason = case["reason"] or "no reason was given"
+        counts[reason] = counts.get(reason, 0) + 1
+    for reason, count in counts.items():
+        yield f"{count} unsupported: {_plain(reason, 200)}"
+
+
+def _plain(text: str, limit: int = TITLE_LIMIT) -> str:
+    return shorten(visible(" ".join(text.split())), limit)

@@ -1,0 +1,117 @@
+"""Plain rows out of a results document, which the markdown and the terminal report both lay out."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from memstory.reporting.document import natural
+from memstory.target import Json
+
+SYMBOLS: Final = {"passed": "✅", "failed": "❌", "unsupported": "⬜", "error": "💥", "invalid": "⚠️"}
+SCORE_COLUMNS: Final = {"recall@5": "R@5", "recall@10": "R@10", "ndcg@10": "nDCG@10", "mrr": "MRR"}
+ABSTENTION: Final = "abstention"
+STAND_IN: Final = "stand-in"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScoreRow:
+    """One line of the retrieval table: a story on a target, at one level, for one category of questions."""
+
+    story: str
+    target: str
+    level: str
+    category: str | None
+    apart: bool
+    questions: int
+    scores: Mapping[str, float]
+
+
+def targets_of(document: Json) -> list[str]:
+    """Return every target that a case ran on, sorted."""
+    return sorted({case["target"] for case in document["cases"]})
+
+
+def story_name(case: Json) -> str:
+    """Return `S5`, or `S5[row]` for a row of a parametrized story."""
+    return f"{case['story']}[{case['row']}]" if case["row"] else str(case["story"])
+
+
+def matrix(document: Json) -> dict[tuple[str, str], dict[str, str]]:
+    """Return `(story, title) -> target -> outcome`, in the document's order; an absent pair was not asked for."""
+    rows: dict[tuple[str, str], dict[str, str]] = {}
+    for case in document["cases"]:
+        rows.setdefault((story_name(case), case["title"]), {})[case["target"]] = case["outcome"]
+    return rows
+
+
+def with_outcome(document: Json, outcome: str) -> list[Json]:
+    """Return the cases that ended so."""
+    return [case for case in document["cases"] if case["outcome"] == outcome]
+
+
+def headline(document: Json) -> str:
+    """Return the five counts in words; those that are zero are left out, except passed and failed."""
+    counts = document["summary"]
+    said = [f"{count} {name}" for name, count in counts.items() if count or name in {"passed", "failed"}]
+    return ", ".join(said)
+
+
+def score_rows(case: Json) -> Iterator[ScoreRow]:
+    """Yield the retrieval scores of a case: for each level the total, the categories, then those that stand apart."""
+    apart = {name for record in case["retrieval"] for name in record["apart"]}
+    groups: dict[tuple[str, str | None], list[Json]] = {}
+    for score in case["scores"]:
+        groups.setdefault((_level(score["level"]), score["category"]), []).append(score)
+    for (level, category), scores in sorted(groups.items(), key=lambda item: _place(item[0], apart)):
+        yield ScoreRow(
+            story=story_name(case),
+            target=case["target"],
+            level=level,
+            category=category,
+            apart=category in apart,
+            questions=max(score["questions"] for score in scores),
+            scores={score["metric"]: score["value"] for score in scores},
+        )
+
+
+def score_cells(row: ScoreRow, columns: Sequence[str]) -> list[str]:
+    """Return the scores of `row` under `columns` with three digits; a score that was not taken is a dash."""
+    return [f"{row.scores[name]:.3f}" if name in row.scores else "-" for name in columns]
+
+
+def score_columns(rows: Sequence[ScoreRow]) -> dict[str, str]:
+    """Return the metrics to show with their heading: the usual four, and abstention where a story measures it."""
+    has_abstention = any(ABSTENTION in row.scores for row in rows)
+    return SCORE_COLUMNS | ({ABSTENTION: "silent when it should be"} if has_abstention else {})
+
+
+def said_of_itself(document: Json, name: str) -> dict[str, list[str]]:
+    """Return what each target said about `name` (`embedder`, `chat` …), for the targets that said anything."""
+    targets = document["fingerprint"].get("targets", {})
+    return {target: about[name] for target, about in targets.items() if about.get(name)}
+
+
+def stand_ins(document: Json) -> list[str]:
+    """Return the chat models that are no language models, by their own word."""
+    models = {model for said in said_of_itself(document, "chat").values() for model in said}
+    return sorted(model for model in models if STAND_IN in model.lower())
+
+
+def step_number(path: Sequence[int]) -> str:
+    """Return a step's path as people count.
+
+    >>> step_number([1, 0])
+    '2.1'
+    """
+    return ".".join(str(index + 1) for index in path)
+
+
+def _level(level: Mapping[str, Json]) -> str:
+    return ", ".join(f"{name} {value}" for name, value in sorted(level.items()))
+
+
+def _place(group: tuple[str, str | None], apart: set[str]) -> tuple[Json, bool, bool, str]:
+    level, category = group
+    return (natural(level), category is not None, category in apart, category or "")

@@ -1,0 +1,78 @@
+"""Puts the reports into a folder, each whole or not at all."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from tempfile import NamedTemporaryFile
+from typing import Final
+
+from memstory.errors import SetupError
+from memstory.reporting.document import SCHEMA, build
+from memstory.reporting.fingerprint import make_fingerprint
+from memstory.reporting.markdown import render
+from memstory.reporting.spool import SPOOL_NAME, Spool
+from memstory.results import CaseResult
+from memstory.target import Json
+
+RESULTS_NAME: Final = "results.json"
+REPORT_NAME: Final = "report.md"
+
+
+def write_reports(
+    folder: Path, results: Sequence[CaseResult], fingerprint: Mapping[str, Json], *, complete: bool = True
+) -> None:
+    """Write `results.json` and `report.md`; then the spool is done with, so that one left over marks a killed run."""
+    document = build(results, fingerprint, complete=complete)
+    folder.mkdir(parents=True, exist_ok=True)
+    _replace(folder / RESULTS_NAME, json.dumps(document, indent=1, ensure_ascii=False) + "\n")
+    _replace(folder / REPORT_NAME, render(document))
+    Spool(folder).clear()
+
+
+def report_from_spool(folder: Path) -> str:
+    """Write the reports of a run that was killed, or `report.md` again from `results.json`; return what was done.
+
+    Raises:
+        SetupError: the folder holds neither, or a file of another version.
+    """
+    spooled = Spool(folder).load()
+    if spooled.results:
+        write_reports(folder, spooled.results, make_fingerprint(spooled.results), complete=False)
+        torn = f"; {spooled.torn} more was being written and is lost" if spooled.torn else ""
+        return f"{folder / REPORT_NAME}: the run was cut short, {len(spooled.results)} cases were done{torn}"
+    document = _read(folder / RESULTS_NAME)
+    _replace(folder / REPORT_NAME, render(document))
+    return f"{folder / REPORT_NAME}: made from {RESULTS_NAME}, {len(document['cases'])} cases"
+
+
+def _read(path: Path) -> Json:
+    try:
+        document = json.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError as error:
+        raise SetupError(
+            f"{path.parent} holds neither {SPOOL_NAME} nor {RESULTS_NAME}:"
+            " name the folder of a run, such as reports/latest"
+        ) from error
+    except ValueError as error:
+        raise SetupError(f"{path} is not JSON: {error}") from error
+    found = document.get("schema") if isinstance(document, dict) else None
+    if found != SCHEMA:
+        raise SetupError(f"{path} has the schema {found!r}, this version reads {SCHEMA!r}: run the stories again")
+    return document
+
+
+def _replace(path: Path, text: str) -> None:
+    # A reader, or a kill between two writes, finds the old file or the new one. A lone surrogate becomes its escape,
+    # which JSON reads back as what it was.
+    with NamedTemporaryFile("wb", dir=path.parent, prefix=f".{path.name}.", delete=False) as file:
+        try:
+            file.write(text.encode("utf-8", "backslashreplace"))
+            file.close()
+            Path(file.name).chmod(0o644)
+            os.replace(file.name, path)  # noqa: PTH105  (the same call, and what the comment speaks of)
+        except BaseException:
+            Path(file.name).unlink(missing_ok=True)
+            raise

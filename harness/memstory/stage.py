@@ -1,0 +1,85 @@
+"""What a running case holds: its open target, its clock, the present session of each user."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from memstory.clock import StoryClock
+from memstory.errors import NotSupported
+from memstory.host import HostedTarget
+from memstory.target import Environment, Scope, Target, TargetFactory
+
+FIRST_SESSION = "session-1"
+
+
+@dataclass(slots=True, kw_only=True)
+class Sessions:
+    """The present session of each user; `begin` without a name counts on."""
+
+    present: dict[str, str] = field(default_factory=dict)
+    begun: dict[str, int] = field(default_factory=dict)
+
+    def of(self, user: str) -> str:
+        """Return the user's present session."""
+        return self.present.get(user, FIRST_SESSION)
+
+    def begin(self, user: str, name: str | None = None) -> str:
+        """Go on in a new session."""
+        self.begun[user] = self.begun.get(user, 1) + 1
+        self.present[user] = name or f"session-{self.begun[user]}"
+        return self.present[user]
+
+
+@dataclass(slots=True, kw_only=True)
+class Stage:
+    """One open memory in its environment; `make` returns a fresh target of the same factory."""
+
+    env: Environment
+    clock: StoryClock
+    make: Callable[[], Target]
+    target: Target
+    sessions: Sessions = field(default_factory=Sessions)
+
+    async def open(self) -> None:
+        await self.target.open(self.env, self.clock)
+
+    async def close(self) -> None:
+        await self.target.close()
+
+    async def reopen(self) -> None:
+        """Close, then open the same environment with a target that knows nothing of the first one."""
+        await self.target.close()
+        self.target = self.make()
+        await self.open()
+
+    async def crash(self) -> None:
+        """Kill the target's process, then open the same environment in a new one."""
+        await self.kill()
+        self.target = self.make()
+        await self.open()
+
+    async def kill(self) -> None:
+        """End the target's process and its children at once, as a power cut would."""
+        if not isinstance(self.target, HostedTarget):
+            raise NotSupported("crash", "this target runs inside the harness and cannot be killed")
+        await self.target.kill()
+
+    def scope(self, user: str | None, session: str | None, *, in_session: bool) -> Scope:
+        """Return whose memory a step touches; a user of the story is made this case's own."""
+        owner = f"{self.env.owner}.{user}" if user else self.env.owner
+        if session is None and in_session:
+            session = self.sessions.of(owner)
+        return Scope(user=owner, session=session)
+
+
+def open_stage(env: Environment, factory: TargetFactory, *, hosted: bool) -> Stage:
+    """Return a stage whose target is made but not open; a hosted one lives in a process of its own."""
+    workspace = Path(env.workspace)
+
+    def make() -> Target:
+        # Beside the workspace, not in it: what lies there is the memory's own.
+        return HostedTarget(factory, workspace.with_name(f"{workspace.name}.host")) if hosted else factory.target()
+
+    return Stage(env=env, clock=StoryClock(), make=make, target=make())

@@ -1,0 +1,106 @@
+"""How far a number may be trusted: intervals for rates and differences, and what repeated trials say."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import comb, sqrt
+from random import Random
+from statistics import NormalDist, fmean
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Interval:
+    """A value with the interval that holds it at `confidence`."""
+
+    value: float
+    low: float
+    high: float
+    confidence: float = 0.95
+
+    def excludes(self, number: float) -> bool:
+        """Tell whether `number` lies outside.
+
+        >>> Interval(value=0.3, low=0.1, high=0.5).excludes(0)
+        True
+        """
+        return not self.low <= number <= self.high
+
+
+def wilson_interval(successes: int, trials: int, confidence: float = 0.95) -> Interval:
+    """Return the score interval of a rate, which stays honest for few trials and for rates near 0 and 1.
+
+    Wilson, "Probable inference, the law of succession, and statistical inference", JASA 1927.
+
+    >>> interval = wilson_interval(4, 5)
+    >>> round(interval.low, 4), round(interval.high, 4)
+    (0.3755, 0.9638)
+    """
+    _check_counts(successes, trials)
+    z = NormalDist().inv_cdf((1 + confidence) / 2)
+    rate, spread = successes / trials, z * z / trials
+    centre = (rate + spread / 2) / (1 + spread)
+    half = sqrt(rate * (1 - rate) * spread + spread * spread / 4) / (1 + spread)
+    low = 0.0 if successes == 0 else max(0.0, centre - half)
+    high = 1.0 if successes == trials else min(1.0, centre + half)
+    return Interval(value=rate, low=low, high=high, confidence=confidence)
+
+
+def paired_bootstrap(
+    before: Sequence[float],
+    after: Sequence[float],
+    *,
+    seed: int,
+    resamples: int = 2000,
+    confidence: float = 0.95,
+) -> Interval:
+    """Return mean(after - before) with its percentile interval; the n-th of both is the same question.
+
+    Efron & Tibshirani, "An Introduction to the Bootstrap", 1993, chapter 13. The same seed gives the same interval.
+
+    >>> paired_bootstrap([0.0, 0.5], [0.5, 1.0], seed=1)
+    Interval(value=0.5, low=0.5, high=0.5, confidence=0.95)
+    """
+    if len(before) != len(after) or not before:
+        raise ValueError(f"pairs are needed: {len(before)} values before, {len(after)} after")
+    differences = [later - earlier for earlier, later in zip(before, after, strict=True)]
+    draw = Random(seed)  # noqa: S311  (resampling, not secrets)
+    means = sorted(fmean(draw.choices(differences, k=len(differences))) for _ in range(resamples))
+    tail = (1 - confidence) / 2
+    return Interval(
+        value=fmean(differences),
+        low=means[int(tail * resamples)],
+        high=means[min(resamples - 1, int((1 - tail) * resamples))],
+        confidence=confidence,
+    )
+
+
+def pass_at_k(successes: int, trials: int, k: int) -> float:
+    """Return the chance that at least one of k trials passes, without bias from the trials that were run.
+
+    Chen et al., "Evaluating Large Language Models Trained on Code", 2021, equation 1.
+
+    >>> pass_at_k(1, 5, 2)
+    0.4
+    """
+    _check_counts(successes, trials, k)
+    return 1 - comb(trials - successes, k) / comb(trials, k)
+
+
+def pass_hat_k(successes: int, trials: int, k: int) -> float:
+    """Return pass^k, the chance that all of k trials pass: what somebody who relies on it k times in a row sees.
+
+    Yao et al., "tau-bench", 2024, section 3.
+
+    >>> pass_hat_k(4, 5, 2)
+    0.6
+    """
+    _check_counts(successes, trials, k)
+    return comb(successes, k) / comb(trials, k)
+
+
+def _check_counts(successes: int, trials: int, k: int = 1) -> None:
+    if not 0 <= successes <= trials or trials < 1:
+        raise ValueError(f"{successes} successes of {trials} trials is impossible")
+    if not 1 <= k <= trials:
+        raise ValueError(f"k is {k}, allowed is 1 to {trials}, the number of trials")

@@ -1,0 +1,251 @@
+"""YAML text to plain trees that remember where each part was written.
+
+YAML 1.2 core scalars only: `19:59`, `010`, `no` and dates are texts. What could surprise or explode is refused: aliases,
+tags, duplicate keys, keys that are no text, deep nesting. Nothing but `StoryError` describes a fault, and a fault in one
+document leaves the other documents of the file readable.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, TypeAlias
+
+import yaml
+
+from memstory.errors import Mark, StoryError
+from memstory.target import Json
+
+TreePath: TypeAlias = tuple[str | int, ...]
+Place: TypeAlias = tuple[int, int]
+
+MAX_CHARACTERS = 2_000_000
+MAX_DEPTH = 32
+_MAX_DIGITS = 18
+
+_SEPARATOR = re.compile(r"^---(?=[ \t\r\n]|\Z)", re.MULTILINE)
+_LINE_BREAK = re.compile(r"\r\n|[\n\r\x85\u2028\u2029]")
+_UNPRINTABLE = re.compile("[^\t\n\r\x20-\x7e\x85\xa0-\ud7ff\ue000-\ufeff\uff00-\ufffd\U00010000-\U0010ffff]")
+_INTEGER = re.compile(r"[-+]?(0|[1-9][0-9]*)\Z")
+_FLOAT = re.compile(r"[-+]?(\.[0-9]+|(0|[1-9][0-9]*)(\.[0-9]*)?)([eE][-+]?[0-9]+)?\Z")
+_NOT_A_NUMBER = re.compile(r"([-+]?\.(inf|Inf|INF)|\.(nan|NaN|NAN))\Z")
+_WORDS: Mapping[str, bool | None] = {
+    **dict.fromkeys(("", "~", "null", "Null", "NULL")),
+    **dict.fromkeys(("true", "True", "TRUE"), True),
+    **dict.fromkeys(("false", "False", "FALSE"), False),
+}
+_PLAINER_WORDS = {
+    "did not find expected <document start>": "something stands here that does not belong to what precedes it",
+    "mapping values are not allowed in this context": "a ':' is not allowed here; quote a text that has ': ' in it",
+    "could not find expected ':'": "a ':' is missing after this key",
+    "found character that cannot start any token": "a value cannot start with this character; quote it",
+    "did not find expected key": "this is not a key of the mapping around it; check the indentation and the quotes",
+    "did not find expected '-' indicator": "this is no item of the list around it; check the indentation and the quotes",
+    "did not find expected ',' or '}'": "a ',' or '}' is missing here",
+    "did not find expected ',' or ']'": "a ',' or ']' is missing here",
+    "did not find expected node content": "a value is missing here, or cannot start with this character",
+    "found unexpected end of stream": "the text ends inside quotes",
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Document:
+    """One YAML document: its tree, the places of its values and keys by path, and all that was wrong with it.
+
+    `tree` is None where the syntax was broken. Places are (line, column) in the file, from 1.
+    """
+
+    file: str
+    index: int
+    text: str
+    mark: Mark
+    tree: Json = None
+    values: Mapping[TreePath, Place] = field(default_factory=dict)
+    keys: Mapping[TreePath, Place] = field(default_factory=dict)
+    errors: Sequence[StoryError] = ()
+
+    def at(self, path: TreePath) -> Mark:
+        """Return where the value at `path` was written, or the nearest thing around it."""
+        return self._nearest(self.values, path)
+
+    def at_key(self, path: TreePath) -> Mark:
+        """Return where the key that leads to `path` was written."""
+        return self._nearest(self.keys if path in self.keys else self.values, path)
+
+    def _nearest(self, places: Mapping[TreePath, Place], path: TreePath) -> Mark:
+        while path and path not in places:
+            path, places = path[:-1], self.values
+        line, column = places.get(path, (self.mark.line, self.mark.column))
+        return Mark(self.file, line, column)
+
+
+def parse(text: str, file: str) -> Sequence[Document]:
+    """Return the documents of a file that hold anything; `file` is how messages name it."""
+    text = text.removeprefix("\ufeff")
+    if len(text) > MAX_CHARACTERS:
+        fault = f"the file has {len(text):,} characters; a story file has at most {MAX_CHARACTERS:,}"
+        return (_broken(file, 1, "", StoryError(fault, Mark(file, 1, 1))),)
+    documents = []
+    for first_line, piece in _pieces(text):
+        document = _Builder(piece, file, first_line, len(documents) + 1).document()
+        if document is not None:
+            documents.append(document)
+    return tuple(documents)
+
+
+def _pieces(text: str) -> Iterator[tuple[int, str]]:
+    """Split at `---` lines, which YAML allows nowhere but between documents; yield the first line with each piece."""
+    starts = [0, *(found.start() for found in _SEPARATOR.finditer(text) if found.start() > 0), len(text)]
+    line = 1
+    for start, end in zip(starts, starts[1:], strict=False):
+        piece = text[start:end]
+        yield line, piece
+        line += len(_LINE_BREAK.findall(piece))
+
+
+def _broken(file: str, index: int, text: str, error: StoryError) -> Document:
+    return Document(file=file, index=index, text=text, mark=error.mark or Mark(file, 1, 1), errors=(error,))
+
+
+class _Builder:
+    """Builds the tree of one document from the parser's events; every level of nesting is one call."""
+
+    def __init__(self, text: str, file: str, first_line: int, index: int) -> None:
+        self._text, self._file, self._index = text, file, index
+        self._above = first_line - 1
+        self._values: dict[TreePath, Place] = {}
+        self._keys: dict[TreePath, Place] = {}
+        self._errors: list[StoryError] = []
+
+    def document(self) -> Document | None:
+        try:
+            return self._build()
+        except StoryError as error:
+            return _broken(self._file, self._index, self._text, error)
+        except yaml.YAMLError as error:
+            return _broken(self._file, self._index, self._text, self._plainer(error))
+
+    def _build(self) -> Document | None:
+        strange = _UNPRINTABLE.search(self._text)
+        if strange:
+            name = f"U+{ord(strange.group()):04X}"
+            raise StoryError(f"the character {name} cannot stand in YAML as it is; write it as an escape in "
+                             "double quotes", self._mark_of_offset(strange.start()))  # fmt: skip
+        if self._text.startswith("%"):
+            raise StoryError("a line that starts with '%' is a YAML directive, which stories do not use; remove it",
+                             self._mark_of_offset(0))  # fmt: skip
+        self._events: Iterator[Any] = yaml.parse(self._text, Loader=yaml.CSafeLoader)
+        next(self._events)
+        event = next(self._events)
+        if isinstance(event, yaml.StreamEndEvent):
+            return None
+        event = next(self._events)
+        if isinstance(event, yaml.ScalarEvent) and not event.value and event.implicit[0]:
+            self._end()
+            return None
+        mark = self._mark(event)
+        tree = self._node(event, ())
+        self._end()
+        return Document(file=self._file, index=self._index, text=self._text, mark=mark, tree=tree,
+                        values=self._values, keys=self._keys, errors=tuple(self._errors))  # fmt: skip
+
+    def _end(self) -> None:
+        next(self._events)
+        event = next(self._events)
+        if not isinstance(event, yaml.StreamEndEvent):
+            raise StoryError("a second document starts here; put a line '---' before it", self._mark(event))
+
+    def _node(self, event: Any, path: TreePath) -> Json:
+        self._refuse(event, path)
+        self._values[path] = (event.start_mark.line + self._above + 1, event.start_mark.column + 1)
+        if isinstance(event, yaml.ScalarEvent):
+            return self._scalar(event) if event.implicit[0] else event.value
+        if isinstance(event, yaml.SequenceStartEvent):
+            return self._sequence(path)
+        return self._mapping(path)
+
+    def _refuse(self, event: Any, path: TreePath) -> None:
+        if isinstance(event, yaml.AliasEvent) or event.anchor is not None:
+            sign = "*" if isinstance(event, yaml.AliasEvent) else "&"
+            raise StoryError(
+                f"'{sign}{event.anchor}': anchors and aliases are not used in stories; put what repeats under `vars:` "
+                "and write ${name}, or use `parametrize:`",
+                self._mark(event),
+            )
+        if event.tag is not None:
+            raise StoryError(f"the tag '{event.tag}' is not used in stories; remove it", self._mark(event))
+        if len(path) > MAX_DEPTH:
+            raise StoryError(f"nested more than {MAX_DEPTH} levels deep", self._mark(event))
+
+    def _sequence(self, path: TreePath) -> list[Json]:
+        items: list[Json] = []
+        while not isinstance(event := next(self._events), yaml.SequenceEndEvent):
+            items.append(self._node(event, (*path, len(items))))
+        return items
+
+    def _mapping(self, path: TreePath) -> dict[str, Json]:
+        mapping: dict[str, Json] = {}
+        while not isinstance(event := next(self._events), yaml.MappingEndEvent):
+            key = self._key(event, path)
+            inner = (*path, key)
+            if key in mapping:
+                line, column = self._keys[inner]
+                self._errors.append(
+                    StoryError(f"the key '{key}' is already at line {line}, column {column}", self._mark(event))
+                )
+                self._node(next(self._events), (*path, f"{key} (again)"))
+                continue
+            self._keys[inner] = (event.start_mark.line + self._above + 1, event.start_mark.column + 1)
+            mapping[key] = self._node(next(self._events), inner)
+        return mapping
+
+    def _key(self, event: Any, path: TreePath) -> str:
+        self._refuse(event, path)
+        if not isinstance(event, yaml.ScalarEvent):
+            raise StoryError("a key must be a text, not a list or a mapping; quote it if it is meant as text",
+                             self._mark(event))  # fmt: skip
+        key = self._scalar(event) if event.implicit[0] else event.value
+        if key == "<<" and event.implicit[0]:
+            raise StoryError("merge keys (<<) are not used in stories; write the keys out", self._mark(event))
+        if isinstance(key, str):
+            return key
+        self._errors.append(StoryError(f"the key {event.value or 'null'} is not a text; write it in quotes",
+                                       self._mark(event)))  # fmt: skip
+        return str(event.value)
+
+    def _scalar(self, event: Any) -> Json:
+        text: str = event.value
+        if text in _WORDS:
+            return _WORDS[text]
+        if text[0] not in "+-.0123456789":
+            return text
+        if _INTEGER.match(text):
+            if len(text) <= _MAX_DIGITS:
+                return int(text)
+            self._errors.append(StoryError(f"a number of {len(text)} digits; quote it to mean a text, "
+                                           f"at most {_MAX_DIGITS} digits are read", self._mark(event)))  # fmt: skip
+            return 0
+        if _FLOAT.match(text) and math.isfinite(number := float(text)):
+            return number
+        if _FLOAT.match(text) or _NOT_A_NUMBER.match(text):
+            self._errors.append(StoryError(f"{text} is no finite number; quote it to mean a text", self._mark(event)))
+            return 0.0
+        return text
+
+    def _mark(self, event: Any) -> Mark:
+        return Mark(self._file, event.start_mark.line + self._above + 1, event.start_mark.column + 1)
+
+    def _mark_of_offset(self, offset: int) -> Mark:
+        lines = _LINE_BREAK.split(self._text[:offset])
+        return Mark(self._file, len(lines) + self._above, len(lines[-1]) + 1)
+
+    def _plainer(self, error: yaml.YAMLError) -> StoryError:
+        place = getattr(error, "problem_mark", None) or getattr(error, "context_mark", None)
+        problem = getattr(error, "problem", None) or "it cannot be read"
+        if problem.startswith("found undefined tag handle"):
+            problem = "tags are not used in stories"
+        mark = Mark(self._file, place.line + self._above + 1, place.column + 1) if place else None
+        return StoryError(f"not YAML: {_PLAINER_WORDS.get(problem, problem)}",
+                          mark or Mark(self._file, self._above + 1, 1))  # fmt: skip

@@ -1,0 +1,71 @@
+"""The commands of this project; `nox -l` lists them, pyproject.toml says what each one installs."""
+
+from pathlib import Path
+
+import nox
+
+nox.needs_version = ">=2025.5.1"
+nox.options.default_venv_backend = "uv|virtualenv"
+nox.options.reuse_venv = "yes"
+nox.options.error_on_external_run = True
+nox.options.sessions = ["lint", "types", "imports", "tests", "stories"]
+
+PROJECT = nox.project.load_toml("pyproject.toml")
+
+
+def install(session: nox.Session, group: str) -> None:
+    """Install this checkout and one dependency group at the pinned versions, and the weights if the group embeds."""
+    requirements = nox.project.dependency_groups(PROJECT, group)
+    session.install("-c", "constraints.txt", "-e", ".", *requirements, silent=False)
+    if set(nox.project.dependency_groups(PROJECT, "run")) <= set(requirements):
+        session.install("--no-deps", PROJECT["tool"]["memstory"]["weights"], silent=False)
+
+
+@nox.session
+def stories(session: nox.Session) -> None:
+    """Run the bundled stories and write reports/latest; what follows `--` goes to pytest: `nox -s stories -- -k S5`."""
+    install(session, "run")
+    session.run("pytest", "stories", *session.posargs)
+
+
+@nox.session
+def tests(session: nox.Session) -> None:
+    """Run the tests of memstory itself; `nox -s tests -- -m slow` runs the long ones."""
+    install(session, "test")
+    session.run("pytest", *session.posargs)
+
+
+@nox.session
+def lint(session: nox.Session) -> None:
+    """Check style, format and changelog fragments; `nox -s lint -- PATHS` looks at these files only."""
+    install(session, "lint")
+    paths = session.posargs or ["."]
+    session.run("ruff", "check", *paths)
+    session.run("ruff", "format", "--check", *paths)
+    session.run("towncrier", "build", "--draft", "--version", "next", silent=True)
+
+
+@nox.session
+def types(session: nox.Session) -> None:
+    """Check the types of both packages strictly."""
+    install(session, "types")
+    session.run("mypy", *session.posargs)
+
+
+@nox.session
+def imports(session: nox.Session) -> None:
+    """Check the one-way flow between modules: the contracts of .importlinter."""
+    install(session, "imports")
+    session.run("lint-imports", *session.posargs)
+
+
+@nox.session
+def bench(session: nox.Session) -> None:
+    """Print the ratios of every benchmark, or of those named: `nox -s bench -- embedding`."""
+    install(session, "run")
+    scripts = {path.stem: path for path in sorted(Path("benchmarks").glob("*.py"))}
+    for name in session.posargs or scripts:
+        if name not in scripts:
+            session.error(f"no benchmark '{name}'. Known: {', '.join(scripts)}.")
+        session.log(f"benchmarks/{name}.py")
+        session.run("python", str(scripts[name]))

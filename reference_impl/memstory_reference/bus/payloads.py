@@ -1,0 +1,33 @@
+"""What a payload may be: a JSON object of bounded size. Every delivery gets a copy, as it would over a wire."""
+
+from __future__ import annotations
+
+import json
+
+from memstory_reference.errors import InputError
+from memstory_reference.ports import Json
+
+MAX_PAYLOAD_CHARACTERS = 1 << 20
+
+
+def pack(payload: object) -> str:
+    """Return `payload` as JSON text, or raise InputError if it is no JSON object of text keys or is too large."""
+    if not isinstance(payload, dict):
+        raise InputError(f"bus: a payload is a JSON object, not {type(payload).__name__}")
+    try:
+        packed = json.dumps(payload, allow_nan=False, separators=(",", ":"))
+    except (TypeError, ValueError, RecursionError) as error:
+        raise InputError(f"bus: the payload is not JSON: {error}") from error
+    if len(packed) > MAX_PAYLOAD_CHARACTERS:
+        raise InputError(f"bus: the payload has {len(packed)} characters of JSON; at most {MAX_PAYLOAD_CHARACTERS}")
+    return packed
+
+
+def unpack(packed: str) -> dict[str, Json]:
+    """Return a fresh copy of what was packed.
+
+    >>> unpack(pack({"answer": 42}))
+    {'answer': 42}
+    """
+    payload: dict[str, Json] = json.loads(packed)
+    return payload

@@ -1,0 +1,87 @@
+"""The subjects that agents and tools speak on, and how a subject is matched: tokens, `*` for one, `>` for the rest."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from memstory_reference.errors import InputError
+
+TOOL_SCHEMA = "tool.schema"
+RESPONSE_GENERATION = "response.generation"
+QUERY_RECEIVED = "query.received"
+
+TOOL_REQUEST = "tool.request"
+TOOL_RESULT = "tool.result"
+
+MAX_SUBJECT_CHARACTERS = 255
+# As NATS: printable ASCII; a dot splits tokens, and `*` and `>` are only wildcards as whole tokens.
+_TOKEN = re.compile(r"[!-)+\-/-=?-~]+")
+
+
+def tool_request(tool: str) -> str:
+    """Return the subject on which `tool` is called.
+
+    >>> tool_request("save_topic")
+    'tool.request.save_topic'
+    """
+    return f"{TOOL_REQUEST}.{tool}"
+
+
+def tool_result(tool: str) -> str:
+    """Return the subject on which `tool` answers.
+
+    >>> tool_result("save_topic")
+    'tool.result.save_topic'
+    """
+    return f"{TOOL_RESULT}.{tool}"
+
+
+def check_subject(subject: object) -> str:
+    """Return `subject` if something may be published on it, else raise InputError."""
+    tokens = _tokens(subject)
+    for token in tokens:
+        _check_token(token, subject)
+    return ".".join(tokens)
+
+
+def check_pattern(pattern: object) -> tuple[str, ...]:
+    """Return the tokens of a subscription's pattern, else raise InputError."""
+    tokens = _tokens(pattern)
+    if ">" in tokens[:-1]:
+        raise InputError(f"bus: pattern {pattern!r:.80} has '>' before its end; '>' stands for all the rest")
+    for token in tokens:
+        if token not in {"*", ">"}:
+            _check_token(token, pattern)
+    return tuple(tokens)
+
+
+def matches(pattern: Sequence[str], subject: Sequence[str]) -> bool:
+    """Say whether the tokens of a pattern match those of a subject.
+
+    >>> matches(["tool", "*", "echo"], ["tool", "result", "echo"]), matches(["tool", ">"], ["tool"])
+    (True, False)
+    """
+    if pattern and pattern[-1] == ">":
+        head = pattern[:-1]
+        return len(subject) > len(head) and matches(head, subject[: len(head)])
+    return len(pattern) == len(subject) and all(
+        wanted in ("*", found) for wanted, found in zip(pattern, subject, strict=True)
+    )
+
+
+def _tokens(subject: object) -> list[str]:
+    if not isinstance(subject, str) or not 0 < len(subject) <= MAX_SUBJECT_CHARACTERS:
+        raise InputError(
+            f"bus: {subject!r:.80} is no subject; allowed: 1 to {MAX_SUBJECT_CHARACTERS} characters of text, "
+            "such as 'tool.request.save_topic'"
+        )
+    return subject.split(".")
+
+
+def _check_token(token: str, subject: object) -> None:
+    if not _TOKEN.fullmatch(token):
+        raise InputError(
+            f"bus: subject {subject!r:.80} has the token {token!r:.40}; allowed: printable ASCII without spaces, "
+            "wildcards and empty tokens"
+        )

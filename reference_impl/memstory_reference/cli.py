@@ -1,0 +1,42 @@
+"""`memstory-reference`: the memory systems at the command line."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+
+from memstory_reference.commands import models
+from memstory_reference.errors import MemorySystemError
+from memstory_reference.ports import ChatModelUnavailableError, EmbedderUnavailableError
+
+COMMANDS = (models,)
+"""Each has `add(subparsers)`, which sets `run`: parsed arguments to exit code. Heavy imports wait until `run`."""
+
+FAILED = 1
+INTERRUPTED = 130
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run a command; return its exit code. What went wrong is one line on stderr."""
+    parser = _parser()
+    parsed = parser.parse_args(arguments)
+    try:
+        code = parsed.run(parsed)
+        sys.stdout.flush()
+    except (MemorySystemError, EmbedderUnavailableError, ChatModelUnavailableError, OSError) as error:
+        sys.stderr.write(f"{parser.prog}: {error}\n")
+        return FAILED
+    except KeyboardInterrupt:
+        return INTERRUPTED
+    return int(code)
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="memstory-reference", description="Memory systems for agents, on this machine."
+    )
+    subparsers = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
+    for command in COMMANDS:
+        command.add(subparsers)
+    return parser

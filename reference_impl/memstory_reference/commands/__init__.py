@@ -1,0 +1,1 @@
+"""What can be typed after `memstory-reference`: one module a command, each with `add(subparsers)`."""

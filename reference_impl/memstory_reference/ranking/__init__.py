@@ -1,0 +1,1 @@
+"""Pure ranking: scores in, order out."""

@@ -1,0 +1,1 @@
+"""The memory systems; none knows another."""

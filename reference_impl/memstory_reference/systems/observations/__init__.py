@@ -1,0 +1,1 @@
+"""Observations (O): what finished runs found, ranked by meaning and quality, told to the planner of the next run."""

@@ -1,0 +1,239 @@
+"""Observations in SQLite: the truth, its full-text index, and the outbox from which the vector index is kept.
+
+Every write puts the row, its words and an outbox entry into one transaction, so a process killed between the two
+indexes leaves work to do and never a half-known observation (OF-10, OF-16).
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import sqlite3
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from memstory_reference.errors import StoreConflictError
+from memstory_reference.systems.observations.observation import Observation
+from memstory_reference.text.keywords import Keyword, fts_query, segmented
+
+SCHEMA_VERSION = "1"
+
+_SCHEMA = """
+CREATE TABLE IF NOT EXISTS about (name TEXT PRIMARY KEY, value TEXT NOT NULL);
+CREATE TABLE IF NOT EXISTS observations (
+    row INTEGER PRIMARY KEY,
+    owner TEXT NOT NULL,
+    id TEXT NOT NULL,
+    title TEXT NOT NULL,
+    narrative TEXT NOT NULL,
+    facts TEXT NOT NULL,
+    task TEXT NOT NULL,
+    task_type TEXT NOT NULL,
+    final_score REAL,
+    rating REAL,
+    timestamp TEXT NOT NULL,
+    sources TEXT NOT NULL,
+    vector BLOB NOT NULL,
+    UNIQUE (owner, id)
+);
+CREATE INDEX IF NOT EXISTS by_time ON observations (owner, timestamp DESC, row DESC);
+CREATE VIRTUAL TABLE IF NOT EXISTS words USING fts5(owner_tag, title, narrative, facts, task, tokenize = 'unicode61');
+CREATE TABLE IF NOT EXISTS outbox (
+    sequence INTEGER PRIMARY KEY AUTOINCREMENT, owner TEXT NOT NULL, id TEXT NOT NULL
+);
+"""
+_INSERT = """
+INSERT OR IGNORE INTO observations
+    (owner, id, title, narrative, facts, task, task_type, final_score, rating, timestamp, sources, vector)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pending:
+    """An observation whose place in the vector index is to be brought up to date."""
+
+    sequence: int
+    owner: str
+    id: str
+
+
+class ObservationsStore:
+    """Blocking; one connection, used by one thread at a time."""
+
+    def __init__(self, file: Path, *, model: str) -> None:
+        file.parent.mkdir(parents=True, exist_ok=True)
+        self._db = sqlite3.connect(file, check_same_thread=False, isolation_level=None)
+        self._db.row_factory = sqlite3.Row
+        self._db.execute("PRAGMA journal_mode = WAL")
+        self._db.execute("PRAGMA synchronous = FULL")
+        self._db.executescript(_SCHEMA)
+        self._expect("schema", SCHEMA_VERSION, file)
+        self._expect("model", model, file)
+
+    def close(self) -> None:
+        """Close the file; closing twice is harmless."""
+        self._db.close()
+
+    def insert(self, owner: str, observations: Iterable[tuple[Observation, NDArray[np.float32]]]) -> list[str]:
+        """Write those that are new, and return their ids; an id that is known stays as it is (OF-15)."""
+        inserted = []
+        with self._transaction():
+            for observation, vector in observations:
+                cursor = self._db.execute(
+                    _INSERT, (owner, *_row_of(observation), np.asarray(vector, np.float32).tobytes())
+                )
+                if cursor.rowcount:
+                    self._index(owner, observation, cursor.lastrowid)
+                    inserted.append(observation.id)
+        return inserted
+
+    def get(self, owner: str, ids: Sequence[str]) -> list[Observation]:
+        """Return the observations that exist, in the order of `ids`."""
+        found = {
+            identifier: _observation_of(row)
+            for identifier in dict.fromkeys(ids)
+            for row in self._db.execute("SELECT * FROM observations WHERE owner = ? AND id = ?", (owner, identifier))
+        }
+        return [found[identifier] for identifier in dict.fromkeys(ids) if identifier in found]
+
+    def vectors(self, owner: str, ids: Sequence[str]) -> dict[str, NDArray[np.float32]]:
+        """Return the stored vectors, so that no text is embedded twice."""
+        return {
+            identifier: np.frombuffer(blob, np.float32)
+            for identifier in ids
+            for (blob,) in self._db.execute(
+                "SELECT vector FROM observations WHERE owner = ? AND id = ?", (owner, identifier)
+            )
+        }
+
+    def named(self, owner: str, keywords: Sequence[Keyword], limit: int) -> list[str]:
+        """Return the ids that the full-text index finds for any keyword, best bm25 first."""
+        if not keywords:
+            return []
+        # The owner stands inside MATCH: a join would first rank everybody's rows.
+        expression = f'owner_tag : "{_tag(owner)}" AND {{title narrative facts task}} : ({fts_query(keywords)})'
+        rows = self._db.execute(
+            "SELECT o.id FROM words JOIN observations AS o ON o.row = words.rowid "
+            "WHERE words MATCH ? ORDER BY bm25(words), o.id LIMIT ?",
+            (expression, limit),
+        )
+        return [identifier for (identifier,) in rows]
+
+    def recent(self, owner: str, limit: int | None) -> list[Observation]:
+        """Return observations, newest first."""
+        rows = self._db.execute(
+            "SELECT * FROM observations WHERE owner = ? ORDER BY timestamp DESC, row DESC LIMIT ?",
+            (owner, -1 if limit is None else limit),
+        )
+        return [_observation_of(row) for row in rows]
+
+    def rate(self, owner: str, identifier: str, rating: float) -> bool:
+        """Set a rating; no index is touched, for ratings live here alone."""
+        cursor = self._db.execute(
+            "UPDATE observations SET rating = ? WHERE owner = ? AND id = ?", (rating, owner, identifier)
+        )
+        return cursor.rowcount == 1
+
+    def delete(self, owner: str, ids: Sequence[str]) -> list[str]:
+        """Delete observations; return the ids that existed."""
+        deleted = []
+        with self._transaction():
+            for identifier in dict.fromkeys(ids):
+                row = self._db.execute(
+                    "DELETE FROM observations WHERE owner = ? AND id = ? RETURNING row", (owner, identifier)
+                ).fetchone()
+                if row:
+                    self._db.execute("DELETE FROM words WHERE rowid = ?", (row["row"],))
+                    self._db.execute("INSERT INTO outbox (owner, id) VALUES (?, ?)", (owner, identifier))
+                    deleted.append(identifier)
+        return deleted
+
+    def ids(self, owner: str) -> list[str]:
+        """Return every id of an owner."""
+        return [row[0] for row in self._db.execute("SELECT id FROM observations WHERE owner = ? ORDER BY id", (owner,))]
+
+    def count(self, owner: str) -> int:
+        """Count an owner's observations."""
+        return int(self._db.execute("SELECT count(*) FROM observations WHERE owner = ?", (owner,)).fetchone()[0])
+
+    def owners(self) -> list[str]:
+        """Return everybody who has observations."""
+        return [row[0] for row in self._db.execute("SELECT DISTINCT owner FROM observations ORDER BY owner")]
+
+    def pending(self) -> list[Pending]:
+        """Return what the vector index does not know yet, oldest first."""
+        rows = self._db.execute("SELECT sequence, owner, id FROM outbox ORDER BY sequence")
+        return [Pending(sequence=sequence, owner=owner, id=identifier) for sequence, owner, identifier in rows]
+
+    def done(self, pending: Sequence[Pending]) -> None:
+        """Strike off what the vector index has taken."""
+        with self._transaction():
+            self._db.executemany("DELETE FROM outbox WHERE sequence = ?", [(entry.sequence,) for entry in pending])
+
+    def _index(self, owner: str, observation: Observation, row: int | None) -> None:
+        words = (observation.title, observation.narrative, "\n".join(observation.facts), observation.task)
+        self._db.execute(
+            "INSERT INTO words (rowid, owner_tag, title, narrative, facts, task) VALUES (?, ?, ?, ?, ?, ?)",
+            (row, _tag(owner), *map(segmented, words)),
+        )
+        self._db.execute("INSERT INTO outbox (owner, id) VALUES (?, ?)", (owner, observation.id))
+
+    @contextmanager
+    def _transaction(self) -> Iterator[None]:
+        self._db.execute("BEGIN IMMEDIATE")
+        try:
+            yield
+        except BaseException:
+            self._db.execute("ROLLBACK")
+            raise
+        self._db.execute("COMMIT")
+
+    def _expect(self, name: str, value: str, file: Path) -> None:
+        self._db.execute("INSERT OR IGNORE INTO about VALUES (?, ?)", (name, value))
+        (found,) = self._db.execute("SELECT value FROM about WHERE name = ?", (name,)).fetchone()
+        if found != value:
+            self._db.close()
+            raise StoreConflictError(
+                f"{file} was made with {name} {found!r}, not {value!r}: open it with {found!r}, or use another folder"
+            )
+
+
+def _tag(owner: str) -> str:
+    return "o" + hashlib.blake2b(owner.encode("utf-8", "surrogatepass"), digest_size=16).hexdigest()
+
+
+def _row_of(observation: Observation) -> tuple[object, ...]:
+    return (
+        observation.id,
+        observation.title,
+        observation.narrative,
+        json.dumps(list(observation.facts), ensure_ascii=False),
+        observation.task,
+        observation.task_type,
+        observation.final_score,
+        observation.rating,
+        observation.timestamp.isoformat(timespec="microseconds"),
+        json.dumps(list(observation.sources), ensure_ascii=False),
+    )
+
+
+def _observation_of(row: sqlite3.Row) -> Observation:
+    return Observation(
+        id=row["id"],
+        title=row["title"],
+        narrative=row["narrative"],
+        facts=tuple(json.loads(row["facts"])),
+        task=row["task"],
+        task_type=row["task_type"],
+        final_score=row["final_score"],
+        rating=row["rating"],
+        timestamp=datetime.fromisoformat(row["timestamp"]),
+        sources=tuple(json.loads(row["sources"])),
+    )

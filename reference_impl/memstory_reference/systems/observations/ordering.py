@@ -1,0 +1,80 @@
+"""Candidates of both indexes to one ranked list (O-04, O-13, OF-3, OF-4, OF-19, OF-20)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from memstory_reference.ranking.quality import Rank, rank
+from memstory_reference.systems.observations.observation import Observation
+from memstory_reference.text.keywords import Keyword, matched
+
+MIN_POOL = 20
+POOL_FACTOR = 4
+FEW_KEYWORDS = 2
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Candidate:
+    """An observation with its cosine to the task; `by_keyword` says that the full-text index named it."""
+
+    observation: Observation
+    similarity: float
+    by_keyword: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ranked:
+    """An observation in its place, with the numbers that put it there."""
+
+    observation: Observation
+    rank: Rank
+    by_keyword: bool
+
+
+def pool_size(top_k: int) -> int:
+    """Return how many candidates each index gives, so that quality can lift one from beyond the nearest.
+
+    >>> pool_size(3), pool_size(10)
+    (20, 40)
+    """
+    return max(POOL_FACTOR * top_k, MIN_POOL)
+
+
+def admitted(candidate: Candidate, keywords: Sequence[Keyword], min_sim: float) -> bool:
+    """Say whether a candidate is about the task: near enough, or named by two keywords or by one specific one."""
+    if candidate.similarity >= min_sim:
+        return True
+    if not candidate.by_keyword:
+        return False
+    observation = candidate.observation
+    text = " ".join((observation.title, observation.narrative, *observation.facts, observation.task))
+    named = matched(keywords, text)
+    return len(named) >= FEW_KEYWORDS or any(keyword.specific for keyword in named)
+
+
+def ordered(candidates: Iterable[Candidate], keywords: Sequence[Keyword], *, min_sim: float) -> list[Ranked]:
+    """Return what is about the task, best rank first; of several runs of one task, only the best.
+
+    Ties go to the higher score, then the newer, then the lower id.
+    """
+    ranked = [
+        Ranked(
+            observation=candidate.observation,
+            rank=rank(candidate.similarity, candidate.observation.final_score, candidate.observation.rating),
+            by_keyword=candidate.by_keyword,
+        )
+        for candidate in candidates
+        if admitted(candidate, keywords, min_sim)
+    ]
+    ranked.sort(key=_order)
+    best: dict[str, Ranked] = {}
+    for entry in ranked:
+        best.setdefault(entry.observation.normal_task, entry)
+    return list(best.values())
+
+
+def _order(entry: Ranked) -> tuple[float, float, float, str]:
+    observation = entry.observation
+    score = -1.0 if observation.final_score is None else observation.final_score
+    return (-entry.rank.rank, -score, -observation.timestamp.timestamp(), observation.id)

@@ -1,0 +1,1 @@
+"""The topics system: standing facts by exact key and conversation history by meaning, in one collection."""

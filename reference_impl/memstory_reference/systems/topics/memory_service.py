@@ -1,0 +1,295 @@
+"""The memory itself: topics by exact key, engrams by meaning, each owner's apart from all others."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from datetime import timedelta
+from typing import Literal
+from weakref import WeakValueDictionary
+
+import numpy as np
+from numpy.typing import NDArray
+
+from memstory_reference.errors import InputError
+from memstory_reference.ports import (
+    Clock,
+    Embedder,
+    EmbedderUnavailableError,
+    Json,
+    NewId,
+    Primitive,
+    Purpose,
+    Record,
+    VectorIndex,
+    VectorStore,
+)
+from memstory_reference.systems.topics.config import TopicsConfig
+from memstory_reference.systems.topics.engrams import CANDIDATES, EngramEntry, FoundEngram, TopicEntry, ranked
+from memstory_reference.systems.topics.inputs import (
+    check_cosine,
+    check_metadata,
+    check_owner,
+    check_text,
+    check_top_k,
+    clamped_reward,
+    timestamp,
+)
+from memstory_reference.systems.topics.topic_keys import is_under, lookup_key, topic_id, topic_key
+
+TOPIC: Literal["topic"] = "topic"
+EPISODIC: Literal["episodic"] = "episodic"
+
+
+class MemoryService:
+    """One memory, shared by all tools and agents; every call names the owner whose memory it concerns.
+
+    Writes of one owner take turns, so that of two values for a topic the later call's stays, and so that no reward is
+    lost. Callers pass raw text: the embedder's profile adds prefixes.
+    """
+
+    def __init__(
+        self, *, config: TopicsConfig, store: VectorStore, embedder: Embedder, clock: Clock, new_id: NewId
+    ) -> None:
+        self.config = config
+        self._store = store
+        self._embedder = embedder
+        self._clock = clock
+        self._new_id = new_id
+        self._locks: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
+
+    async def write_topic(self, owner: str, topic: str, content: str) -> str:
+        """Store `content` under `topic` in place of what was there; return the entry's id."""
+        (entry_id,) = await self.write_topics(owner, [(topic, content)])
+        return entry_id
+
+    async def write_topics(self, owner: str, facts: Sequence[tuple[str, str]]) -> list[str]:
+        """Store several facts with one embedding call; of two for one topic the last stays."""
+        keyed = [
+            (topic_key(check_text(topic, "topic"), strict=self.config.strict_topics), check_text(content, "content"))
+            for topic, content in facts
+        ]
+        now = timestamp(self._clock.now())
+        records = [
+            Record(
+                id=topic_id(check_owner(owner), key),
+                text=content,
+                metadata={"type": TOPIC, "topic": key, "timestamp_utc": now},
+            )
+            for key, content in keyed
+        ]
+        async with self._turn(owner):
+            await self._embed_and_store(owner, records)
+        return [record.id for record in records]
+
+    async def recall_topic(self, owner: str, topic: str) -> str | None:
+        """Return what is stored under exactly this topic, or None; nothing is embedded."""
+        entry = await self.topic_entry(owner, topic)
+        return entry.content if entry else None
+
+    async def topic_entry(self, owner: str, topic: str) -> TopicEntry | None:
+        """Return the entry of exactly this topic, or None; nothing is embedded."""
+        key = lookup_key(check_text(topic, "topic"))
+        if key is None:
+            return None
+        record = await self._record(owner, topic_id(owner, key))
+        return _topic_entry(record) if record and record.metadata.get("topic") == key else None
+
+    async def write_episodic(
+        self, owner: str, content: str, metadata: Mapping[str, Json] | None = None, *, is_recall: bool = False
+    ) -> str:
+        """Add an engram, never merged with another; return its id."""
+        (entry_id,) = await self.write_engrams(owner, [(content, metadata or {})], is_recall=is_recall)
+        return entry_id
+
+    async def write_engrams(
+        self, owner: str, engrams: Sequence[tuple[str, Mapping[str, Json]]], *, is_recall: bool = False
+    ) -> list[str]:
+        """Add several engrams with one embedding call."""
+        check_owner(owner)
+        own: dict[str, Primitive] = {"type": EPISODIC, **({"is_recall": True} if is_recall else {})}
+        now = timestamp(self._clock.now())
+        checked = [(check_text(content, "content"), check_metadata(metadata)) for content, metadata in engrams]
+        records = [
+            # What the memory writes comes last: nothing that a caller attaches can turn an engram into a topic.
+            Record(id=self._new_id(), text=content, metadata={"timestamp_utc": now, **metadata, **own})
+            for content, metadata in checked
+        ]
+        await self._embed_and_store(owner, records)
+        return [record.id for record in records]
+
+    async def search_episodic(
+        self,
+        owner: str,
+        query: str,
+        top_k: int | None = None,
+        *,
+        min_score: float | None = None,
+        where: Mapping[str, Primitive] | None = None,
+    ) -> list[FoundEngram]:
+        """Return engrams at or above `min_score`, best first; `where` asks for exact values of metadata."""
+        text = check_text(query, "query")
+        wanted = check_top_k(self.config.top_k if top_k is None else top_k)
+        threshold = self.config.min_score if min_score is None else check_cosine(min_score, "min_score")
+        index = await self._index(owner)
+        (vector,) = await self._embed([text], Purpose.QUERY)
+        found = await index.query(vector, CANDIDATES * wanted, {**check_metadata(where or {}), "type": EPISODIC})
+        engrams = [
+            FoundEngram(
+                id=match.record.id,
+                content=match.record.text,
+                score=float(match.similarity),
+                metadata=_present(match.record),
+            )
+            for match in found
+        ]
+        return ranked(engrams, top_k=wanted, min_score=threshold)
+
+    async def list_topics(self, owner: str, prefix: str = "") -> list[TopicEntry]:
+        """Return the owner's topics by name, those under `prefix` only."""
+        index = await self._index(owner)
+        entries = [_topic_entry(record) for record in await index.list({"type": TOPIC})]
+        return sorted((entry for entry in entries if is_under(entry.topic, prefix)), key=lambda entry: entry.topic)
+
+    async def list_engrams(self, owner: str, where: Mapping[str, Primitive] | None = None) -> list[EngramEntry]:
+        """Return the owner's engrams, oldest first."""
+        index = await self._index(owner)
+        records = await index.list({**check_metadata(where or {}), "type": EPISODIC})
+        return sorted((_engram_entry(record) for record in records), key=_by_time)
+
+    async def entry(self, owner: str, entry_id: str) -> TopicEntry | EngramEntry | None:
+        """Return whatever of this owner's has this id, or None."""
+        record = await self._record(owner, check_text(entry_id, "id"))
+        if record is None:
+            return None
+        return _topic_entry(record) if record.metadata.get("type") == TOPIC else _engram_entry(record)
+
+    async def rewrite(
+        self, owner: str, entry_id: str, content: str, metadata: Mapping[str, Json] | None = None
+    ) -> bool:
+        """Replace what an entry says, and what callers attached to it if `metadata` is given; False if unknown."""
+        text, attached = check_text(content, "content"), check_metadata(metadata or {})
+        async with self._turn(owner):
+            record = await self._record(owner, check_text(entry_id, "id"))
+            if record is None:
+                return False
+            if attached and record.metadata.get("type") == TOPIC:
+                raise InputError("a topic takes no metadata; attach it to an engram")
+            await self._embed_and_store(
+                owner, [Record(id=record.id, text=text, metadata={**record.metadata, **attached})]
+            )
+        return True
+
+    async def reward(self, owner: str, engram_id: str, value: float) -> bool:
+        """Attach a reward in [-1, 1] to an engram, in place of an earlier one; False if unknown."""
+        reward = clamped_reward(value)
+        async with self._turn(owner):
+            record = await self._record(owner, check_text(engram_id, "id"))
+            if record is None:
+                return False
+            if record.metadata.get("type") != EPISODIC:
+                raise InputError("feedback belongs to an engram, never to a topic; name the id of an engram")
+            index = await self._index(owner)
+            rated = {**record.metadata, "reward": reward}
+            await index.upsert(
+                [Record(id=record.id, text=record.text, metadata=rated, vector=await self._vector_of(record))]
+            )
+        return True
+
+    async def forget_topic(self, owner: str, topic: str) -> bool:
+        """Delete a topic; False if unknown."""
+        key = lookup_key(check_text(topic, "topic"))
+        return key is not None and await self.forget(owner, topic_id(owner, key))
+
+    async def forget(self, owner: str, entry_id: str) -> bool:
+        """Delete an entry of this owner's; False if unknown."""
+        async with self._turn(owner):
+            index = await self._index(owner)
+            return bool(await index.delete([check_text(entry_id, "id")]))
+
+    async def forget_all(self, owner: str, where: Mapping[str, Primitive] | None = None) -> int:
+        """Delete everything of this owner's that has these values of metadata; return how much it was."""
+        async with self._turn(owner):
+            index = await self._index(owner)
+            records = await index.list(check_metadata(where or {}) or None)
+            return len(await index.delete([record.id for record in records]))
+
+    async def purge(self, owner: str, older_than_days: float | None = None) -> int:
+        """Delete engrams older than the retention; topics stay. Return how many went."""
+        days = self.config.retention_days if older_than_days is None else older_than_days
+        if isinstance(days, bool) or not isinstance(days, (int, float)) or not 0 <= days <= _MAX_DAYS:
+            raise InputError(
+                f"retention_days {days!r:.40} is not allowed; allowed: numbers from 0 to {_MAX_DAYS}, in the settings "
+                "or with the job"
+            )
+        limit = timestamp(self._clock.now() - timedelta(days=days))
+        async with self._turn(owner):
+            index = await self._index(owner)
+            rows = await index.list({"type": EPISODIC})
+            old = [row.id for row in rows if str(row.metadata.get("timestamp_utc", "")) < limit]
+            return len(await index.delete(old))
+
+    async def count(self, owner: str, kind: Literal["topic", "episodic"]) -> int:
+        """Count the owner's topics or engrams."""
+        return await (await self._index(owner)).count({"type": kind})
+
+    def _turn(self, owner: str) -> asyncio.Lock:
+        return self._locks.setdefault(check_owner(owner), asyncio.Lock())
+
+    async def _index(self, owner: str) -> VectorIndex:
+        return await self._store.index(self.config.collection, check_owner(owner))
+
+    async def _record(self, owner: str, entry_id: str) -> Record | None:
+        records = await (await self._index(owner)).get([entry_id])
+        return records[0] if records else None
+
+    async def _embed_and_store(self, owner: str, records: Sequence[Record]) -> None:
+        # Of two rows with one id the last stays, whatever a store makes of them in one batch.
+        records = list({record.id: record for record in records}.values())
+        if not records:
+            return
+        vectors = await self._embed([record.text for record in records], Purpose.DOCUMENT)
+        index = await self._index(owner)
+        await index.upsert(
+            [
+                Record(id=record.id, text=record.text, metadata=record.metadata, vector=vector)
+                for record, vector in zip(records, vectors, strict=True)
+            ]
+        )
+
+    async def _vector_of(self, record: Record) -> Sequence[float] | NDArray[np.float32]:
+        if record.vector is not None:
+            return record.vector
+        (vector,) = await self._embed([record.text], Purpose.DOCUMENT)
+        return vector
+
+    async def _embed(self, texts: Sequence[str], purpose: Purpose) -> NDArray[np.float32]:
+        vectors = await self._embedder.embed(texts, purpose)
+        # A vector of NaN would be stored, and then found by nothing or by everything.
+        if len(vectors) != len(texts) or not np.isfinite(vectors).all():
+            raise EmbedderUnavailableError(f"the embedder '{self._embedder.model}' returned garbage; check its server")
+        return vectors
+
+
+_MAX_DAYS = 365_000
+
+
+def _present(record: Record) -> dict[str, Primitive]:
+    return {key: value for key, value in record.metadata.items() if value is not None}
+
+
+def _topic_entry(record: Record) -> TopicEntry:
+    return TopicEntry(
+        id=record.id,
+        topic=str(record.metadata["topic"]),
+        content=record.text,
+        timestamp_utc=str(record.metadata.get("timestamp_utc", "")),
+    )
+
+
+def _engram_entry(record: Record) -> EngramEntry:
+    return EngramEntry(id=record.id, content=record.text, metadata=_present(record))
+
+
+def _by_time(entry: EngramEntry) -> tuple[str, str]:
+    return str(entry.metadata.get("timestamp_utc", "")), entry.id

@@ -1,0 +1,1 @@
+"""Pure functions over text that more than one memory system needs."""

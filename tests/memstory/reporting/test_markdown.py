@@ -1,0 +1,176 @@
+import re
+from dataclasses import replace
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from markdown_it import MarkdownIt
+
+from memstory.reporting import build, make_fingerprint
+from memstory.reporting.markdown import render
+
+READER = MarkdownIt("commonmark").enable(["table", "strikethrough"])
+OWN_TAGS = re.compile(r"<details><summary>.*</summary>|</details>")
+
+
+def report(results, **options):
+    made = make_fingerprint(results, started="2026-11-20T10:00:00+00:00", options={"chat": "offline"})
+    return render(build(results, made, **options))
+
+
+def section(markdown, title):
+    return markdown.split(f"\n## {title}\n")[1].split("\n## ")[0]
+
+
+def test_the_headline_counts_every_outcome_that_occurred(results):
+    first = report(results).split("\n")[0]
+    assert first == "# memstory: 2 passed, 1 failed, 1 unsupported, 1 error, 1 invalid"
+
+
+def test_a_run_in_which_nothing_was_judged_is_not_called_a_success(make_case):
+    markdown = report([make_case(outcome="unsupported")])
+    assert "Nothing was judged" in markdown
+    assert "Every case that ran passed" not in markdown
+
+
+def test_a_green_run_still_tells_what_could_not_run(make_case):
+    markdown = report([make_case(), make_case("S6", outcome="unsupported")])
+    assert "**Every case that ran passed** (1 of 2). 1 could not run on their target and prove nothing." in markdown
+
+
+def test_a_run_that_was_cut_short_says_so_at_the_top(results):
+    assert "The run was cut short" in report(results, complete=False).split("## ")[0]
+
+
+def test_a_stand_in_for_the_language_model_is_named_in_plain_words(results):
+    head = report(results).split("## ")[0]
+    assert "**No language model answered.** “offline rules (deterministic stand-in)”" in head
+    assert "| Embedder | all-MiniLM-L6-v2 |" in head
+
+
+def test_a_real_language_model_brings_no_such_note(make_case):
+    trial = make_case.trial()
+    real = replace(trial, recording=replace(trial.recording, about={"chat": "qwen3:8b on Ollama"}))
+    assert "No language model" not in report([make_case(trials=[real])])
+
+
+def test_targets_that_answered_with_different_embedders_are_told_apart(make_case):
+    trial = make_case.trial()
+    other = replace(trial, recording=replace(trial.recording, about={"embedder": "nomic-embed-text"}))
+    markdown = report([make_case(), make_case(target="layers", trials=[other])])
+    assert "| Embedder | layers: nomic-embed-text; topics: all-MiniLM-L6-v2 |" in markdown
+
+
+def test_the_matrix_shows_a_word_for_each_outcome_and_a_dash_where_nothing_was_asked(results):
+    matrix = section(report(results), "Stories on targets")
+    assert "| S5 | Title of S5 | ⬜ unsupported | ✅ passed |" in matrix
+    assert "| S6 | Title of S6 | - | ❌ failed |" in matrix
+    assert "| S9 | Title of S9 | - | ⚠️ invalid |" in matrix
+
+
+def test_the_retrieval_table_has_total_categories_and_what_stands_apart_last(results):
+    found = section(report(results), "Retrieval")
+    rows = [line for line in found.split("\n") if line.startswith("| Q1")]
+    assert rows == [
+        "| Q1 | topics | **total** | 1 | 0.750 | 0.750 | 0.750 | 0.750 |",
+        "| Q1 | topics | plain | 1 | 1.000 | 1.000 | 1.000 | 1.000 |",
+        "| Q1 | topics | swapped *(apart)* | 1 | 0.500 | 0.500 | 0.500 | 0.500 |",
+    ]
+    assert "60 documents, the first 10 hits of 3 questions (1 without a usable label are not judged)" in found
+    assert "facts: 1 labels could not be used" in found
+    assert "- q3: no document has the id 'z&#124;z'" in found
+
+
+def test_a_score_that_was_not_taken_is_a_dash_and_not_a_zero(make_case):
+    case = make_case.retrieval()
+    (trial,) = case.trials
+    kept = tuple(score for score in trial.scores if score.metric != "mrr")
+    markdown = report([replace(case, trials=(replace(trial, scores=kept),))])
+    assert "| Q1 | topics | **total** | 1 | 0.750 | 0.750 | 0.750 | - |" in markdown
+
+
+def test_a_failure_tells_place_step_reason_both_values_and_what_the_agent_did(results):
+    found = section(report(results), "Failures")
+    assert "### ❌ S6\\[topics\\]: Title of S6" in found
+    assert "stories/s6.yaml:1:1 — why it failed" in found
+    assert "- stories/s5.yaml:9:14, step 1 (say): answer contains — the answer does not contain 'Elixir'" in found
+    assert "  - expected: 'Elixir'" in found
+    assert "item added to root" in found
+    assert "called memory_recall(topic='user.language') → Elixir" in found
+    assert "answered: Your language is Elixir." in found
+
+
+def test_errors_and_invalid_stories_have_sections_of_their_own(results):
+    markdown = report(results)
+    assert "the store is gone" in section(markdown, "Errors")
+    assert "Traceback: boom" in section(markdown, "Errors")
+    assert "unknown step 'sya'" in section(markdown, "Invalid stories")
+
+
+def test_unsupported_cases_are_grouped_by_their_reason(make_case):
+    cases = [make_case(story, outcome="unsupported", reason="no chat") for story in ("S1", "S2", "S3")]
+    assert "| no chat | 3 | S1\\[topics\\], S2\\[topics\\], S3\\[topics\\] |" in section(report(cases), "Could not run")
+
+
+def test_only_passing_stories_show_a_requirement(make_case):
+    cases = [
+        make_case("S1", covers=("L-02", "L-10")),
+        make_case("S2", outcome="failed", covers=("L-02", "L-03")),
+        make_case("S3", outcome="unsupported", covers=("L-04",)),
+    ]
+    found = section(report(cases), "Requirements")
+    assert "2 of the 4 requirements" in found
+    rows = [line for line in found.split("\n") if line.startswith("| L-")]
+    assert rows == [
+        "| L-02 | S1\\[topics\\] | S2\\[topics\\] |",
+        "| L-03 | - | S2\\[topics\\] |",
+        "| L-04 | - | S3\\[topics\\] |",
+        "| L-10 | S1\\[topics\\] | - |",
+    ]
+
+
+def test_a_trial_that_failed_among_others_is_shown_with_the_rate(make_case):
+    trials = [make_case.trial("passed", 0), make_case.trial("failed", 1)]
+    found = report([make_case(outcome="failed", trials=trials)])
+    assert "Passed 1 of 2 judged trials (95% interval 0.09 to 0.91); shown is trial 2." in found
+
+
+@pytest.mark.parametrize("count", [0, 1])
+def test_a_report_of_next_to_nothing_is_still_a_report(make_case, count):
+    markdown = report([make_case()] * count)
+    assert markdown.endswith("in full.\n")
+
+
+HOSTILE = st.one_of(
+    st.sampled_from(
+        ["|", "a\nb", "```\n# x", "<script>x</script>", "[a](http://b)", "</details>", "\x1b[2J", "![](x)"]
+    ),
+    st.text(max_size=40),
+)
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=60, deadline=None)
+@given(texts=st.lists(HOSTILE, min_size=7, max_size=7))
+def test_no_text_of_story_or_target_can_break_the_report(make_case, texts):
+    title, reason, answer, target, story, warning, covered = texts
+    trial = make_case.trial("failed", answer=answer, warnings=(warning,))
+    case = make_case(
+        story, target=target, outcome="failed", reason=reason, title=title, trials=[trial], covers=(covered,)
+    )
+    broken = make_case("S2", outcome="unsupported", reason=reason, title=title, covers=())
+    clean = make_case("S", target="t", outcome="failed", trials=[replace(trial, warnings=("w",))])
+    expected = structure(report([clean, replace(broken, reason="r", title="t", target="topics")]))
+    assert structure(report([case, broken])) == expected or target == "topics"
+
+
+def structure(markdown):
+    """What the markdown is made of, without its words; tags must be the report's own."""
+    kinds = []
+    for token in READER.parse(markdown):
+        children = {child.type for child in token.children or ()}
+        assert not children & {"link_open", "image", "html_inline", "code_inline"} or "passed" in token.content
+        if token.type == "html_block":
+            assert all(OWN_TAGS.fullmatch(line) for line in token.content.strip().split("\n"))
+        if token.type not in {"inline", "text"}:
+            kinds.append(token.type)
+    return sorted(kinds)

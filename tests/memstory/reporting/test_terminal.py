@@ -1,0 +1,38 @@
+import pytest
+
+from memstory.reporting import terminal_summary
+
+
+def test_the_summary_ends_with_the_counts(results):
+    last = terminal_summary(results).split("\n")[-1]
+    assert last == "memstory: 2 passed, 1 failed, 1 unsupported, 1 error, 1 invalid"
+
+
+def test_matrix_scores_reasons_and_the_stand_in_are_shown(results):
+    lines = [" ".join(line.split()) for line in terminal_summary(results).split("\n")]
+    assert "story title layers topics" in lines
+    assert "S5 Title of S5 unsupported passed" in lines
+    assert "Q1 topics total 1 0.750 0.750 0.750 0.750" in lines
+    assert "Q1 topics swapped (apart) 1 0.500 0.500 0.500 0.500" in lines
+    assert "1 unsupported: 'layers' does not support chat" in lines
+    assert any(line.startswith("No language model answered") for line in lines)
+
+
+def test_of_very_many_stories_only_those_that_need_a_look_are_listed(make_case):
+    cases = [make_case(f"S{number}") for number in range(50)] + [make_case("S99", outcome="failed")]
+    text = terminal_summary(cases)
+    assert "S99" in text
+    assert "S7 " not in text
+
+
+@pytest.mark.parametrize("hostile", ["\x1b[2J\x1b[31m", "one\ntwo", "\u202egnp", "x" * 10_000])
+def test_no_text_reaches_the_terminal_as_a_command_or_breaks_a_line(make_case, hostile):
+    text = terminal_summary([make_case(title=hostile, outcome="unsupported", reason=hostile)])
+    assert "\x1b" not in text
+    assert "\u202e" not in text
+    assert len(text.split("\n")) == len(terminal_summary([make_case(outcome="unsupported")]).split("\n"))
+    assert max(map(len, text.split("\n"))) < 300
+
+
+def test_no_result_at_all_is_said_as_such():
+    assert terminal_summary([]) == "memstory: 0 passed, 0 failed"

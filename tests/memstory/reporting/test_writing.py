@@ -1,0 +1,74 @@
+import json
+from pathlib import Path
+
+import pytest
+
+from memstory.errors import SetupError
+from memstory.reporting import Spool, make_fingerprint, report_from_spool, write_reports
+from memstory.reporting.spool import SPOOL_NAME
+
+
+def write(folder, results, **options):
+    write_reports(folder, results, make_fingerprint(results), **options)
+
+
+def test_both_reports_are_written_and_the_spool_is_gone(tmp_path, results):
+    folder = tmp_path / "reports" / "latest"
+    Spool(folder).append(results[0])
+    write(folder, results)
+    assert sorted(path.name for path in folder.iterdir()) == ["report.md", "results.json"]
+    assert json.loads((folder / "results.json").read_text())["complete"] is True
+
+
+def test_a_report_that_cannot_be_made_leaves_the_old_one_and_the_spool(tmp_path, results, monkeypatch):
+    write(tmp_path, results[:1])
+    before = (tmp_path / "results.json").read_bytes()
+    Spool(tmp_path).append(results[1])
+
+    def full(*_):
+        raise OSError("no space left")
+
+    monkeypatch.setattr(Path, "chmod", full)
+    with pytest.raises(OSError, match="no space"):
+        write(tmp_path, results)
+    assert (tmp_path / "results.json").read_bytes() == before
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["report.md", "results.json", SPOOL_NAME]
+
+
+def test_a_killed_run_leaves_a_report_of_what_it_did(tmp_path, results):
+    write(tmp_path, results[:1])
+    for case in results[1:]:
+        Spool(tmp_path).append(case)
+    with (tmp_path / SPOOL_NAME).open("ab") as file:
+        file.write(b'\n{"id": "S7[top')
+    said = report_from_spool(tmp_path)
+    assert "cut short, 5 cases were done; 1 more was being written and is lost" in said
+    document = json.loads((tmp_path / "results.json").read_text())
+    assert document["complete"] is False
+    assert len(document["cases"]) == 5
+    assert "cut short" in (tmp_path / "report.md").read_text()
+
+
+def test_without_a_spool_the_report_is_made_again_from_the_results_alone(tmp_path, results):
+    write(tmp_path, results)
+    first = (tmp_path / "report.md").read_text()
+    (tmp_path / "report.md").unlink()
+    assert "made from results.json, 6 cases" in report_from_spool(tmp_path)
+    assert (tmp_path / "report.md").read_text() == first
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [(None, "holds neither"), ("{", "is not JSON"), ('{"schema": "memstory.results/9"}', "results/9"), ("[]", "None")],
+)
+def test_a_folder_without_usable_results_says_what_is_wrong(tmp_path, content, message):
+    if content is not None:
+        (tmp_path / "results.json").write_text(content)
+    with pytest.raises(SetupError, match=message):
+        report_from_spool(tmp_path)
+
+
+def test_text_that_utf8_cannot_say_is_written_and_read_back(tmp_path, make_case):
+    write(tmp_path, [make_case(title="broken \ud800 title")])
+    assert json.loads((tmp_path / "results.json").read_text())["cases"][0]["title"] == "broken \ud800 title"
+    assert "broken" in (tmp_path / "report.md").read_text()

@@ -1,0 +1,50 @@
+"""What the tests of the reference share."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterator
+from importlib import util
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+
+from memstory_reference.adapters import weights
+from memstory_reference.adapters.cache_folder import cache_folder
+from memstory_reference.errors import SetupProblem
+
+
+def _beside(name: str) -> ModuleType:
+    # Under importlib mode test modules cannot be imported by name.
+    full = f"memstory_reference_tests_{name}"
+    spec = util.spec_from_file_location(full, Path(__file__).with_name(f"{name}.py"))
+    assert spec
+    assert spec.loader
+    module = util.module_from_spec(spec)
+    sys.modules[full] = module  # dataclasses look their module up
+    spec.loader.exec_module(module)
+    return module
+
+
+@pytest.fixture(scope="session")
+def ollama_fake() -> ModuleType:
+    """The module with `FakeOllama`, `FakeModel`, `tool_call`."""
+    return _beside("ollama_server")
+
+
+@pytest.fixture
+def ollama_server(ollama_fake: ModuleType) -> Iterator[Any]:
+    """A running `FakeOllama`; `.url` is where."""
+    yield from ollama_fake.serve(ollama_fake.FakeOllama())
+
+
+@pytest.fixture(scope="session")
+def minilm_weights() -> weights.Weights:
+    """The real weights; the test is skipped where they are not."""
+    try:
+        return weights.find(cache_folder(os.environ))
+    except SetupProblem as problem:
+        pytest.skip(str(problem))

@@ -1,0 +1,55 @@
+"""What the documents tell people to type works as they say, and so do the examples in the code."""
+
+import doctest
+import importlib
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+SOURCES = (ROOT / "harness", ROOT / "reference_impl")
+
+
+def blocks(page: Path, language: str) -> list[str]:
+    return re.findall(rf"^```{language}\n(.*?)^```$", page.read_text("utf-8"), re.DOTALL | re.MULTILINE)
+
+
+def modules_with_examples() -> list[str]:
+    paths = [(source, path) for source in SOURCES for path in sorted(source.rglob("*.py"))]
+    return [
+        ".".join(path.relative_to(source).with_suffix("").parts)
+        for source, path in paths
+        if ">>> " in path.read_text("utf-8")
+    ]
+
+
+@pytest.mark.parametrize("module", modules_with_examples())
+def test_examples_in_docstrings_are_true(module):
+    result = doctest.testmod(importlib.import_module(module))
+    assert result.attempted > 0
+    assert result.failed == 0
+
+
+def test_own_memory_page_works_word_by_word(tmp_path):
+    page = ROOT / "docs/how-to/test-your-own-memory.md"
+    (tmp_path / "my_memory.py").write_text(blocks(page, "python")[0], "utf-8")
+    (tmp_path / "mine.story.yaml").write_text(blocks(page, "yaml")[0], "utf-8")
+    command = blocks(page, "sh")[0].split()
+    assert command[0] == "python"
+    done = subprocess.run(  # noqa: S603  (the command of our own page)
+        [sys.executable, *command[1:], "-rs", "-p", "no:cacheprovider"],
+        cwd=tmp_path,
+        env={**os.environ, "PYTEST_ADDOPTS": ""},
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    assert "1 passed, 1 skipped" in done.stdout, done.stdout + done.stderr
+    assert "'delete'" in done.stdout
+    assert done.returncode == 0
+    assert (tmp_path / "reports/latest/report.md").is_file()

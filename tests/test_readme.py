@@ -1,0 +1,58 @@
+"""The commands that the documents promise are the commands that run."""
+
+import ast
+import re
+from pathlib import Path
+
+import pytest
+import yaml
+
+ROOT = Path(__file__).parents[1]
+README = (ROOT / "README.md").read_text("utf-8")
+SESSIONS = {"stories", "tests", "lint", "types", "imports", "bench"}
+
+
+def readme_commands() -> dict[str, str]:
+    """The shell commands of README.md that set up and run a nox session, by session."""
+    return {match[1]: match[0] for match in re.finditer(r"^python3 -m venv .* -s (\w+)$", README, re.MULTILINE)}
+
+
+def test_readme_has_one_command_for_stories_and_one_for_tests():
+    assert set(readme_commands()) == {"stories", "tests"}
+
+
+def test_ci_runs_the_very_tests_command_of_the_readme():
+    lines = [line.strip() for line in (ROOT / ".ci/run").read_text("utf-8").splitlines()]
+    assert readme_commands()["tests"] in lines
+
+
+@pytest.mark.parametrize("session", sorted(SESSIONS - {"bench"}))
+def test_ci_runs_every_session_that_can_fail(session):
+    words = (ROOT / ".ci/run").read_text("utf-8").replace(";", " ").split()
+    assert session in words
+
+
+def test_every_nox_session_has_a_docstring_of_one_line():
+    functions = [
+        node for node in ast.parse((ROOT / "noxfile.py").read_text("utf-8")).body if isinstance(node, ast.FunctionDef)
+    ]
+    docstrings = {node.name: ast.get_docstring(node) or "" for node in functions if node.decorator_list}
+    assert set(docstrings) == SESSIONS
+    assert [name for name, text in docstrings.items() if len(text.splitlines()) != 1] == []
+
+
+def test_the_commit_hook_runs_the_lint_session():
+    config = yaml.safe_load((ROOT / ".pre-commit-config.yaml").read_text("utf-8"))
+    entries = [hook["entry"] for repo in config["repos"] for hook in repo["hooks"]]
+    assert entries == ["nox -s lint"]
+
+
+def test_every_link_between_documents_leads_somewhere():
+    pages = [*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"), *(ROOT / "reports").glob("*.md")]
+    broken = [
+        f"{page.relative_to(ROOT)}: {target}"
+        for page in pages
+        for target in re.findall(r"\]\((?!https?://|#|mailto:)([^)#\s]+)", page.read_text("utf-8"))
+        if not (page.parent / target).exists()
+    ]
+    assert broken == []

@@ -1,0 +1,103 @@
+"""The shape of the tree: what import-linter, ruff and mypy cannot see."""
+
+import ast
+import re
+from pathlib import Path
+
+import pytest
+from importlinter.cli import lint_imports
+
+ROOT = Path(__file__).parents[1]
+SOURCES = (ROOT / "harness/memstory", ROOT / "reference_impl/memstory_reference")
+MODULES = sorted(path for source in SOURCES for path in source.rglob("*.py"))
+LONGEST_MODULE = 400
+VAGUE = {"utils", "util", "helpers", "helper", "common", "misc", "base", "stuff"}
+
+
+def name(path: Path) -> str:
+    return path.relative_to(ROOT).as_posix()
+
+
+def calls(path: Path) -> set[str]:
+    """The last two parts of everything that a module calls or indexes, such as `datetime.now`."""
+    found = set()
+    for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+        called = node.func if isinstance(node, ast.Call) else node
+        if isinstance(called, ast.Attribute) and isinstance(called.value, ast.Name | ast.Attribute):
+            owner = called.value.id if isinstance(called.value, ast.Name) else called.value.attr
+            found.add(f"{owner}.{called.attr}")
+        elif isinstance(called, ast.Name):
+            found.add(called.id)
+    return found
+
+
+def imported(path: Path) -> set[str]:
+    found = set()
+    for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+        if isinstance(node, ast.Import):
+            found |= {alias.name.split(".")[0] for alias in node.names}
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            found.add(node.module.split(".")[0])
+    return found
+
+
+def test_imports_flow_one_way(monkeypatch, capsys):
+    monkeypatch.chdir(ROOT)
+    assert lint_imports(no_cache=True, no_logo=True) == 0, capsys.readouterr().out
+
+
+def test_no_module_is_too_long():
+    lengths = {name(path): len(path.read_text("utf-8").splitlines()) for path in MODULES}
+    assert {path: lines for path, lines in lengths.items() if lines > LONGEST_MODULE} == {}
+
+
+def test_no_module_has_a_vague_name():
+    parts = {name(path): set(path.with_suffix("").relative_to(ROOT).parts) for path in MODULES}
+    assert [path for path, words in parts.items() if words & VAGUE] == []
+
+
+def test_every_module_says_what_it_is_for():
+    silent = [name(path) for path in MODULES if not ast.get_docstring(ast.parse(path.read_text("utf-8")))]
+    assert silent == []
+
+
+def test_every_folder_of_modules_is_a_package():
+    folders = {path.parent for path in MODULES}
+    assert sorted(name(folder) for folder in folders if not (folder / "__init__.py").is_file()) == []
+
+
+def test_only_stores_and_adapters_reach_a_database():
+    offenders = [
+        name(path)
+        for path in MODULES
+        if imported(path) & {"sqlite3", "psycopg", "apsw"}
+        and "adapters" not in path.parts
+        and not path.stem.endswith("_store")
+    ]
+    assert offenders == []
+
+
+@pytest.mark.parametrize("folder", ["systems", "text", "ranking"])
+def test_logic_is_given_time_ids_and_chance(folder):
+    reached = {"datetime.now", "datetime.utcnow", "date.today", "time.time", "uuid.uuid4", "uuid4", "os.environ"}
+    modules = [path for path in MODULES if folder in path.parts and "memstory_reference" in path.parts]
+    assert {name(path): found for path in modules if (found := calls(path) & reached)} == {}
+
+
+def committed_text() -> list[Path]:
+    """Every text file of the project's own folders, this one left out because it spells what it forbids."""
+    folders = (".ci", "benchmarks", "changelog.d", "docs", "harness", "reference_impl", "stories", "tests")
+    files = [path for folder in folders for path in sorted((ROOT / folder).rglob("*")) if path.is_file()]
+    files += [path for path in sorted(ROOT.iterdir()) if path.is_file()]
+    suffixes = {".py", ".md", ".toml", ".yaml", ".yml", ".json", ".jsonl", ".txt", ".ini", ".cfg", ""}
+    return [path for path in files if path.suffix in suffixes and path != Path(__file__)]
+
+
+def test_no_file_names_a_package_index_or_a_machine():
+    forbidden = re.compile(
+        r"https?://\S+/simple\b"
+        r"|--(?:extra-)?index-url|--find-links"
+        r"|(?<![\w./~-])/(?:work|root)/\w"
+    )
+    found = {name(path): hit[0] for path in committed_text() if (hit := forbidden.search(path.read_text("utf-8")))}
+    assert found == {}
