@@ -14,7 +14,8 @@ from memstory.yaml_source import TreePath
 Args = dict[str, Json]
 
 _MICROSECONDS = {
-    "us": 1, "ms": 1_000, "s": 1_000_000, "m": 60_000_000, "h": 3_600_000_000, "d": 86_400_000_000, "w": 604_800_000_000,
+    "us": 1, "ms": 1_000, "s": 1_000_000, "m": 60_000_000, "h": 3_600_000_000, "d": 86_400_000_000,
+    "w": 604_800_000_000,
     "microseconds": 1, "milliseconds": 1_000, "seconds": 1_000_000, "minutes": 60_000_000, "hours": 3_600_000_000,
     "days": 86_400_000_000, "weeks": 604_800_000_000,
 }  # fmt: skip
@@ -48,7 +49,9 @@ def _without_vector(reading: Reading, value: Args, text: str, path: TreePath) ->
 
 
 def _added(reading: Reading, value: Json, path: TreePath) -> Args:
-    listed = [(inner, (*path, index)) for index, inner in enumerate(value)] if isinstance(value, list) else [(value, path)]
+    listed = (
+        [(inner, (*path, index)) for index, inner in enumerate(value)] if isinstance(value, list) else [(value, path)]
+    )
     items = [_said(reading, item, place) for item, place in listed]
     return {"items": [{name: inner for name, inner in item.items() if name != "save"} for item in items]}
 

@@ -120,6 +120,8 @@ def _of_step(step: Step) -> set[Capability]:
             found.add(f"inspect.{step.args['what']}")
         case "fault":
             found.add(f"fault.{step.args['part']}")
+        case _:
+            pass
     return found.union(*(_of_expectation(step.op, expected) for expected in step.expect))
 
 

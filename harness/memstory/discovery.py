@@ -12,6 +12,7 @@ from importlib import import_module
 from importlib.metadata import Distribution, EntryPoint, entry_points
 from typing import Any
 
+from memstory.controls import CONTROLS
 from memstory.errors import SetupError
 from memstory.target import TargetFactory
 
@@ -23,8 +24,9 @@ Offers = Mapping[str, Any]
 
 
 def known_names(offers: Offers | None = None) -> Sequence[str]:
-    """Return every name that can be chosen, without importing any of them."""
-    return sorted({*(offers or {}), *(entry.name for entry in entry_points(group=GROUP))})
+    """Return every name that can be chosen, the controls last, without importing what it names."""
+    installed = {entry.name for entry in entry_points(group=GROUP)}
+    return [*sorted({*(offers or {}), *installed}), *(f"{CONTROL}{name}" for name in CONTROLS)]
 
 
 def check_names(names: Sequence[str], offers: Offers | None = None) -> None:
@@ -104,10 +106,9 @@ def _load_entry(name: str, entry: EntryPoint) -> Any:
 
 
 def _control(name: str) -> TargetFactory:
-    controls = import_module("memstory.controls").CONTROLS
-    if name.removeprefix(CONTROL) not in controls:
-        raise _unknown(name, [f"{CONTROL}{known}" for known in controls])
-    return _factory(name, controls[name.removeprefix(CONTROL)])
+    if name.removeprefix(CONTROL) not in CONTROLS:
+        raise _unknown(name, [f"{CONTROL}{known}" for known in CONTROLS])
+    return CONTROLS[name.removeprefix(CONTROL)]()
 
 
 def _factory(name: str, found: Any, distribution: Distribution | None = None) -> TargetFactory:

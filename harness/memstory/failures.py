@@ -5,14 +5,18 @@ from __future__ import annotations
 import traceback
 from collections.abc import Sequence
 
+from memstory.discovery import missing_vendor
 from memstory.errors import NotSupported, SetupError, StoryError, TargetError
 from memstory.recording import Failure, FailureKind
 
 _LONGEST_MESSAGE = 500
 
 
-def failure_of(error: Exception, step: Sequence[int] = ()) -> Failure:
-    """Return why the case ended; the message of an error that nobody foresaw starts with its class."""
+def failure_of(error: Exception, target: str, step: Sequence[int] = ()) -> Failure:
+    """Return why a case on `target` ended; the message of an error that nobody foresaw starts with its class."""
+    if isinstance(error, ImportError):
+        # Vendors are imported when a target is started or opened, so this is how a missing one shows itself.
+        return Failure(kind="error", message=missing_vendor(target, error), step=tuple(step), detail=_traceback(error))
     kind: FailureKind = "error"
     if isinstance(error, NotSupported):
         kind = "unsupported"
@@ -21,8 +25,12 @@ def failure_of(error: Exception, step: Sequence[int] = ()) -> Failure:
     expected = isinstance(error, (NotSupported, StoryError, SetupError, TargetError))
     text = str(error).strip()
     message = text if expected and text else f"{type(error).__name__}: {text}".removesuffix(": ")
-    detail = None if isinstance(error, (NotSupported, StoryError)) else "".join(traceback.format_exception(error))
+    detail = None if isinstance(error, (NotSupported, StoryError)) else _traceback(error)
     return Failure(kind=kind, message=_shorten(message), step=tuple(step), detail=detail)
+
+
+def _traceback(error: Exception) -> str:
+    return "".join(traceback.format_exception(error))
 
 
 def _shorten(text: str) -> str:

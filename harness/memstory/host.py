@@ -64,10 +64,14 @@ class HostedTarget(Target):
     async def open(self, env: Environment, clock: Clock) -> None:
         self._clock = clock
         self._folder.mkdir(parents=True, exist_ok=True)
-        ours = self._start()
-        reader, self._writer = await asyncio.open_connection(sock=ours, limit=LONGEST_LINE)
-        self._reading = asyncio.create_task(self._read(reader))
-        await self._call("open", env=env)
+        try:
+            reader, self._writer = await asyncio.open_connection(sock=self._start(), limit=LONGEST_LINE)
+            self._reading = asyncio.create_task(self._read(reader))
+            await self._call("open", env=env)
+        except BaseException:
+            # Nobody closes what did not open; a child must not be left behind, even when we are cancelled.
+            await self.kill()
+            raise
 
     async def close(self) -> None:
         try:

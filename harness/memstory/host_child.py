@@ -17,8 +17,8 @@ from pathlib import Path
 
 from memstory.clock import StoryClock
 from memstory.codec import encode
-from memstory.discovery import load_spec
-from memstory.errors import TargetError
+from memstory.discovery import load_spec, missing_vendor
+from memstory.errors import SetupError, TargetError
 from memstory.host_protocol import LONGEST_LINE, decode_arguments, error_to_json, to_line
 from memstory.target import Environment, Json, Target, TargetFactory
 
@@ -76,7 +76,10 @@ class Child:
         op, now = request["op"], datetime.fromisoformat(request["now"])
         args = decode_arguments(op, request["args"])
         if op == "open":
-            await self._open(args["env"], now)
+            try:
+                await self._open(args["env"], now)
+            except ImportError as error:
+                raise SetupError(missing_vendor(self._spec, error)) from error
             return None
         if self._target is None or self._clock is None:
             raise TargetError(f"'{op}' before 'open'")

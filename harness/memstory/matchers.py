@@ -1,7 +1,7 @@
 """Expectation trees to matchers. The grammar has been held against the tree before; here its words get their meaning.
 
-A plain value means `equals`. A mapping whose keys are matcher words means that all of them hold; any other mapping means
-`fields`: each named key matches, others are free.
+A plain value means `equals`. A mapping whose keys are matcher words means that all of them hold; any other mapping
+means `fields`: each named key matches, others are free.
 """
 
 from __future__ import annotations
@@ -43,8 +43,10 @@ def group(reading: Reading, value: Json, path: TreePath) -> Group:
         if key in MATCHERS:
             matchers.append(_matcher(reading, key, argument, (*path, key)))
         else:
-            reading.fault((*path, key), f"'{key}' is no matcher, but '{words[0]}' beside it is; to speak of keys of that "
-                          "name, put them all under `fields:`", at_key=True)  # fmt: skip
+            message = (
+                f"'{key}' is no matcher, but '{words[0]}' beside it is; to speak of keys, put them under `fields:`"
+            )
+            reading.fault((*path, key), message, at_key=True)
     return tuple(matchers)
 
 
@@ -95,6 +97,11 @@ def _schema(reading: Reading, schema: Json, path: TreePath) -> Json:
     return schema
 
 
+def _type(_reading: Reading, name: str | None, _path: TreePath) -> str:
+    # Unquoted, YAML reads the word null as nothing.
+    return name or "null"
+
+
 def _saved_name(reading: Reading, name: str, path: TreePath) -> str:
     found = REFERENCE.fullmatch(name)
     name = found[1] if found else name
@@ -112,6 +119,7 @@ _ARGUMENTS: Mapping[str, Callable[[Reading, Json, TreePath], object]] = {
     "occurs": _groups,
     "regex": _regex,
     "same_as": _saved_name,
+    "type": _type,
 }
 
 

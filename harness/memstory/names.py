@@ -9,7 +9,6 @@ from memstory.errors import StoryError, TargetError
 from memstory.target import Json
 
 _REFERENCE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_-]*)\}")
-_RESULT_FIELDS = frozenset({"answer", "data", "hits", "receipt", "result", "text", "tools"})
 
 
 def substitute(value: Json, names: Mapping[str, Json]) -> Json:
@@ -39,29 +38,16 @@ def _saved(name: str, names: Mapping[str, Json]) -> Json:
 
 
 def pick(result: Json, path: str) -> Json:
-    """Return what the dotted `path` names in a step's result, or None where there is no such thing.
+    """Return what the dotted `path` names in a step's result as recorded, or None where there is no such thing.
 
-    The name of the result itself may lead (`hits.0.id`); without a number, a list or receipt stands for its first
-    element, so that `id` is the id of what was added or found first.
-
-    >>> pick({"items": [{"id": "a"}, {"id": "b"}]}, "id"), pick([{"id": "a"}, {"id": "b"}], "hits.1.id")
-    ('a', 'b')
+    >>> pick({"items": [{"id": "a"}]}, "items.0.id"), pick([], "0.id")
+    ('a', None)
     """
-    parts = path.split(".") if path else []
-    if parts and parts[0] in _RESULT_FIELDS and not (isinstance(result, Mapping) and parts[0] in result):
-        parts = parts[1:]
-    for part in parts:
-        result = _enter(result, part)
+    for part in path.split(".") if path else ():
+        if isinstance(result, Mapping):
+            result = result.get(part)
+        elif isinstance(result, (list, tuple)) and part.isdigit() and int(part) < len(result):
+            result = result[int(part)]
+        else:
+            return None
     return result
-
-
-def _enter(value: Json, part: str) -> Json:
-    if isinstance(value, Mapping):
-        if part in value:
-            return value[part]
-        return _enter(value["items"], part) if "items" in value else None
-    if isinstance(value, (list, tuple)):
-        if part.isdigit():
-            return value[int(part)] if int(part) < len(value) else None
-        return _enter(value[0], part) if value else None
-    return None

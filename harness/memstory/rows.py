@@ -82,9 +82,7 @@ def _filled(document: Document, names: Mapping[str, Json], errors: list[StoryErr
     }
 
 
-def _fill(
-    value: Json, names: Mapping[str, Json], document: Document, path: TreePath, errors: list[StoryError]
-) -> Json:
+def _fill(value: Json, names: Mapping[str, Json], document: Document, path: TreePath, errors: list[StoryError]) -> Json:
     if isinstance(value, dict):
         return {key: _fill(inner, names, document, (*path, key), errors) for key, inner in value.items()}
     if isinstance(value, list):

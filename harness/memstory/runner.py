@@ -46,6 +46,7 @@ class Limits:
 class _Run:
     """What one run has come to, filled while it goes on, so that a run cut short keeps what it did."""
 
+    target: str
     branch: Branch = field(default_factory=Branch)
     parts: dict[str, Any] = field(default_factory=dict)
     stage: Stage | None = None
@@ -78,7 +79,7 @@ async def run(
     """
     begun = perf_counter()
     limits = limits or Limits()
-    state = _Run()
+    state = _Run(target=case.target)
     seconds = limits.retrieval_seconds if case.story.retrieval else limits.case_seconds
     failure: Failure | None = None
     limit = asyncio.timeout(seconds)
@@ -152,7 +153,7 @@ def _crashes(steps: Sequence[Step]) -> bool:
 
 
 def _failure(error: Exception, state: _Run, seconds: float | None) -> Failure:
-    failure = failure_of(error, state.place)
+    failure = failure_of(error, state.target, state.place)
     if seconds is None:
         return failure
     where = f"step {'.'.join(str(index + 1) for index in state.place)}" if state.place else "opening the target"
@@ -167,8 +168,8 @@ async def _close(state: _Run, failure: Failure | None) -> Failure | None:
         async with asyncio.timeout(_CLOSING_SECONDS):
             await state.stage.close()
     except TimeoutError as error:
-        closing = failure_of(error, state.place)
+        closing = failure_of(error, state.target, state.place)
         return failure or replace(closing, message=f"the target did not close within {_CLOSING_SECONDS:g} s")
     except Exception as error:  # noqa: BLE001  (the rim: any error of a backend becomes a recorded failure)
-        return failure or failure_of(error, state.place)
+        return failure or failure_of(error, state.target, state.place)
     return failure

@@ -1,6 +1,7 @@
 """A story file -> stories: the front half of every run, of `memstory validate` and of editors' checks.
 
-Everything that is wrong with a document is said at once, each fault as `file:line:col: what was found; what is allowed`.
+Everything that is wrong with a document is said at once, each fault as `file:line:col: what was found; what is
+allowed`.
 """
 
 from __future__ import annotations
@@ -44,7 +45,9 @@ def parse_stories(text: str, display: str) -> Sequence[Story | InvalidStory]:
     documents = parse(text, display)
     if not documents:
         mark = Mark(display, 1, 1)
-        return (_invalid(StoryError("no story in this file; a story starts with 'story: ID' and 'title: …'", mark), mark),)
+        return (
+            _invalid(StoryError("no story in this file; a story starts with 'story: ID' and 'title: …'", mark), mark),
+        )
     loaded = [story for document in documents for story in _stories(document)]
     twice = {id(story): error for story, error in duplicate_ids(loaded)}
     return tuple(
@@ -61,7 +64,10 @@ def duplicate_ids(stories: Sequence[Story | InvalidStory]) -> Iterator[tuple[Sto
             continue
         first = seen.setdefault((story.id, story.row), story.mark)
         if first != story.mark:
-            yield story, StoryError(f"the id '{story.id}' is used at {first} already; ids are unique in a run", story.mark)
+            yield (
+                story,
+                StoryError(f"the id '{story.id}' is used at {first} already; ids are unique in a run", story.mark),
+            )
 
 
 def _invalid(error: StoryError, mark: Mark) -> InvalidStory:

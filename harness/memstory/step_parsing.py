@@ -45,7 +45,9 @@ def _operation(reading: Reading, tree: Mapping[str, Json], path: TreePath) -> st
         return ops[0]
     if len(ops) > 1:
         listed = " and ".join(f"'{op}'" for op in ops)
-        reading.fault((*path, ops[1]), f"two operations in one step: {listed}; give each a step of its own", at_key=True)
+        reading.fault(
+            (*path, ops[1]), f"two operations in one step: {listed}; give each a step of its own", at_key=True
+        )
     elif reading.sound(path):
         reading.fault(path, f"this step does nothing; it needs one of {', '.join(sorted(STEPS))}")
     return None
@@ -82,9 +84,7 @@ def _step(reading: Reading, op: str, tree: Mapping[str, Json], path: TreePath, a
                 save=save, expect=expect, steps=inner)  # fmt: skip
 
 
-def _inner(
-    reading: Reading, op: str, value: Json, path: TreePath, around: tuple[str, ...]
-) -> tuple[Step, ...]:
+def _inner(reading: Reading, op: str, value: Json, path: TreePath, around: tuple[str, ...]) -> tuple[Step, ...]:
     if op in ("parallel", "repeat"):
         return _read(reading, value["steps"], (*path, "steps"), (*around, op))
     if op == "crash" and isinstance(value, dict) and "during" in value:
@@ -161,7 +161,9 @@ def _matchers(reading: Reading, field: str, value: Json, path: TreePath) -> tupl
         return call_checks(reading, value, path)
     if field == "error" and isinstance(value, bool):
         if not value:
-            reading.fault(path, "'error: false' says nothing: a refusal that is not expected fails anyway; leave it out")
+            reading.fault(
+                path, "'error: false' says nothing: a refusal that is not expected fails anyway; leave it out"
+            )
         return ()
     if field == "tools" and isinstance(value, list):
         return (Matcher(name="names", argument=tuple(value), mark=reading.mark(path)),)
@@ -172,6 +174,8 @@ def _look_for_texts(reading: Reading, op: str, args: Args, matchers: Sequence[Ma
     """Tell the runner which texts `none_contain` is about: the contents of files are not recorded."""
     texts = [text for matcher in matchers if matcher.name == "none_contain" for text in matcher.argument]
     if texts and (op != "inspect" or args["what"] != "files"):
-        reading.fault((*path, "none_contain"), "'none_contain' speaks of files; it goes with {inspect: files}", at_key=True)
+        reading.fault(
+            (*path, "none_contain"), "'none_contain' speaks of files; it goes with {inspect: files}", at_key=True
+        )
     elif texts:
         args["search_for"] = texts

@@ -56,8 +56,8 @@ class Expectation:
 class Step:
     """One step: an operation with its arguments, and what is said about its result.
 
-    `args` are the operation's own, normalised as `memstory.vocabulary.STEPS` says (`say: text` is `{"text": text}`, `add`
-    is `{"items": [...]}`); `steps` are the inner steps of `parallel` and `repeat`, and what a `crash` falls into.
+    `args` are the operation's own, normalised as `memstory.vocabulary.STEPS` says (`say: text` is `{"text": text}`,
+    `add` is `{"items": [...]}`); `steps` are the inner steps of `parallel` and `repeat`, and what a `crash` falls into.
     `save` maps a name to a dotted path in `StepRecord.result` as it is recorded, where "" is the whole result.
     """
 

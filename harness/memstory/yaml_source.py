@@ -1,8 +1,8 @@
 """YAML text to plain trees that remember where each part was written.
 
-YAML 1.2 core scalars only: `19:59`, `010`, `no` and dates are texts. What could surprise or explode is refused: aliases,
-tags, duplicate keys, keys that are no text, deep nesting. Nothing but `StoryError` describes a fault, and a fault in one
-document leaves the other documents of the file readable.
+YAML 1.2 core scalars only: `19:59`, `010`, `no` and dates are texts. What could surprise or explode is refused:
+aliases, tags, duplicate keys, keys that are no text, deep nesting. Every fault is a `StoryError` with its place, and a
+fault in one document leaves the other documents of the file readable.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import Any, TypeAlias
 
 import yaml
@@ -42,7 +43,7 @@ _PLAINER_WORDS = {
     "could not find expected ':'": "a ':' is missing after this key",
     "found character that cannot start any token": "a value cannot start with this character; quote it",
     "did not find expected key": "this is not a key of the mapping around it; check the indentation and the quotes",
-    "did not find expected '-' indicator": "this is no item of the list around it; check the indentation and the quotes",
+    "did not find expected '-' indicator": "this is no item of the list around it; check the indentation",
     "did not find expected ',' or '}'": "a ',' or '}' is missing here",
     "did not find expected ',' or ']'": "a ',' or ']' is missing here",
     "did not find expected node content": "a value is missing here, or cannot start with this character",
@@ -87,7 +88,7 @@ def parse(text: str, file: str) -> Sequence[Document]:
     if len(text) > MAX_CHARACTERS:
         fault = f"the file has {len(text):,} characters; a story file has at most {MAX_CHARACTERS:,}"
         return (_broken(file, 1, "", StoryError(fault, Mark(file, 1, 1))),)
-    documents = []
+    documents: list[Document] = []
     for first_line, piece in _pieces(text):
         document = _Builder(piece, file, first_line, len(documents) + 1).document()
         if document is not None:
@@ -99,7 +100,7 @@ def _pieces(text: str) -> Iterator[tuple[int, str]]:
     """Split at `---` lines, which YAML allows nowhere but between documents; yield the first line with each piece."""
     starts = [0, *(found.start() for found in _SEPARATOR.finditer(text) if found.start() > 0), len(text)]
     line = 1
-    for start, end in zip(starts, starts[1:], strict=False):
+    for start, end in pairwise(starts):
         piece = text[start:end]
         yield line, piece
         line += len(_LINE_BREAK.findall(piece))
@@ -219,20 +220,18 @@ class _Builder:
         text: str = event.value
         if text in _WORDS:
             return _WORDS[text]
-        if text[0] not in "+-.0123456789":
-            return text
-        if _INTEGER.match(text):
-            if len(text) <= _MAX_DIGITS:
-                return int(text)
-            self._errors.append(StoryError(f"a number of {len(text)} digits; quote it to mean a text, "
-                                           f"at most {_MAX_DIGITS} digits are read", self._mark(event)))  # fmt: skip
-            return 0
-        if _FLOAT.match(text) and math.isfinite(number := float(text)):
+        return self._number(text, event) if text[0] in "+-.0123456789" else text
+
+    def _number(self, text: str, event: Any) -> Json:
+        if _INTEGER.match(text) and len(text) <= _MAX_DIGITS:
+            return int(text)
+        if _FLOAT.match(text) and not _INTEGER.match(text) and math.isfinite(number := float(text)):
             return number
-        if _FLOAT.match(text) or _NOT_A_NUMBER.match(text):
-            self._errors.append(StoryError(f"{text} is no finite number; quote it to mean a text", self._mark(event)))
-            return 0.0
-        return text
+        if not (_FLOAT.match(text) or _NOT_A_NUMBER.match(text)):
+            return text
+        fault = f"of at most {_MAX_DIGITS} digits" if _INTEGER.match(text) else "that is finite"
+        self._errors.append(StoryError(f"{text:.40} is no number {fault}; quote it to mean a text", self._mark(event)))
+        return 0
 
     def _mark(self, event: Any) -> Mark:
         return Mark(self._file, event.start_mark.line + self._above + 1, event.start_mark.column + 1)

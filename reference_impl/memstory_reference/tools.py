@@ -10,17 +10,9 @@ from difflib import get_close_matches
 from memstory_reference.bus.subjects import TOOL_SCHEMA, tool_request, tool_result
 from memstory_reference.errors import InputError, MemorySystemError
 from memstory_reference.ports import Bus, Envelope, Json, NewId, NoRespondersError, Subscription, ToolSpec
+from memstory_reference.tool_arguments import check_arguments
 
 READY_SECONDS = 30.0
-
-_TYPES: Mapping[str, tuple[type, ...]] = {
-    "array": (list,),
-    "boolean": (bool,),
-    "integer": (int,),
-    "number": (int, float),
-    "object": (dict,),
-    "string": (str,),
-}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,10 +21,6 @@ class ToolCaller:
 
     owner: str
     session_id: str | None = None
-
-
-class ToolError(MemorySystemError):
-    """A tool could not do what was asked; its text is the tool's answer."""
 
 
 ToolFunction = Callable[[Mapping[str, Json], ToolCaller], Awaitable[str]]
@@ -49,7 +37,7 @@ class Tool:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToolOutcome:
-    """What a tool answered: either `result` or `error` is set. `name` is the tool's own, where an alias was called."""
+    """What a tool answered: either `result` or `error` is set."""
 
     name: str
     arguments: Mapping[str, Json]
@@ -211,42 +199,6 @@ async def call_tool(bus: Bus, request: Envelope, *, timeout_seconds: float) -> T
     if "error" in reply.payload:
         return ToolOutcome(name=name, arguments=arguments, error=str(reply.payload["error"]))
     return ToolOutcome(name=name, arguments=arguments, result=str(reply.payload.get("result", "")))
-
-
-def check_arguments(spec: ToolSpec, arguments: object) -> dict[str, Json]:
-    """Return the arguments if they fit the tool's schema, else raise ToolError with all that is wrong.
-
-    Null stands for an argument that was left out: models fill in both of two optional arguments.
-    """
-    if not isinstance(arguments, Mapping):
-        raise ToolError(f"{spec.name}: the arguments must be an object, not {_type_name(arguments)}")
-    known: Mapping[str, Mapping[str, Json]] = spec.parameters.get("properties", {})
-    given = {str(name): value for name, value in arguments.items() if value is not None}
-    problems = [f"{name} is missing" for name in spec.parameters.get("required", ()) if name not in given]
-    problems += [f"{name[:40]!r} is no argument" for name in given if name not in known]
-    problems += [
-        f"{name} must be {known[name]['type']}, not {_type_name(value)}"
-        for name, value in given.items()
-        if name in known and not _fits(value, known[name].get("type"))
-    ]
-    if problems:
-        raise ToolError(f"{spec.name}: {'; '.join(problems)}. Arguments: {', '.join(known)}")
-    return given
-
-
-def _fits(value: Json, wanted: str | None) -> bool:
-    if wanted is None:
-        return True
-    # To Python, True is an int; to JSON it is not.
-    return isinstance(value, _TYPES[wanted]) and (wanted == "boolean" or not isinstance(value, bool))
-
-
-def _type_name(value: object) -> str:
-    if value is None:
-        return "null"
-    if isinstance(value, bool):
-        return "boolean"
-    return next((name for name, types in _TYPES.items() if isinstance(value, types)), type(value).__name__)
 
 
 def _announcement(payload: Mapping[str, Json]) -> tuple[str, ToolSpec | None, list[str]]:

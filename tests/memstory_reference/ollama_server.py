@@ -1,6 +1,6 @@
 """A server that answers as Ollama does, on a free port of this machine, for tests that drive the real client.
 
-Written from Ollama's API page and source; what it knows: `/api/embed`, `/api/chat` (streamed or not, tools), `/api/tags`,
+Written from Ollama's API page and source. It knows `/api/embed`, `/api/chat` (streamed or not, tools), `/api/tags`,
 `/api/show`, `/api/version`, and the errors a client meets. A test steers it through its public attributes.
 """
 
@@ -82,7 +82,7 @@ class FakeOllama:
             case "/api/version":
                 return {"version": "0.12.3"}
             case "/api/tags":
-                return {"models": [_tag(name, model) for name, model in self.models.items()]}
+                return {"models": [_tag(name) for name in self.models]}
             case "/api/show":
                 model = self._model(body["model"], "model '{}' not found")
                 return {"capabilities": list(model.capabilities), "details": {"family": "fake"}, "model_info": {}}
@@ -151,7 +151,7 @@ def tool_call(name: str, **arguments: Json) -> Json:
 
 def serve(fake: FakeOllama) -> Iterator[FakeOllama]:
     """Serve `fake` while the generator is suspended; its `url` says where."""
-    server = ThreadingHTTPServer(("127.0.0.1", 0), _handler(fake))
+    server = ThreadingHTTPServer(("127.0.0.1", 0), type("Handler", (_Handler,), {"fake": fake}))
     server.daemon_threads = True
     fake.url = f"http://127.0.0.1:{server.server_port}"
     thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02})
@@ -165,62 +165,60 @@ def serve(fake: FakeOllama) -> Iterator[FakeOllama]:
         thread.join()
 
 
-def _handler(fake: FakeOllama) -> type[BaseHTTPRequestHandler]:
-    class Handler(BaseHTTPRequestHandler):
-        protocol_version = "HTTP/1.1"
+class _Handler(BaseHTTPRequestHandler):
+    fake: FakeOllama
+    protocol_version = "HTTP/1.1"
 
-        def do_GET(self) -> None:
-            self._answer(None)
+    def do_GET(self) -> None:
+        self._answer(None)
 
-        def do_POST(self) -> None:
-            self._answer(json.loads(self.rfile.read(int(self.headers["Content-Length"])) or b"{}"))
+    def do_POST(self) -> None:
+        self._answer(json.loads(self.rfile.read(int(self.headers["Content-Length"])) or b"{}"))
 
-        def _answer(self, body: Json) -> None:
-            fake.requests.append((self.path, body))
-            fake.wait()
-            try:
-                answer = fake.answer(self.path, body)
-            except ApiError as error:
-                self._send(error.status, {"error": error.message})
-                return
-            if isinstance(answer, Iterator):
-                self._stream(answer)
-            else:
-                self._send(200, answer)
+    def _answer(self, body: Json) -> None:
+        self.fake.requests.append((self.path, body))
+        self.fake.wait()
+        try:
+            answer = self.fake.answer(self.path, body)
+        except ApiError as error:
+            self._send(error.status, {"error": error.message})
+            return
+        if isinstance(answer, Iterator):
+            self._stream(answer)
+        else:
+            self._send(200, answer)
 
-        def _send(self, status: int, answer: Json) -> None:
-            data = json.dumps(answer).encode()
-            self.send_response(status)
-            self.send_header("Content-Type", "application/json; charset=utf-8")
-            self.send_header("Content-Length", str(len(data)))
-            self.end_headers()
-            self.wfile.write(data)
+    def _send(self, status: int, answer: Json) -> None:
+        data = json.dumps(answer).encode()
+        self.send_response(status)
+        self.send_header("Content-Type", "application/json; charset=utf-8")
+        self.send_header("Content-Length", str(len(data)))
+        self.end_headers()
+        self.wfile.write(data)
 
-        def _stream(self, lines: Iterable[Json]) -> None:
-            self.send_response(200)
-            self.send_header("Content-Type", "application/x-ndjson")
-            self.send_header("Transfer-Encoding", "chunked")
-            self.end_headers()
-            for line in lines:
-                data = json.dumps(line).encode() + b"\n"
-                self.wfile.write(b"%x\r\n%s\r\n" % (len(data), data))
-                self.wfile.flush()
-            self.wfile.write(b"0\r\n\r\n")
+    def _stream(self, lines: Iterable[Json]) -> None:
+        self.send_response(200)
+        self.send_header("Content-Type", "application/x-ndjson")
+        self.send_header("Transfer-Encoding", "chunked")
+        self.end_headers()
+        for line in lines:
+            data = json.dumps(line).encode() + b"\n"
+            self.wfile.write(b"%x\r\n%s\r\n" % (len(data), data))
+            self.wfile.flush()
+        self.wfile.write(b"0\r\n\r\n")
 
-        def handle(self) -> None:
-            # A client that gave up, or a stream that was cut on purpose, ends the connection and nothing else.
-            try:
-                super().handle()
-            except (ConnectionError, TimeoutError):
-                self.close_connection = True
+    def handle(self) -> None:
+        # A client that gave up, or a stream that was cut on purpose, ends the connection and nothing else.
+        try:
+            super().handle()
+        except (ConnectionError, TimeoutError):
+            self.close_connection = True
 
-        def log_message(self, format: str, *args: object) -> None:  # noqa: A002  (the name is given)
-            pass
-
-    return Handler
+    def log_message(self, format: str, *args: object) -> None:  # noqa: A002  (the name is given)
+        pass
 
 
-def _tag(name: str, model: FakeModel) -> Json:
+def _tag(name: str) -> Json:
     digest = hashlib.sha256(name.encode()).hexdigest()
     return {"name": name, "model": name, "modified_at": NOW, "size": 1, "digest": digest, "details": {"family": "fake"}}
 

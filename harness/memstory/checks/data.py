@@ -17,20 +17,21 @@ from memstory.target import Json
 _TOLERANCE = 1e-6
 """Vectors are kept as float32 by many backends: about seven digits survive."""
 
+
+def is_number(value: Json) -> bool:
+    """Return whether `value` is a number; true and false are none."""
+    return isinstance(value, (int, float)) and not isinstance(value, bool)
+
+
 _TYPES: Mapping[str, Callable[[Json], bool]] = {
     "text": lambda value: isinstance(value, str),
-    "number": lambda value: is_number(value),
+    "number": is_number,
     "integer": lambda value: is_number(value) and value == int(value),
     "boolean": lambda value: isinstance(value, bool),
     "null": lambda value: value is None,
     "list": lambda value: isinstance(value, list),
     "mapping": lambda value: isinstance(value, Mapping),
 }
-
-
-def is_number(value: Json) -> bool:
-    """Return whether `value` is a number; true and false are none."""
-    return isinstance(value, (int, float)) and not isinstance(value, bool)
 
 
 def is_same(one: Json, other: Json) -> bool:
@@ -117,7 +118,9 @@ def _length(value: Json, group: Sequence[Matcher], context: Context) -> Finding:
     if not isinstance(value, (str, list, Mapping)):
         return Finding(holds=False, says=f"has no length: it is {show(value)}", actual=show(value))
     found = together(len(value), group, context)
-    return Finding(holds=found.holds, says=f"has a length that {found.says}", expected=found.expected, actual=show(value))
+    return Finding(
+        holds=found.holds, says=f"has a length that {found.says}", expected=found.expected, actual=show(value)
+    )
 
 
 @check("fields")
@@ -181,7 +184,9 @@ def _same_as(value: Json, name: str, context: Context) -> Finding:
                    for inner in (context.names.get(name), value))  # fmt: skip
     found = _equals(now, before, context)
     says = f"is the same as '{name}'" if found.holds else f"is not the same as '{name}'"
-    return Finding(holds=found.holds, says=says, expected=found.expected, actual=found.actual, difference=found.difference)
+    return Finding(
+        holds=found.holds, says=says, expected=found.expected, actual=found.actual, difference=found.difference
+    )
 
 
 @check("none_contain")

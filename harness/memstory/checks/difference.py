@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 
 from deepdiff import DeepDiff
@@ -19,5 +20,5 @@ def difference(wanted: Json, found: Json) -> str | None:
     if max(len(repr(wanted)), len(repr(found))) > _LARGEST:
         return None
     changes = DeepDiff(wanted, found, ignore_numeric_type_changes=True, verbose_level=2)
-    text = str(changes.pretty()).replace("root", "it")
+    text = re.sub(r"\broot(?=[\[ ])", "it", str(changes.pretty()))
     return text if len(text) <= _SHOWN else f"{text[: _SHOWN - 1]}…"

@@ -33,8 +33,8 @@ class Context:
 def show(value: Json, limit: int = _SHOWN) -> str:
     """Return `value` for a sentence: texts in quotes, the rest as JSON, cut to `limit` characters.
 
-    >>> show("it's"), show([1, None]), show("abcdef", 4)
-    ("'it\\\\'s'", '[1, null]', "'abc…'")
+    >>> show([1, None]), show("abcdef", 4)
+    ('[1, null]', "'abc…'")
     """
     if isinstance(value, str):
         cut = value if len(value) <= limit else f"{value[: limit - 1]}…"

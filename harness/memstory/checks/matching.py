@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, TypeAlias
 
 from memstory.checks.finding import Context, Finding
@@ -67,16 +68,20 @@ def negated(finding: Finding) -> Finding:
 def resolved(argument: Any, names: Mapping[str, Json]) -> Any:
     """Return a matcher, or anything within one, with every `${name}` replaced by what was saved."""
     if isinstance(argument, str):
-        whole = REFERENCE.fullmatch(argument)
-        if whole and whole[1] in names:
-            return names[whole[1]]
-        return REFERENCE.sub(lambda found: str(names.get(found[1], found[0])), argument) if "${" in argument else argument
+        return _named(argument, names) if "${" in argument else argument
     if isinstance(argument, Matcher):
-        return Matcher(name=argument.name, argument=resolved(argument.argument, names), mark=argument.mark)
+        return replace(argument, argument=resolved(argument.argument, names))
     if isinstance(argument, CallPattern):
-        return CallPattern(name=argument.name, args=resolved(argument.args, names), mark=argument.mark)
+        return replace(argument, args=resolved(argument.args, names))
     if isinstance(argument, Mapping):
         return {key: resolved(inner, names) for key, inner in argument.items()}
     if isinstance(argument, (list, tuple)):
         return type(argument)(resolved(inner, names) for inner in argument)
     return argument
+
+
+def _named(text: str, names: Mapping[str, Json]) -> Json:
+    whole = REFERENCE.fullmatch(text)
+    if whole and whole[1] in names:
+        return names[whole[1]]
+    return REFERENCE.sub(lambda found: str(names.get(found[1], found[0])), text)

@@ -79,8 +79,8 @@ def _occurs(value: Json, wanted: Mapping[str, Sequence[Matcher]], context: Conte
     findings = []
     for text, group in wanted.items():
         times = together(count(text), group, context)
-        findings.append(Finding(holds=times.holds, says=f"has {show(text)} {count(text)} times, a number that {times.says}",
-                                expected=times.expected, actual=show(value)))  # fmt: skip
+        says = f"has {show(text)} {count(text)} times, a number that {times.says}"
+        findings.append(Finding(holds=times.holds, says=says, expected=times.expected, actual=show(value)))
     return joined(findings)
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from memstory.pytest_plugin import hookspecs
-from memstory.pytest_plugin.options import add_options
+from memstory.pytest_plugin.options import add_options, is_typed
 from memstory.pytest_plugin.owned import is_story_file
 
 __all__: list[str] = []
@@ -32,7 +32,7 @@ def pytest_addhooks(pluginmanager: pytest.PytestPluginManager) -> None:
 def pytest_configure(config: pytest.Config) -> None:
     """Register the marker, and refuse a target that does not exist before anything is collected."""
     config.addinivalue_line("markers", "story: a story of memstory; its tags are markers too")
-    if config.getoption("memstory_target") or config.getini("memstory_target"):
+    if is_typed(config) or config.getini("memstory_target"):
         from memstory.pytest_plugin.chosen import check_chosen  # noqa: PLC0415  (see the module's docstring)
 
         check_chosen(config)

@@ -10,19 +10,23 @@ import pytest
 
 from memstory.discovery import check_names, load_targets
 from memstory.errors import SetupError
-from memstory.pytest_plugin.options import chosen_names, chosen_options
+from memstory.pytest_plugin.options import chosen_names, chosen_options, is_typed
 from memstory.target import Json, TargetFactory
 
 _OPTION = "option."
 
 
 def check_chosen(config: pytest.Config) -> None:
-    """Raise UsageError for a target that does not exist; one that was typed is loaded too, its vendor is not."""
-    names = chosen_names(config)
+    """Raise UsageError for a target or an option that does not exist.
+
+    What was typed is loaded, though no vendor is; of what the ini file says only the names are looked up, because every
+    start of pytest pays for it.
+    """
     try:
-        check_names(names, offers(config))
-        if config.getoption("memstory_target"):
-            options_of(load_targets(names, offers(config)), chosen_options(config))
+        if is_typed(config):
+            options_of(load_chosen(config), chosen_options(config))
+        else:
+            check_names(chosen_names(config), offers(config))
     except SetupError as error:
         raise pytest.UsageError(str(error)) from error
 

@@ -83,7 +83,7 @@ def _failure_lines(story: Story, failure: Failure, path: Path) -> Iterator[str]:
 
 
 def _verdict_lines(verdict: Verdict) -> Iterator[str]:
-    yield f"{verdict.where}: {verdict.field} {verdict.check}: {verdict.reason}"
+    yield f"{verdict.where}: {verdict.reason}"
     for label, value in (
         ("expected", verdict.expected),
         ("actual", verdict.actual),

@@ -63,6 +63,12 @@ def chosen_names(config: pytest.Config) -> list[str]:
     return config.getoption("memstory_target") or config.getini("memstory_target") or [DEFAULT_TARGET]
 
 
+def is_typed(config: pytest.Config) -> bool:
+    """Whether the command line speaks of targets or their options."""
+    typed = ("memstory_target", "memstory_options", "memstory_chat", "memstory_embedder")
+    return any(config.getoption(name) for name in typed)
+
+
 def chosen_options(config: pytest.Config) -> dict[str, Json]:
     """Return the target options of this run, `--chat` and `--embedder` among them."""
     options = dict(config.getoption("memstory_options"))

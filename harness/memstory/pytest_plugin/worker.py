@@ -62,7 +62,8 @@ class Worker:
             self._folder = Path(tempfile.mkdtemp(prefix="memstory-"))
         broken = self._start(case.target, self._folder)
         if broken is not None:
-            return Recording(story=case.story.id, target=case.target, trial=trial, failure=failure_of(broken))
+            failure = failure_of(broken, case.target)
+            return Recording(story=case.story.id, target=case.target, trial=trial, seed=trial, failure=failure)
         workspace = self._folder / f"case-{owner_of(case.id, trial)}"
         workspace.mkdir()
         try:

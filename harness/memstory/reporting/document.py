@@ -75,7 +75,7 @@ def _case(case: CaseResult) -> Json:
         "scores": [encode(score) for score in scores],
         "rate": _rate(case.trials),
         "shown": shown,
-        "trials": [_trial(trial, whole=number != shown) for number, trial in enumerate(case.trials)],
+        "trials": [_trial(number, trial, whole=number != shown) for number, trial in enumerate(case.trials)],
         **(_evidence(case.trials[shown]) if case.trials else {"steps": [], "verdicts": [], "retrieval": []}),
     }
 
@@ -85,9 +85,9 @@ def _shown(case: CaseResult) -> int:
     return next((number for number, trial in enumerate(case.trials) if trial.outcome == case.outcome), 0)
 
 
-def _trial(trial: TrialResult, *, whole: bool) -> Json:
+def _trial(number: int, trial: TrialResult, *, whole: bool) -> Json:
     return {
-        "trial": trial.recording.trial,
+        "trial": number,
         "seed": trial.recording.seed,
         "outcome": trial.outcome,
         "reason": trial.reason,

@@ -21,7 +21,7 @@ _ENTITIES: Final = {
     "&": "&amp;", "<": "&lt;", ">": "&gt;", "|": "&#124;", "`": "&#96;", "$": "&#36;", "@": "&#64;",
 }  # fmt: skip
 _SPECIAL: Final = re.compile(r"[&<>|`$@]|[\\*~\[\]]|(?<![A-Za-z0-9])_|_(?![A-Za-z0-9])|://|(?i:www\.)")
-_AT_START: Final = re.compile(r"^(?:(\d+)([.)])|([#+=-]))")
+_AT_START: Final = re.compile(r"^(?:(\d+)([.)])(?=\s|$)|([#+=-])(?=[\s#=-]|$))")
 
 
 def visible(text: str) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
 from memstory.reporting import views
@@ -33,15 +33,16 @@ def could_not_run(document: Json) -> str:
 
 
 def _case(case: Json) -> str:
-    title = f"### {views.SYMBOLS[case['outcome']]} {inline(case['id'])}: {inline(case['title'])}"
-    parts = [title, f"{inline(case['where'])} — {inline(case['reason'] or 'no reason was given')}"]
+    title = f"### {views.SYMBOLS[case['outcome']]} {inline(case['id'])}: {inline(case['title'] or views.UNREADABLE)}"
+    verdicts = [verdict for verdict in case["verdicts"] if not verdict["passed"]]
+    parts = [title, *_reason(case, verdicts)]
     if rate := case["rate"]:
         parts.append(
             f"Passed {rate['passed']} of {rate['trials']} judged trials"
             f" (95% interval {rate['low']:.2f} to {rate['high']:.2f}); shown is trial {case['shown'] + 1}."
         )
     steps = {tuple(step["path"]): step for step in case["steps"]}
-    parts += [_verdict(verdict, steps) for verdict in case["verdicts"] if not verdict["passed"]]
+    parts += [_verdict(verdict, steps) for verdict in verdicts]
     if happened := "\n".join(_happened(case)):
         parts.append(f"What the agent did:\n\n{happened}")
     if detail := (case.get("failure") or {}).get("detail"):
@@ -50,12 +51,21 @@ def _case(case: Json) -> str:
     return "\n\n".join(parts)
 
 
+def _reason(case: Json, verdicts: Sequence[Json]) -> Iterator[str]:
+    """Yield place and reason, unless the verdicts that follow say the same."""
+    where, reason = case["where"], case["reason"] or "no reason was given"
+    if any(verdict["reason"] and verdict["reason"] in reason for verdict in verdicts):
+        return
+    # A reason that names a place in the story's file has the better place.
+    has_place = reason.startswith(f"{where.split(':')[0]}:")
+    yield inline(reason) if has_place else f"{inline(where)} — {inline(reason)}"
+
+
 def _verdict(verdict: Json, steps: Mapping[tuple[int, ...], Json]) -> str:
     path = tuple(verdict["step"])
     step = f"step {views.step_number(path)}" if path else "the story as a whole"
     operation = f" ({inline(steps[path]['op'])})" if path in steps else ""
-    judged = f"{inline(verdict['field'])} {inline(verdict['check'])} — {inline(verdict['reason'])}"
-    lines = [f"- {inline(verdict['where'])}, {step}{operation}: {judged}"]
+    lines = [f"- {inline(verdict['where'])}, {step}{operation}: {inline(verdict['reason'])}"]
     compared = (name for name in ("expected", "actual") if verdict[name] is not None)
     lines += [f"  - {name}: {inline(verdict[name])}" for name in compared]
     if verdict["difference"]:

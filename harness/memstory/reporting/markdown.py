@@ -26,8 +26,8 @@ not part of the total. All of it stands in `results.json` in full."""
 
 _WRONG: Final = {
     "failed": "failed",
-    "error": "broke before they could be judged",
-    "invalid": "are stories that are wrong themselves",
+    "error": "ended in an error before a judgement",
+    "invalid": "not run because the story itself is wrong",
 }
 
 

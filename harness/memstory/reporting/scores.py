@@ -68,5 +68,5 @@ def _unusable(document: Json) -> Iterator[str]:
     for name, labels in listed.items():
         if labels:
             lines = "\n".join(f"- {inline(label)}" for label in labels)
-            title = f"{inline(name)}: {len(labels)} labels could not be used and are left out"
+            title = f"{inline(name)}: labels that could not be used and are left out ({len(labels)})"
             yield f"<details><summary>{title}</summary>\n\n{lines}\n\n</details>"

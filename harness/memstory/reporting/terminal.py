@@ -17,6 +17,9 @@ from memstory.target import Json
 ALL_ROWS: Final = 40
 """Up to this many stories are all listed; of more, those that did not pass everywhere."""
 
+REASONS: Final = 8
+"""Reasons for unsupported cases that are listed, most frequent first."""
+
 TITLE_LIMIT: Final = 60
 
 
@@ -74,8 +77,11 @@ def _unsupported(document: Json) -> Iterator[str]:
     for case in views.with_outcome(document, "unsupported"):
         reason = case["reason"] or "no reason was given"
         counts[reason] = counts.get(reason, 0) + 1
-    for reason, count in counts.items():
+    ranked = sorted(counts.items(), key=lambda item: -item[1])
+    for reason, count in ranked[:REASONS]:
         yield f"{count} unsupported: {_plain(reason, 200)}"
+    if rest := ranked[REASONS:]:
+        yield f"{sum(count for _, count in rest)} unsupported for {len(rest)} other reasons, all in report.md"
 
 
 def _plain(text: str, limit: int = TITLE_LIMIT) -> str:

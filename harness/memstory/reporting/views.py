@@ -13,6 +13,7 @@ SYMBOLS: Final = {"passed": "✅", "failed": "❌", "unsupported": "⬜", "error
 SCORE_COLUMNS: Final = {"recall@5": "R@5", "recall@10": "R@10", "ndcg@10": "nDCG@10", "mrr": "MRR"}
 ABSTENTION: Final = "abstention"
 STAND_IN: Final = "stand-in"
+UNREADABLE: Final = "(could not be read)"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,8 +30,8 @@ class ScoreRow:
 
 
 def targets_of(document: Json) -> list[str]:
-    """Return every target that a case ran on, sorted."""
-    return sorted({case["target"] for case in document["cases"]})
+    """Return every target that was asked, sorted; a story that could not be read was for none of them."""
+    return sorted({case["target"] for case in document["cases"] if case["target"]})
 
 
 def story_name(case: Json) -> str:
@@ -39,10 +40,15 @@ def story_name(case: Json) -> str:
 
 
 def matrix(document: Json) -> dict[tuple[str, str], dict[str, str]]:
-    """Return `(story, title) -> target -> outcome`, in the document's order; an absent pair was not asked for."""
+    """Return `(story, title) -> target -> outcome`, in the document's order; an absent pair was not asked for.
+
+    A story that could not be read has its outcome under every target.
+    """
     rows: dict[tuple[str, str], dict[str, str]] = {}
     for case in document["cases"]:
-        rows.setdefault((story_name(case), case["title"]), {})[case["target"]] = case["outcome"]
+        asked = [case["target"]] if case["target"] else targets_of(document)
+        row = rows.setdefault((story_name(case), case["title"] or UNREADABLE), {})
+        row.update(dict.fromkeys(asked, case["outcome"]))
     return rows
 
 
@@ -71,7 +77,7 @@ def score_rows(case: Json) -> Iterator[ScoreRow]:
             level=level,
             category=category,
             apart=category in apart,
-            questions=max(score["questions"] for score in scores),
+            questions=_denominator(scores),
             scores={score["metric"]: score["value"] for score in scores},
         )
 
@@ -106,6 +112,13 @@ def step_number(path: Sequence[int]) -> str:
     '2.1'
     """
     return ".".join(str(index + 1) for index in path)
+
+
+def _denominator(scores: Sequence[Json]) -> int:
+    """Return the number of questions behind the usual four; abstention has questions of its own."""
+    counts = {score["metric"]: score["questions"] for score in scores}
+    usual = [counts[metric] for metric in SCORE_COLUMNS if metric in counts]
+    return int(max(usual or counts.values()))
 
 
 def _level(level: Mapping[str, Json]) -> str:

@@ -53,8 +53,8 @@ class MiniLmEmbedder:
 
     def _embed(self, texts: Sequence[str]) -> Vectors:
         model = self._load()
-        encodings = model.tokenizer.encode_batch_fast([text[:MAX_CHARACTERS] for text in texts])
-        tokens = [encoding.ids for encoding in encodings]
+        # One by one: `encode_batch` starts threads, which a later fork does not survive; it saves 1% of the time.
+        tokens = [model.tokenizer.encode(text[:MAX_CHARACTERS]).ids for text in texts]
         vectors = np.empty((len(texts), 384), dtype=np.float32)
         for rows in batches([len(ids) for ids in tokens]):
             vectors[rows] = model.session.run(["vectors"], padded([tokens[row] for row in rows]))[0]

@@ -10,6 +10,7 @@ import json
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,7 +23,7 @@ EPSILON = 1e-12
 FLOAT = int(TensorProto.FLOAT)
 
 Array = NDArray[np.generic]
-_DTYPES = {"F32": np.dtype("<f4"), "I64": np.dtype("<i8")}
+_DTYPES: dict[str, np.dtype[Any]] = {"F32": np.dtype("<f4"), "I64": np.dtype("<i8")}
 
 
 def read_tensors(path: Path) -> dict[str, Array]:
@@ -50,11 +51,11 @@ class Graph:
     weights: dict[str, Array] = field(default_factory=dict)
     constants: list[TensorProto] = field(default_factory=list)
 
-    def add(self, operator: str, inputs: Sequence[str], output: str, domain: str = "", **attributes: object) -> str:
+    def add(self, operator: str, inputs: Sequence[str], output: str, domain: str = "", **attributes: Any) -> str:
         self.nodes.append(helper.make_node(operator, inputs, [output], domain=domain, **attributes))
         return output
 
-    def fused(self, operator: str, inputs: Sequence[str], output: str, **attributes: object) -> str:
+    def fused(self, operator: str, inputs: Sequence[str], output: str, **attributes: Any) -> str:
         return self.add(operator, inputs, output, "com.microsoft", **attributes)
 
     def weight(self, name: str) -> str:

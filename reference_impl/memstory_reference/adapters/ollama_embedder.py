@@ -53,7 +53,7 @@ class OllamaEmbedder:
 
     async def close(self) -> None:
         """Close the connections."""
-        await self._client.close()
+        await self._client.close()  # type: ignore[no-untyped-call]  # the client has no hint here
 
     async def _ask(self, sent: Sequence[str]) -> Vectors:
         try:

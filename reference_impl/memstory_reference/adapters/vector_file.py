@@ -117,6 +117,10 @@ class _Connection:
                 self._database.close()
             self._database = None
 
+    def __del__(self) -> None:
+        # An embedder's port has no `close`: whoever drops the embedder drops its file, without a ResourceWarning.
+        self.close()
+
     def _open(self) -> sqlite3.Connection:
         # A cache is private: vectors tell much of the texts that they were made of.
         self._path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)

@@ -118,7 +118,8 @@ def pull(cache: Path, download: Callable[[Path], Path]) -> bool:
             _replace(folder, download(Path(temporary)) / "model", Path(temporary) / "old")
     except OSError as error:
         raise SetupProblem(
-            f"The weights cannot be put into {folder.parent}: {error}. Make room there, or name another in MEMSTORY_CACHE."
+            f"The weights cannot be put into {folder.parent}: {error}. "
+            "Make room there, or name another folder in MEMSTORY_CACHE."
         ) from error
     return True
 

@@ -93,7 +93,7 @@ class InProcessBus:
             raise InputError(f"bus: request_id {envelope.request_id!r:.80} is already waiting on {reply_subject}")
         if not self._subscribers(check_subject(envelope.subject)):
             raise NoRespondersError(f"nobody listens on {envelope.subject}")
-        reply = asyncio.get_running_loop().create_future()
+        reply: asyncio.Future[Envelope] = asyncio.get_running_loop().create_future()
         self._waiting[key] = reply
         try:
             self._publish(envelope)

@@ -7,7 +7,8 @@ import json
 from memstory_reference.errors import InputError
 from memstory_reference.ports import Json
 
-MAX_PAYLOAD_CHARACTERS = 1 << 20
+MAX_PAYLOAD_CHARACTERS = 8 << 20
+"""An answer travels with the results of all its tool calls."""
 
 
 def pack(payload: object) -> str:
@@ -15,7 +16,7 @@ def pack(payload: object) -> str:
     if not isinstance(payload, dict):
         raise InputError(f"bus: a payload is a JSON object, not {type(payload).__name__}")
     try:
-        packed = json.dumps(payload, allow_nan=False, separators=(",", ":"))
+        packed = json.dumps(payload, allow_nan=False, ensure_ascii=False, separators=(",", ":"))
     except (TypeError, ValueError, RecursionError) as error:
         raise InputError(f"bus: the payload is not JSON: {error}") from error
     if len(packed) > MAX_PAYLOAD_CHARACTERS:

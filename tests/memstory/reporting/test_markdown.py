@@ -8,6 +8,7 @@ from markdown_it import MarkdownIt
 
 from memstory.reporting import build, make_fingerprint
 from memstory.reporting.markdown import render
+from memstory.results import Score
 
 READER = MarkdownIt("commonmark").enable(["table", "strikethrough"])
 OWN_TAGS = re.compile(r"<details><summary>.*</summary>|</details>")
@@ -68,6 +69,14 @@ def test_the_matrix_shows_a_word_for_each_outcome_and_a_dash_where_nothing_was_a
     assert "| S9 | Title of S9 | - | ⚠️ invalid |" in matrix
 
 
+def test_a_story_that_could_not_be_read_is_invalid_everywhere_and_adds_no_target(make_case):
+    unread = make_case("S1", target="", id="S1", title="", outcome="invalid", trials=[], covers=())
+    markdown = report([unread, make_case("S2"), make_case("S2", target="layers")])
+    assert "| Targets | layers, topics |" in markdown
+    assert "| S1 | (could not be read) | ⚠️ invalid | ⚠️ invalid |" in markdown
+    assert "| S1 | (could not be read) |\n" in report([unread])
+
+
 def test_the_retrieval_table_has_total_categories_and_what_stands_apart_last(results):
     found = section(report(results), "Retrieval")
     rows = [line for line in found.split("\n") if line.startswith("| Q1")]
@@ -77,7 +86,7 @@ def test_the_retrieval_table_has_total_categories_and_what_stands_apart_last(res
         "| Q1 | topics | swapped *(apart)* | 1 | 0.500 | 0.500 | 0.500 | 0.500 |",
     ]
     assert "60 documents, the first 10 hits of 3 questions (1 without a usable label are not judged)" in found
-    assert "facts: 1 labels could not be used" in found
+    assert "facts: labels that could not be used and are left out (1)" in found
     assert "- q3: no document has the id 'z&#124;z'" in found
 
 
@@ -93,11 +102,26 @@ def test_a_failure_tells_place_step_reason_both_values_and_what_the_agent_did(re
     found = section(report(results), "Failures")
     assert "### ❌ S6\\[topics\\]: Title of S6" in found
     assert "stories/s6.yaml:1:1 — why it failed" in found
-    assert "- stories/s5.yaml:9:14, step 1 (say): answer contains — the answer does not contain 'Elixir'" in found
+    assert "- stories/s5.yaml:9:14, step 1 (say): the answer does not contain 'Elixir'" in found
     assert "  - expected: 'Elixir'" in found
     assert "item added to root" in found
     assert "called memory_recall(topic='user.language') → Elixir" in found
     assert "answered: Your language is Elixir." in found
+
+
+def test_a_reason_that_names_its_own_line_does_not_repeat_the_storys(make_case):
+    found = section(report([make_case(outcome="failed", reason="stories/s5.yaml:12:5 step 2 (say): no")]), "Failures")
+    assert "stories/s5.yaml:12:5 step 2 (say): no" in found
+    assert "stories/s5.yaml:1:1" not in found
+
+
+def test_questions_without_an_answer_do_not_change_the_number_behind_recall(make_case):
+    case = make_case.retrieval()
+    (trial,) = case.trials
+    silent = Score(metric="abstention", value=0.25, questions=20)
+    markdown = report([replace(case, trials=(replace(trial, scores=(*trial.scores, silent)),))])
+    assert "| silent when it should be |" in markdown
+    assert "| Q1 | topics | **total** | 1 | 0.750 | 0.750 | 0.750 | 0.750 | 0.250 |" in markdown
 
 
 def test_errors_and_invalid_stories_have_sections_of_their_own(results):
@@ -155,7 +179,7 @@ def test_no_text_of_story_or_target_can_break_the_report(make_case, texts):
     title, reason, answer, target, story, warning, covered = texts
     trial = make_case.trial("failed", answer=answer, warnings=(warning,))
     case = make_case(
-        story, target=target, outcome="failed", reason=reason, title=title, trials=[trial], covers=(covered,)
+        story, target=target or "t", outcome="failed", reason=reason, title=title, trials=[trial], covers=(covered,)
     )
     broken = make_case("S2", outcome="unsupported", reason=reason, title=title, covers=())
     clean = make_case("S", target="t", outcome="failed", trials=[replace(trial, warnings=("w",))])

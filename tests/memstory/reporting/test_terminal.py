@@ -34,5 +34,13 @@ def test_no_text_reaches_the_terminal_as_a_command_or_breaks_a_line(make_case, h
     assert max(map(len, text.split("\n"))) < 300
 
 
+def test_many_reasons_are_counted_and_only_the_most_frequent_listed(make_case):
+    cases = [make_case(f"S{n}", outcome="unsupported", reason=f"reason {n}") for n in range(20)]
+    cases += [make_case(f"T{n}", outcome="unsupported", reason="the usual") for n in range(3)]
+    lines = terminal_summary(cases).split("\n")
+    assert "3 unsupported: the usual" in lines
+    assert "13 unsupported for 13 other reasons, all in report.md" in lines
+
+
 def test_no_result_at_all_is_said_as_such():
     assert terminal_summary([]) == "memstory: 0 passed, 0 failed"

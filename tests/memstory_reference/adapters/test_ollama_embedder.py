@@ -77,7 +77,7 @@ async def test_lone_surrogate_is_sent_as_valid_unicode(ollama_server):
 
 
 async def test_vectors_have_length_1_whatever_the_server_gives(ollama_server):
-    ollama_server.embed = lambda model, text: [3.0, 4.0]
+    ollama_server.embed = lambda *_: [3.0, 4.0]
     async with embedder(ollama_server) as nomic:
         np.testing.assert_allclose(await nomic.embed(["a"], Purpose.QUERY), [[0.6, 0.8]], rtol=1e-6)
 
@@ -106,12 +106,13 @@ async def test_no_server_says_how_to_start_one():
     nomic = OllamaEmbedder("nomic-embed-text", f"http://127.0.0.1:{port}")
     with pytest.raises(EmbedderUnavailableError, match=rf"127\.0\.0\.1:{port}.*ollama serve"):
         await nomic.embed(["a"], Purpose.QUERY)
+    await nomic.close()
 
 
 async def test_missing_model_says_how_to_pull_it(ollama_server):
     ollama_server.models.clear()
     async with embedder(ollama_server) as nomic:
-        with pytest.raises(EmbedderUnavailableError, match="ollama pull nomic-embed-text$"):
+        with pytest.raises(EmbedderUnavailableError, match=r"ollama pull nomic-embed-text$"):
             await nomic.embed(["a"], Purpose.QUERY)
 
 
@@ -160,6 +161,6 @@ async def test_odd_answer_is_refused_with_its_reason(ollama_server, answer, mess
 async def test_model_that_changes_its_dimension_is_refused(ollama_server):
     async with embedder(ollama_server) as nomic:
         await nomic.embed(["a"], Purpose.QUERY)
-        ollama_server.embed = lambda model, text: [1.0, 0.0]
+        ollama_server.embed = lambda *_: [1.0, 0.0]
         with pytest.raises(EmbedderUnavailableError, match="2 numbers where 768 were expected"):
             await nomic.embed(["b"], Purpose.QUERY)

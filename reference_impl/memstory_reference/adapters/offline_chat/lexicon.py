@@ -7,10 +7,16 @@ a about again all also am an and any anything are as at be been being by can cou
 had has have having he her here hers him his how i if in into is it its just know like may me might mine more most
 much must my myself no not now of off on once one or our ours out over own please recall remember said say she should
 so some something tell than that the their them then there these they thing this those to told too under until up us
-very was we were what when where which while who whom whose why will with would yes you your yours ever still really
+upon very was we were what when where which while who whom whose why will with would yes you your yours ever still really
 """.split()
 STOP_WORDS = frozenset(_STOP)
 """Words that say nothing about what a sentence is about."""
+
+PREFERRED_KINDS = frozenset(
+    "language editor database framework colour color drink food dish meal snack band song album singer film movie book "
+    "author sport team animal season game tea coffee beer wine restaurant city country hobby font theme keyboard".split()
+)
+"""Kinds of things that `my …` may mean as `my favourite …`."""
 
 PLAIN_ATTRIBUTES = frozenset("name call age time date day kind type favourite favorite prefer preferred use".split())
 """Words that fit many facts: sharing only one of them is no evidence that a memory answers a question."""

@@ -11,8 +11,8 @@ import re
 import unicodedata
 import zlib
 
-from memstory_reference.adapters.offline_chat.lexicon import KEY_NOISE, KIND_OF, PROJECT_WORDS, SAME_WORDS
-from memstory_reference.adapters.offline_chat.wording import content_words, singular, words
+from memstory_reference.adapters.offline_chat.lexicon import KEY_NOISE, KIND_OF, PROJECT_WORDS, SAME_WORDS, STOP_WORDS
+from memstory_reference.adapters.offline_chat.wording import base, singular, words
 
 USER, PROJECT, CONSTRAINT = "user", "project", "constraint"
 _LONGEST_KEY_WORDS = 6
@@ -92,13 +92,13 @@ def rule_key(clause: str) -> str:
     >>> rule_key("use tabs"), rule_key("deploy on Fridays")
     ('constraint.tab', 'constraint.deploy_friday')
     """
-    found = [singular(word) for word in words(clause) if content_words(word) and word not in _RULE_NOISE]
+    found = [base(singular(word)) for word in words(clause) if word not in _RULE_NOISE and word not in STOP_WORDS]
     return key(CONSTRAINT, *(found[:3] or words(clause)[:3] or [clause]))
 
 
 def sentence_key(clause: str) -> str:
     """Return a key for a sentence that follows no rule: its first three meaningful words."""
-    found = [word for word in words(clause) if content_words(word)]
+    found = [word for word in words(clause) if word not in STOP_WORDS]
     prefix = PROJECT if re.match(r"(?:we|our)\b", clause, re.IGNORECASE) else prefix_of(clause)
     return key(prefix, *(found[:3] or words(clause)[:3] or [clause]))
 
@@ -124,7 +124,7 @@ def prefix_of(phrase: str) -> str:
     return PROJECT if any(singular(word) in PROJECT_WORDS for word in found) else USER
 
 
-_RULE_NOISE = frozenset("use using used put add make write run allow let avoid never always keep want need".split())
+_RULE_NOISE = frozenset("use using used put add make write run allow let avoid never always keep want need before after during without instead only".split())
 
 
 def _turned(phrase: str) -> str:

@@ -103,17 +103,28 @@ def singular(word: str) -> str:
     return word[:-1]
 
 
+def base(word: str) -> str:
+    """Return a verb without `-ing`, where enough of it stays.
+
+    >>> base("deploying"), base("committing"), base("string")
+    ('deploy', 'commit', 'string')
+    """
+    if not word.endswith("ing") or len(word) < _SHORTEST_STEM + len("ing"):
+        return word
+    word = word[: -len("ing")]
+    return word[:-1] if word[-1] == word[-2] and word[-1] not in "lsz" else word
+
+
 def stem(word: str) -> str:
     """Return what regular forms of a word share.
 
     >>> stem("decided"), stem("deploying"), stem("prefers"), stem("planned")
     ('decid', 'deploy', 'prefer', 'plan')
     """
-    word = singular(word)
-    for ending in ("ing", "ed"):
-        if word.endswith(ending) and len(word) - len(ending) >= _SHORTEST_STEM - 1:
-            word = word[: -len(ending)]
-            return word[:-1] if len(word) > _SHORTEST_STEM - 1 and word[-1] == word[-2] and word[-1] not in "lsz" else word
+    word = base(singular(word))
+    if word.endswith("ed") and len(word) > _SHORTEST_STEM + 1:
+        word = word[: -len("ed")]
+        return word[:-1] if word[-1] == word[-2] and word[-1] not in "lsz" else word
     return word[:-1] if word.endswith("e") and len(word) > _SHORTEST_STEM else word
 
 

@@ -190,10 +190,8 @@ class MemoryService:
             if record.metadata.get("type") != EPISODIC:
                 raise InputError("feedback belongs to an engram, never to a topic; name the id of an engram")
             index = await self._index(owner)
-            rated = {**record.metadata, "reward": reward}
-            await index.upsert(
-                [Record(id=record.id, text=record.text, metadata=rated, vector=await self._vector_of(record))]
-            )
+            # A row without a vector keeps the one that it has: rating embeds nothing.
+            await index.upsert([Record(id=record.id, text=record.text, metadata={**record.metadata, "reward": reward})])
         return True
 
     async def forget_topic(self, owner: str, topic: str) -> bool:
@@ -256,12 +254,6 @@ class MemoryService:
                 for record, vector in zip(records, vectors, strict=True)
             ]
         )
-
-    async def _vector_of(self, record: Record) -> Sequence[float] | NDArray[np.float32]:
-        if record.vector is not None:
-            return record.vector
-        (vector,) = await self._embed([record.text], Purpose.DOCUMENT)
-        return vector
 
     async def _embed(self, texts: Sequence[str], purpose: Purpose) -> NDArray[np.float32]:
         vectors = await self._embedder.embed(texts, purpose)

@@ -1,0 +1,115 @@
+"""What a story item costs beside a plain parametrized test: CPU of 1,000 of each, collection and run apart.
+
+Run it with `python benchmarks/story_item.py`. The goal is a ratio of 1.3 at most for items that do nothing: a story that
+its target lacks a capability for, so that everything around a case happens and nothing in it. The other lines show what
+real steps add.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+from statistics import median
+
+GOAL = 1.3
+
+_CLOCK = """
+import json, os, time
+import pytest
+
+marks = {}
+
+def pytest_sessionstart(session): marks["start"] = time.process_time()
+def pytest_collection_finish(session): marks["collected"] = time.process_time()
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_sessionfinish(session):
+    marks["run"] = time.process_time()
+    with open(os.environ["BENCH_OUT"], "w") as out:
+        json.dump({"collect": marks["collected"] - marks["start"], "run": marks["run"] - marks["collected"]}, out)
+"""
+
+_TARGET = """
+from memstory.target import Receipt, Target, TargetFactory
+
+class Nothing(Target):
+    async def open(self, env, clock): pass
+    async def close(self): pass
+    async def add(self, items, scope): return Receipt()
+
+class Factory(TargetFactory):
+    def capabilities(self, options): return frozenset({"add"})
+    def target(self): return Nothing()
+"""
+
+_PLAIN = "import pytest\n@pytest.mark.parametrize('number', range({count}))\ndef test_plain(number): pass\n"
+
+
+def main() -> None:
+    """Print the ratios; exit 1 where the goal is missed."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--count", type=int, default=1000, help="items of each sort (default: %(default)s)")
+    parser.add_argument("--rounds", type=int, default=3, help="runs of each, of which the median counts")
+    options = parser.parse_args()
+    with tempfile.TemporaryDirectory() as folder:
+        sorts = write_projects(Path(folder), options.count)
+        seconds = measure(sorts, options.rounds)
+    plain = seconds["plain"]
+    print(f"{options.count} items, median CPU seconds of {options.rounds} runs, ratio to plain parametrized tests")
+    for name, one in seconds.items():
+        row = "  ".join(
+            f"{phase} {one[phase]:.2f} s ({one[phase] / plain[phase]:.2f}x)" for phase in ("collect", "run")
+        )
+        print(f"{name:<22} {row}")
+    ratio = seconds["no-op story"]["run"] / plain["run"]
+    print(f"no-op story item against plain test, run: {ratio:.2f}x (goal: at most {GOAL}x)")
+    sys.exit(ratio > GOAL)
+
+
+def write_projects(folder: Path, count: int) -> dict[str, Path]:
+    """Write one project for each sort of item and return their folders."""
+    sorts = {
+        "plain": _PLAIN.format(count=count),
+        "no-op story": _stories(count, "requires: [chat]\nsteps: [{add: x}]"),
+        "one step that adds": _stories(count, "steps: [{add: x}]"),
+    }
+    found = {}
+    for name, text in sorts.items():
+        project = folder / name.replace(" ", "-")
+        project.mkdir()
+        (project / "conftest.py").write_text(_CLOCK)
+        (project / "nothing.py").write_text(_TARGET)
+        (project / "pytest.ini").write_text("[pytest]\nmemstory_target = nothing:Factory\npythonpath = .\n")
+        (project / ("test_plain.py" if name == "plain" else "many.story.yaml")).write_text(text)
+        found[name] = project
+    return found
+
+
+def measure(sorts: dict[str, Path], rounds: int) -> dict[str, dict[str, float]]:
+    """Run every project `rounds` times, in turn, and return the median of each phase."""
+    taken: dict[str, list[dict[str, float]]] = {name: [] for name in sorts}
+    for number in range(rounds):
+        for name, project in sorts.items():
+            out = project / f"out-{number}.json"
+            command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "no:asyncio"]
+            subprocess.run(  # noqa: S603  (our own command)
+                command, cwd=project, env={**os.environ, "BENCH_OUT": str(out)}, capture_output=True, check=False
+            )
+            taken[name].append(json.loads(out.read_text()))
+    return {
+        name: {phase: median(one[phase] for one in runs) for phase in ("collect", "run")}
+        for name, runs in taken.items()
+    }
+
+
+def _stories(count: int, body: str) -> str:
+    return "---\n".join(f"story: N{number}\ntitle: does nothing\n{body}\n" for number in range(count))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,81 @@
+"""Chroma's index files, looked at before Chroma loads them: it crashes on some damage and is silent on other.
+
+A process killed while it writes these files leaves them half written (seen: an empty `index_metadata.pickle`).
+The layout is hnswlib's: a header of 100 bytes with the number and size of the elements, then files of so many elements.
+"""
+
+from __future__ import annotations
+
+import io
+import pickle
+import shutil
+import struct
+from pathlib import Path
+
+HEADER = struct.Struct("<iQQQQ")
+"""Version, offset, room, elements, bytes of an element."""
+HEADER_BYTES = 100
+LENGTH_BYTES = 4
+SET_ASIDE = "damaged-"
+
+
+class _PlainUnpickler(pickle.Unpickler):
+    """Reads dicts, texts and numbers only: a store's folder may come from somebody else."""
+
+    def find_class(self, module_name: str, global_name: str) -> object:
+        msg = f"{module_name}.{global_name} has no place in an index"
+        raise pickle.UnpicklingError(msg)
+
+
+def set_aside_damaged(folder: Path) -> list[Path]:
+    """Rename each damaged index folder; return all that stand aside, from earlier runs too."""
+    segments = {file.parent for pattern in ("*/*.bin", "*/*.pickle") for file in folder.glob(pattern)}
+    for segment in sorted(segments):
+        if not segment.name.startswith(SET_ASIDE) and not is_whole(segment):
+            segment.rename(folder / f"{SET_ASIDE}{segment.name}")
+    return sorted(folder.glob(f"{SET_ASIDE}*"))
+
+
+def remove(segments: list[Path]) -> None:
+    """Delete what stood aside, once its rows have a new index."""
+    for segment in segments:
+        shutil.rmtree(segment)
+
+
+def is_whole(segment: Path) -> bool:
+    """Say whether the files of one index agree with its header."""
+    if _size(segment / "header.bin") != HEADER_BYTES:
+        return False
+    header = (segment / "header.bin").read_bytes()
+    _, _, _, elements, element_bytes = HEADER.unpack_from(header)
+    return (
+        _size(segment / "data_level0.bin") >= elements * element_bytes
+        and _size(segment / "length.bin") >= elements * LENGTH_BYTES
+        and _has_all_links(segment / "link_lists.bin", elements)
+        and (elements == 0 or _is_readable(segment / "index_metadata.pickle"))
+    )
+
+
+def _size(path: Path) -> int:
+    return path.stat().st_size if path.is_file() else 0
+
+
+def _has_all_links(path: Path, elements: int) -> bool:
+    """Say whether there is one list for each element, each led by its size in bytes."""
+    content = path.read_bytes() if path.is_file() else b""
+    place = 0
+    for _ in range(elements):
+        if place + 4 > len(content):
+            return False
+        place += 4 + int.from_bytes(content[place : place + 4], "little")
+    return place <= len(content)
+
+
+def _is_readable(path: Path) -> bool:
+    if not path.is_file():
+        return False
+    try:
+        _PlainUnpickler(io.BytesIO(path.read_bytes())).load()
+    except (pickle.UnpicklingError, EOFError, ValueError, KeyError, IndexError, OverflowError, UnicodeDecodeError):
+        return False
+    return True

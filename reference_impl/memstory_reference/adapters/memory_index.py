@@ -1,0 +1,169 @@
+"""Vector rows in memory, searched exactly: a store of its own, and the mirror of Chroma's small indexes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from memstory_reference.adapters.similarity import cosines
+from memstory_reference.adapters.vector_rows import (
+    checked_ids,
+    checked_name,
+    checked_records,
+    checked_vector,
+    checked_where,
+    matches,
+    page,
+    with_vectors,
+)
+from memstory_reference.errors import UnavailableError
+from memstory_reference.ports import Match, Primitive, Record
+
+
+class ExactRows:
+    """Rows and their unit vectors in one growing matrix; it trusts what `vector_rows` has checked."""
+
+    def __init__(self) -> None:
+        self._records: dict[str, Record] = {}
+        self._places: dict[str, int] = {}
+        self._ids: list[str] = []
+        self._matrix: NDArray[np.float32] = np.empty((0, 0), dtype=np.float32)
+
+    def __len__(self) -> int:
+        """Count all rows."""
+        return len(self._ids)
+
+    def put(self, records: Sequence[Record]) -> None:
+        """Write rows that all have a vector."""
+        for record in records:
+            vector = np.asarray(record.vector, dtype=np.float32)
+            place = self._places.get(record.id)
+            if place is None:
+                place = self._new_place(record.id, len(vector))
+            self._matrix[place] = vector
+            self._records[record.id] = replace(record, vector=None)
+
+    def drop(self, ids: Sequence[str]) -> list[str]:
+        """Delete rows; the last row moves into each hole."""
+        gone = [one for one in ids if one in self._places]
+        for one in gone:
+            place, last = self._places.pop(one), self._ids.pop()
+            if last != one:
+                self._ids[place], self._places[last] = last, place
+                self._matrix[place] = self._matrix[len(self._ids)]
+            del self._records[one]
+        return gone
+
+    def get(self, ids: Sequence[str]) -> list[Record]:
+        """Return the rows that exist, without vectors."""
+        return [self._records[one] for one in ids if one in self._records]
+
+    def vector(self, row_id: str) -> NDArray[np.float32] | None:
+        """Return a copy of a row's vector, or None."""
+        place = self._places.get(row_id)
+        return None if place is None else self._matrix[place].copy()
+
+    def select(self, where: Mapping[str, Primitive]) -> list[str]:
+        """Return the ids of the rows that match, sorted."""
+        return sorted(one for one, row in self._records.items() if matches(row.metadata, where))
+
+    def nearest(self, vector: NDArray[np.float32], k: int, where: Mapping[str, Primitive]) -> list[Match]:
+        """Return the k nearest rows, ties by id."""
+        ids = self._ids if not where else self.select(where)
+        if k <= 0 or not ids:
+            return []
+        rows = self._matrix[: len(ids)] if not where else self._matrix[[self._places[one] for one in ids]]
+        scores = cosines(rows, vector)
+        if k < len(ids):  # all that tie with the k-th stay in until the ids have decided
+            worst = np.partition(scores, -k)[-k]
+            chosen = np.flatnonzero(scores >= worst)
+        else:
+            chosen = np.arange(len(ids))
+        ranked = sorted((-float(scores[place]), ids[place]) for place in chosen)[:k]
+        return [Match(record=self._records[one], similarity=0.0 - score) for score, one in ranked]
+
+    def _new_place(self, row_id: str, dimension: int) -> int:
+        place = len(self._ids)
+        if place >= len(self._matrix):
+            grown = np.empty((max(16, 2 * place), dimension), dtype=np.float32)
+            if place:
+                grown[:place] = self._matrix
+            self._matrix = grown
+        self._ids.append(row_id)
+        self._places[row_id] = place
+        return place
+
+
+class InMemoryVectorStore:
+    """A `VectorStore` that forgets with its process; `dimension` is learnt from the first row if None."""
+
+    def __init__(self, *, model: str, dimension: int | None = None) -> None:
+        self.model = model
+        self.dimension = dimension
+        self._indexes: dict[tuple[str, str], InMemoryIndex] = {}
+        self._is_open = True
+
+    async def index(self, collection: str, owner: str) -> InMemoryIndex:
+        """Open the index of `owner`."""
+        self.check_open()
+        key = (checked_name("collection", collection), checked_name("owner", owner))
+        return self._indexes.setdefault(key, InMemoryIndex(self))
+
+    async def owners(self, collection: str) -> Sequence[str]:
+        """Return the owners that ever wrote."""
+        self.check_open()
+        return sorted(owner for (name, owner), index in self._indexes.items() if name == collection and index.is_made)
+
+    async def close(self) -> None:
+        """Refuse all further work."""
+        self._is_open = False
+
+    def check_open(self) -> None:
+        """Raise if the store was closed."""
+        if not self._is_open:
+            raise UnavailableError("the vector store in memory was closed; open a new one")
+
+
+class InMemoryIndex:
+    """One owner's rows in memory."""
+
+    def __init__(self, store: InMemoryVectorStore) -> None:
+        self._store = store
+        self._rows = ExactRows()
+        self.is_made = False
+
+    async def upsert(self, records: Sequence[Record]) -> None:
+        """Write rows; one without a vector keeps the vector that it has."""
+        self._store.check_open()
+        rows = with_vectors(checked_records(records, self._store.dimension), self._rows.vector)
+        if rows:
+            self._store.dimension = self._store.dimension or len(np.asarray(rows[0].vector))
+            self.is_made = True
+            self._rows.put(rows)
+
+    async def get(self, ids: Sequence[str]) -> Sequence[Record]:
+        self._store.check_open()
+        return self._rows.get(checked_ids(ids))
+
+    async def query(
+        self, vector: NDArray[np.float32], k: int, where: Mapping[str, Primitive] | None = None
+    ) -> Sequence[Match]:
+        self._store.check_open()
+        return self._rows.nearest(checked_vector(vector, self._store.dimension), k, checked_where(where))
+
+    async def list(
+        self, where: Mapping[str, Primitive] | None = None, limit: int | None = None, offset: int = 0
+    ) -> Sequence[Record]:
+        self._store.check_open()
+        return self._rows.get(page(self._rows.select(checked_where(where)), limit, offset))
+
+    async def delete(self, ids: Sequence[str]) -> Sequence[str]:
+        self._store.check_open()
+        return self._rows.drop(checked_ids(ids))
+
+    async def count(self, where: Mapping[str, Primitive] | None = None) -> int:
+        self._store.check_open()
+        return len(self._rows.select(checked_where(where)))

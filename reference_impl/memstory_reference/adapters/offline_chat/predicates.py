@@ -1,0 +1,168 @@
+"""What is said of a person: name, home, work, age and the like, by the verb that says it."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from memstory_reference.adapters.offline_chat.lexicon import (
+    DIETS,
+    JOB_ENDINGS,
+    JOBS,
+    NATIONALITIES,
+    NO_JOBS,
+    PASSING_STATES,
+    TRAITS,
+)
+from memstory_reference.adapters.offline_chat.wording import singular, words
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Attribute:
+    """What is said: the name of an attribute and its value; `whole` if only the clause itself is a value."""
+
+    name: str
+    value: str = ""
+    whole: bool = False
+
+
+NEGATION = re.compile(
+    r"^(?:(?:do|does|did|have|has) (?:not|never)(?: \b(?:any ?more|really)\b)?|no longer|never|not)\s+|(?<=^am )not |(?<=^is )not |"
+    r"(?<=^are )not |(?<=^can )not (?!stand\b)",
+    re.IGNORECASE,
+)
+
+_BE = r"(?:am|is|are)"
+_ADVERB = r"(?:(?:currently|now|still|also|originally|actually|both|normally|usually) )*"
+_MONTHS = r"(?:jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)\w*\.?"
+_WEEKDAYS = r"(?:mon|tues|wednes|thurs|fri|satur|sun)days?"
+
+_BY_VERB = tuple(
+    (name, re.compile(rf"^{_ADVERB}{pattern}$", re.IGNORECASE))
+    for name, pattern in (
+        ("name", rf"{_BE} (?:called|named|known as) (?P<v>.+)"),
+        ("name", r"go(?:es)? by (?:the name (?:of )?)?(?P<v>.+)"),
+        (
+            "location",
+            rf"(?:live|lives|reside|resides|{_BE} {_ADVERB}(?:based|living|located)|(?:have |has )?(?:just |recently )?"
+            rf"(?:re)?(?:moved|located)) {_ADVERB}(?:from .+? )?(?:in|to|at|near|on) (?P<v>.+)",
+        ),
+        ("origin", rf"(?:{_BE}|come|comes) (?:originally )?from (?P<v>.+)"),
+        ("birthday", rf"(?:was|were) born (?:on (?P<v>.+)|in (?P<v2>(?:{_MONTHS} )?\d{{4}}|{_MONTHS}))"),
+        ("birthplace", r"(?:was|were) born in (?P<v>.+)"),
+        ("employer", r"works? (?:at|for) (?P<v>.+)"),
+        ("job", r"works? as (?:an? |the )?(?P<v>.+)"),
+        ("job", r"(?:am|is) employed as (?:an? )?(?P<v>.+)"),
+        ("height", r"(?:am|is) (?P<v>\d[\w.,' ]*) tall"),
+        ("age", r"(?:am|is|turned) (?P<v>\d{1,3})(?: years? old| years? of age)?"),
+        ("allergy", rf"{_BE} (?:\w+ly )?allergic to (?P<v>.+)"),
+        ("allergy", r"(?:have|has|got) (?:an? )?(?:\w+ly )?(?P<v>[\w -]+?) allerg(?:y|ies)"),
+        ("spoken_language", r"speaks? (?:fluent )?(?P<v>.+)"),
+    )
+)
+_OWNED_NAME = re.compile(
+    r"^(?:have|has|have got|has got|own|owns) (?:an? |one |two |three )?(?P<x>[\w -]+?),? "
+    r"(?:(?:who|which|that) (?:is|are) )?(?:named|called|whose names? (?:is|are)) (?P<v>.+)$",
+    re.IGNORECASE,
+)
+_OWNED = re.compile(
+    r"^(?:have|has|have got|has got|own|owns) "
+    r"(?P<v>(?:an?|one|two|three|four|five|six|seven|eight|nine|ten|\d+|no|some|any) (?P<x>.+))$",
+    re.IGNORECASE,
+)
+_OWNED_FOR_NOW = frozenset(
+    "headache meeting question cold idea problem minute moment doubt feeling call appointment appetite flu fever lot bit "
+    "few couple look break favour favor request suggestion hangover blast crush deadline exam point clue".split()
+)
+_STATE = re.compile(r"^(?:am|is|are) (?P<a>an? )?(?P<v>.+)$", re.IGNORECASE)
+_LONGEST_JOB, _LONGEST_NAME = 4, 3
+_RELATIVE = re.compile(r"\s+(?:who|which|whom)\b.*$")
+
+
+def attribute_of(rest: str, *, speaker: bool) -> Attribute | None:
+    """Return the attribute that `rest`, a sentence without its subject, says; `speaker` if the subject is `I`.
+
+    >>> attribute_of("live in Graz", speaker=True)
+    Attribute(name='location', value='Graz', whole=False)
+    """
+    rest = rest.strip()
+    for name, pattern in _BY_VERB:
+        found = pattern.match(rest)
+        if found:
+            return Attribute(name=name, value=next(value for value in found.groups() if value))
+    return _owned(rest) or _state(rest, speaker=speaker)
+
+
+def _owned(rest: str) -> Attribute | None:
+    named = _OWNED_NAME.match(rest)
+    if named:
+        return Attribute(name=f"{singular(named.group('x').split()[-1])} name", value=_RELATIVE.sub("", named.group("v")))
+    owned = _OWNED.match(rest)
+    if not owned:
+        return None
+    thing = re.split(r",|\b(?:with|in|at|of|from|for|on|named|who|that|and)\b", owned.group("x"), maxsplit=1)[0]
+    found = words(thing)
+    if not found or singular(found[-1]) in _OWNED_FOR_NOW:
+        return None
+    return Attribute(name=found[-1], value=owned.group("v"))
+
+
+def _state(rest: str, *, speaker: bool) -> Attribute | None:
+    """Read what somebody is: a job, a diet, a nationality, a trait, or, of the speaker, a name."""
+    found = _STATE.match(rest)
+    if not found:
+        return None
+    value = trimmed(found.group("v"))
+    said = words(value)
+    if not said or said[0] in PASSING_STATES:
+        return None
+    if len(said) == 1 and said[0] in DIETS:
+        return Attribute(name="diet", value=value)
+    if len(said) == 1 and said[0] in NATIONALITIES:
+        return Attribute(name="nationality", value=value)
+    if "-".join(said) in TRAITS or said[0] in TRAITS:
+        return Attribute(name=said[0], whole=True)
+    if found.group("a"):
+        return Attribute(name="job", value=value) if is_job(said) else None
+    is_name = speaker and len(said) <= _LONGEST_NAME and all(part[:1].isupper() or part[:1].isalpha() and not part[:1].islower() for part in value.split())
+    return Attribute(name="name", value=value) if is_name else None
+
+
+def is_job(said: list[str]) -> bool:
+    """Say whether the words name a profession.
+
+    >>> is_job(["software", "developer"]), is_job(["morning", "person"])
+    (True, False)
+    """
+    head = re.split(r"\b(?:at|for|in|by|with|from|and)\b", " ".join(said), maxsplit=1)[0].split()
+    if not 0 < len(head) <= _LONGEST_JOB or head[-1] in NO_JOBS:
+        return False
+    return head[-1] in JOBS or head[-1].endswith(JOB_ENDINGS)
+
+
+_TRAILING = re.compile(
+    r"(?:,?\s+(?:now|by the way|btw|please|too|as well|actually|again|these days|at the moment|any ?more|from now on|"
+    r"instead(?: of .+)?|though|thanks|thank you|for now|currently|already))+$",
+    re.IGNORECASE,
+)
+_LEADING = re.compile(r"^(?:now|currently|also|still|actually|just|simply)\s+", re.IGNORECASE)
+_AT = re.compile(rf"^(?:at|on|by|in) (?=\d|{_MONTHS}\b|{_WEEKDAYS}\b|noon\b|midnight\b)", re.IGNORECASE)
+_NOT_THIS = re.compile(r"(?:,\s*|\s+and\s+|\s+)not\s+[^,]+$|\s+rather than\s+.+$|^no longer .+? but ", re.IGNORECASE)
+_QUOTES = "\"'“”‘’«»`"
+
+
+def trimmed(value: str) -> str:
+    """Return a value without what surrounds it in speech; its case and script stay.
+
+    >>> trimmed("now Rust, not Elixir."), trimmed("on 14 March, by the way")
+    ('Rust', '14 March')
+    """
+    value = value.strip().rstrip(".!?;, ")
+    previous = None
+    while previous != value:
+        previous = value
+        value = _NOT_THIS.sub("", _TRAILING.sub("", _LEADING.sub("", value))).strip(" ,;.")
+    value = _AT.sub("", value)
+    if len(value) > 1 and value[0] in _QUOTES and value[-1] in _QUOTES:
+        value = value[1:-1]
+    return value.strip()

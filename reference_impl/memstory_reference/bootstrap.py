@@ -1,0 +1,85 @@
+"""Joins systems and adapters: the one module that knows both. What is dear to import is imported when it is chosen."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from memstory_reference.adapters.cache_folder import cache_folder
+from memstory_reference.agent import AgentConfig
+from memstory_reference.errors import InputError
+from memstory_reference.settings import TopicsSettings
+from memstory_reference.systems.topics.config import TopicsConfig
+from memstory_reference.topics_system import TopicsPorts, TopicsSystem
+
+if TYPE_CHECKING:
+    from memstory_reference.adapters.prefixes import ProfiledEmbedder
+    from memstory_reference.ports import ChatModel, Embedder, VectorStore
+
+MINILM = "all-MiniLM-L6-v2"
+NOMIC = "nomic-embed-text"
+_OLLAMA = "ollama:"
+
+
+def topics(settings: TopicsSettings, ports: TopicsPorts) -> TopicsSystem:
+    """Return the topics system, not open yet."""
+    return TopicsSystem(
+        ports=ports,
+        config=TopicsConfig(
+            collection=settings.collection,
+            top_k=settings.top_k,
+            min_score=settings.min_score,
+            strict_topics=settings.strict_topics,
+            retention_days=settings.retention_days,
+        ),
+        toolset=settings.toolset,
+        agent=AgentConfig(steps=settings.steps, window_turns=settings.window_turns),
+        tool_timeout_seconds=settings.tool_timeout_seconds,
+    )
+
+
+def make_embedder(name: str, *, ollama_host: str) -> ProfiledEmbedder:
+    """Return the embedder that a setting names, with this machine's cache before it.
+
+    Raises:
+        InputError: no embedder has this name.
+        SetupProblem: its weights are missing or wrong.
+    """
+    from memstory_reference.adapters.embedding_cache import FILE, CachedEmbedder  # noqa: PLC0415
+
+    cache = cache_folder(os.environ)
+    if name in (MINILM, "minilm"):
+        from memstory_reference.adapters import weights  # noqa: PLC0415
+        from memstory_reference.adapters.minilm import MiniLmEmbedder  # noqa: PLC0415
+
+        return CachedEmbedder(MiniLmEmbedder(weights.find(cache)), cache / FILE)
+    if name == NOMIC or _is_ollama(name):
+        from memstory_reference.adapters.ollama_embedder import OllamaEmbedder  # noqa: PLC0415
+
+        return CachedEmbedder(OllamaEmbedder(name.removeprefix(_OLLAMA), ollama_host), cache / FILE)
+    raise InputError(f"there is no embedder named {name!r:.80}; allowed: {MINILM}, {NOMIC}, ollama:NAME")
+
+
+def make_chat(name: str, embedder: Embedder, *, ollama_host: str) -> ChatModel:
+    """Return the chat model that a setting names; InputError if there is none of this name."""
+    if name == "offline":
+        from memstory_reference.adapters.offline_chat import OfflineChat  # noqa: PLC0415
+
+        return OfflineChat(embedder)
+    if _is_ollama(name):
+        from memstory_reference.adapters.ollama_chat import OllamaChat  # noqa: PLC0415
+
+        return OllamaChat(name.removeprefix(_OLLAMA), ollama_host)
+    raise InputError(f"there is no chat model named {name!r:.80}; allowed: offline, ollama:NAME")
+
+
+async def open_store(folder: Path, embedder: Embedder) -> VectorStore:
+    """Open the vector store in `folder` for the vectors of `embedder`; this process owns the folder until `close`."""
+    from memstory_reference.adapters.chroma import open_chroma  # noqa: PLC0415
+
+    return await open_chroma(folder, model=embedder.model, dimension=embedder.dimension)
+
+
+def _is_ollama(name: str) -> bool:
+    return name.startswith(_OLLAMA) and len(name) > len(_OLLAMA)

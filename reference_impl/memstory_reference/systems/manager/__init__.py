@@ -1,0 +1,1 @@
+"""MemoryManager (M): conversation, facts and context of the day in one vector store, with a window of recent turns."""

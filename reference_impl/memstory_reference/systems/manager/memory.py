@@ -1,0 +1,90 @@
+"""A memory of one of three types, and the one rule by which it expires (M-02 to M-05, MF-2, MF-3)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, time, timedelta, tzinfo
+from enum import StrEnum
+
+from memstory_reference.errors import InputError
+from memstory_reference.ports import Json
+
+CONVERSATION_DAYS = 30
+
+
+class MemoryType(StrEnum):
+    """How long a memory lives: 30 days, for ever, or to the end of its day."""
+
+    CONVERSATION = "conversation"
+    FACT = "fact"
+    CONTEXT = "context"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Memory:
+    """One memory; `created_at` is aware UTC."""
+
+    id: str
+    content: str
+    memory_type: MemoryType
+    created_at: datetime
+    metadata: Mapping[str, Json] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SearchResult:
+    """A memory with its cosine to the query, cut to [0, 1]."""
+
+    memory: Memory
+    score: float
+
+
+def memory_type_of(name: object) -> MemoryType:
+    """Return the type of that name, or raise InputError that lists the three."""
+    if isinstance(name, str) and name in set(MemoryType):
+        return MemoryType(name)
+    raise InputError(f"memory_type {name!r:.60} is unknown; allowed: {', '.join(MemoryType)}")
+
+
+def expires_at(memory_type: MemoryType, created_at: datetime, zone: tzinfo = UTC) -> datetime | None:
+    """Return the last moment at which a memory is alive, in UTC; None for a fact.
+
+    A context lives to the last microsecond of the day on which it was made, as `zone` reckons days.
+
+    >>> expires_at(MemoryType.CONTEXT, datetime(2026, 5, 1, 10, tzinfo=UTC)).isoformat()
+    '2026-05-01T23:59:59.999999+00:00'
+    """
+    match memory_type:
+        case MemoryType.CONVERSATION:
+            return created_at + timedelta(days=CONVERSATION_DAYS)
+        case MemoryType.CONTEXT:
+            return datetime.combine(created_at.astimezone(zone).date(), time.max, zone).astimezone(UTC)
+        case MemoryType.FACT:
+            return None
+
+
+def is_expired(memory: Memory, now: datetime, zone: tzinfo = UTC) -> bool:
+    """Say whether a memory is over: the only rule, for reading and for cleaning up alike."""
+    last = expires_at(memory.memory_type, memory.created_at, zone)
+    return last is not None and now > last
+
+
+def stored_moment(text: object) -> datetime:
+    """Return a stored timestamp as aware UTC; one without a zone is from an older version and meant UTC."""
+    if not isinstance(text, str):
+        raise InputError(f"created_at {text!r:.60} is no timestamp")
+    try:
+        moment = datetime.fromisoformat(text)
+    except ValueError as error:
+        raise InputError(f"created_at {text!r:.60} is no timestamp") from error
+    return moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
+
+
+def score_of_distance(distance: float) -> float:
+    """Return `1 - cosine distance`, cut to [0, 1] (M-08, MF-16).
+
+    >>> [round(score_of_distance(distance), 6) for distance in (0, 0.4, 0.7, 2.0)]
+    [1.0, 0.6, 0.3, 0.0]
+    """
+    return min(1.0, max(0.0, 1.0 - distance))

@@ -1,0 +1,120 @@
+"""The three tools of the memory, for a model and for MCP clients alike (M-13, M-21, MF-9, MF-17; PW-M-TOOLS)."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
+
+from memstory_reference.errors import MemorySystemError
+from memstory_reference.ports import Json, ToolSpec
+from memstory_reference.systems.manager.manager import MemoryManager
+from memstory_reference.systems.manager.memory import memory_type_of
+from memstory_reference.tool_arguments import check_arguments
+
+_TYPE = {"type": "string", "description": "conversation (30 days), fact (permanent) or context (today)"}
+
+SEARCH = ToolSpec(
+    name="search_memories",
+    description="Search memories by meaning; returns those that match, with relevance scores.",
+    parameters={
+        "type": "object",
+        "properties": {
+            "query": {"type": "string", "description": "What to search for"},
+            "memory_type": {**_TYPE, "description": 'Optional filter: "conversation", "fact" or "context"'},
+            "limit": {"type": "integer", "description": "Max results to return", "default": 5},
+        },
+        "required": ["query"],
+    },
+)
+STORE = ToolSpec(
+    name="store_memory",
+    description="Store a new memory.",
+    parameters={
+        "type": "object",
+        "properties": {
+            "content": {"type": "string", "description": "What to remember"},
+            "memory_type": {**_TYPE, "default": "fact"},
+            "metadata": {"type": "object", "description": "Optional key-value pairs"},
+        },
+        "required": ["content"],
+    },
+)
+FORGET = ToolSpec(
+    name="forget_memory",
+    description="Delete a specific memory.",
+    parameters={
+        "type": "object",
+        "properties": {"memory_id": {"type": "string", "description": "ID of the memory to delete"}},
+        "required": ["memory_id"],
+    },
+)
+SPECS = (SEARCH, STORE, FORGET)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Called:
+    """What a tool answered: either `result` or `error` is set."""
+
+    result: Json = None
+    error: str | None = None
+
+
+class MemoryTools:
+    """The tools of one owner; an owner is never an argument."""
+
+    def __init__(self, manager: MemoryManager, owner: str) -> None:
+        self._manager = manager
+        self._owner = owner
+        self._functions: Mapping[str, tuple[ToolSpec, Callable[[Mapping[str, Json]], Awaitable[Json]]]] = {
+            SEARCH.name: (SEARCH, self._search),
+            STORE.name: (STORE, self._store),
+            FORGET.name: (FORGET, self._forget),
+        }
+
+    async def call(self, name: str, arguments: object) -> Called:
+        """Call a tool; what is wrong with the call is the answer, in words."""
+        if name not in self._functions:
+            return Called(error=f"there is no tool named {name[:80]!r}; there are: {', '.join(self._functions)}")
+        spec, function = self._functions[name]
+        try:
+            return Called(result=await function(check_arguments(spec, arguments)))
+        except MemorySystemError as error:
+            return Called(error=str(error))
+
+    async def _search(self, arguments: Mapping[str, Json]) -> Json:
+        named = arguments.get("memory_type")
+        found = await self._manager.search(
+            self._owner,
+            arguments["query"],
+            memory_type=memory_type_of(named) if named else None,
+            limit=arguments.get("limit"),
+        )
+        return [
+            {
+                "id": entry.memory.id,
+                "content": entry.memory.content,
+                "type": entry.memory.memory_type.value,
+                "score": entry.score,
+                "created_at": entry.memory.created_at.isoformat(),
+                "metadata": dict(entry.memory.metadata),
+            }
+            for entry in found
+        ]
+
+    async def _store(self, arguments: Mapping[str, Json]) -> Json:
+        memory = await self._manager.store(
+            self._owner,
+            arguments["content"],
+            memory_type_of(arguments.get("memory_type", "fact")),
+            arguments.get("metadata"),
+        )
+        return {
+            "id": memory.id,
+            "content": memory.content,
+            "type": memory.memory_type.value,
+            "created_at": memory.created_at.isoformat(),
+        }
+
+    async def _forget(self, arguments: Mapping[str, Json]) -> Json:
+        memory_id = arguments["memory_id"]
+        return {"success": await self._manager.forget(self._owner, memory_id), "id": memory_id}

@@ -1,0 +1,92 @@
+"""The memory's tools: four of one purpose each, or the pair of which one has two modes."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import Literal
+
+from memstory_reference.errors import InputError, StoreConflictError, UnavailableError
+from memstory_reference.ports import Clock, EmbedderUnavailableError, Json, ToolSpec
+from memstory_reference.systems.topics.memory_service import MemoryService
+from memstory_reference.systems.topics.result_texts import (
+    NO_MEMORIES,
+    NOTE_SAVED,
+    engrams_text,
+    topic_saved,
+    topic_text,
+    unavailable,
+)
+from memstory_reference.systems.topics.tool_schemas import (
+    MEMORY_RECALL,
+    MEMORY_SAVE,
+    RECALL_TOPIC,
+    SAVE_MEMORY,
+    SAVE_TOPIC,
+    SEARCH_MEMORY,
+)
+from memstory_reference.systems.topics.topic_keys import topic_key
+from memstory_reference.tools import Tool, ToolCaller
+
+Toolset = Literal["single", "dual"]
+
+_Call = Callable[[Mapping[str, str], ToolCaller], Awaitable[str]]
+
+
+def topic_tools(service: MemoryService, clock: Clock, toolset: Toolset) -> Sequence[Tool]:
+    """Return the tools of `toolset`; all share the one `service`."""
+    calls = _Calls(service, clock)
+    if toolset == "dual":
+        # Names that the prose uses. In the other set `save_memory` is a tool of its own, so there they are no aliases.
+        return [
+            _tool(MEMORY_RECALL, calls.recall, aliases=("recall_memory",)),
+            _tool(MEMORY_SAVE, calls.save_topic, aliases=("save_memory",)),
+        ]
+    return [
+        _tool(SAVE_TOPIC, calls.save_topic),
+        _tool(RECALL_TOPIC, calls.recall_topic),
+        _tool(SAVE_MEMORY, calls.save_memory),
+        _tool(SEARCH_MEMORY, calls.search),
+    ]
+
+
+class _Calls:
+    """What the tools do; every argument is text, which the schema made sure of."""
+
+    def __init__(self, service: MemoryService, clock: Clock) -> None:
+        self._service = service
+        self._clock = clock
+
+    async def save_topic(self, args: Mapping[str, str], caller: ToolCaller) -> str:
+        await self._service.write_topic(caller.owner, args["topic"], args["content"])
+        return topic_saved(topic_key(args["topic"], strict=self._service.config.strict_topics))
+
+    async def recall_topic(self, args: Mapping[str, str], caller: ToolCaller) -> str:
+        entry = await self._service.topic_entry(caller.owner, args["topic"])
+        return topic_text(entry.topic, entry.content) if entry else NO_MEMORIES
+
+    async def save_memory(self, args: Mapping[str, str], caller: ToolCaller) -> str:
+        session = {"session_id": caller.session_id} if caller.session_id else {}
+        await self._service.write_episodic(caller.owner, args["content"], {**session, "source": "agent"})
+        return NOTE_SAVED
+
+    async def search(self, args: Mapping[str, str], caller: ToolCaller) -> str:
+        found = await self._service.search_episodic(caller.owner, args["query"])
+        return engrams_text(found, self._clock.now().date())
+
+    async def recall(self, args: Mapping[str, str], caller: ToolCaller) -> str:
+        # Models fill in both arguments, one of them blank: only what says something chooses the mode.
+        if args.get("topic", "").strip():
+            return await self.recall_topic(args, caller)
+        if args.get("query", "").strip():
+            return await self.search(args, caller)
+        raise InputError("memory_recall: give 'topic' for an exact lookup or 'query' for a search by meaning")
+
+
+def _tool(spec: ToolSpec, call: _Call, aliases: Sequence[str] = ()) -> Tool:
+    async def guarded(arguments: Mapping[str, Json], caller: ToolCaller) -> str:
+        try:
+            return await call(arguments, caller)
+        except (EmbedderUnavailableError, UnavailableError, StoreConflictError) as error:
+            raise UnavailableError(unavailable(error)) from error
+
+    return Tool(spec=spec, call=guarded, aliases=aliases)

@@ -1,0 +1,4 @@
+"""The memory systems as targets of the harness: the only package here that imports `memstory`."""
+
+REFERENCE = ("topics",)
+"""The systems that the target `reference` stands for."""

@@ -1,0 +1,33 @@
+"""Ids that are the same in every run of a case, and never come twice in one workspace."""
+
+from __future__ import annotations
+
+import os
+from hashlib import blake2b
+from itertools import count
+from pathlib import Path
+
+from memstory_reference.ports import NewId
+
+FILE = "opened"
+
+
+def seeded_ids(workspace: Path, seed: int) -> NewId:
+    """Return a source of ids from `seed`, how often the workspace was opened, and a count.
+
+    The opening is on disk before the first id is given, so that ids go on without collision after a restart or crash.
+    """
+    opened = _open_once_more(workspace / FILE)
+    numbers = count()
+    return lambda: blake2b(f"{seed}/{opened}/{next(numbers)}".encode(), digest_size=16).hexdigest()
+
+
+def _open_once_more(file: Path) -> int:
+    opened = int(file.read_text(encoding="ascii")) + 1 if file.exists() else 1
+    fresh = file.with_suffix(".new")
+    with fresh.open("w", encoding="ascii") as written:
+        written.write(str(opened))
+        written.flush()
+        os.fsync(written.fileno())
+    fresh.replace(file)
+    return opened

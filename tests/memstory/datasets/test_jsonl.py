@@ -1,0 +1,191 @@
+import json
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from memstory.datasets import load_task
+from memstory.errors import Mark, StoryError
+from memstory.story import Retrieval
+
+MARK = Mark("stories/q.yaml", 4, 12)
+CORPORA = Path(__file__).parents[3] / "stories" / "corpora"
+DOCUMENTS = '{"id": "a", "text": "one"}\n{"id": "b", "text": "two", "key": "k", "kind": "fact", "metadata": {"n": 1}}\n'
+QUERIES = '{"id": "q1", "text": "one?", "relevant": ["a"], "category": "plain"}\n'
+
+
+def wanted(corpus="c.jsonl", queries="c.queries.jsonl"):
+    return Retrieval(mark=MARK, corpus=corpus, queries=queries)
+
+
+def load(folder, documents=DOCUMENTS, queries=QUERIES):
+    for name, content in (("c.jsonl", documents), ("c.queries.jsonl", queries)):
+        (folder / name).write_bytes(content if isinstance(content, bytes) else content.encode())
+    return load_task(wanted(), folder)
+
+
+def refusal(folder, **content):
+    with pytest.raises(StoryError) as refused:
+        load(folder, **content)
+    assert refused.value.mark == MARK
+    assert str(refused.value).startswith("stories/q.yaml:4:12: ")
+    return refused.value.message
+
+
+def test_documents_queries_and_labels_are_read(tmp_path):
+    task = load(tmp_path)
+    (collection,) = task.collections
+    assert task.name == "c"
+    assert [document.id for document in collection.documents] == ["a", "b"]
+    assert (collection.documents[1].key, collection.documents[1].metadata) == ("k", {"n": 1})
+    (question,) = collection.questions
+    assert (question.relevant, question.category, question.judged) == (("a",), "plain", True)
+
+
+def test_a_question_that_nothing_answers_is_judged(tmp_path):
+    (collection,) = load(tmp_path, queries='{"id": "q", "text": "?", "relevant": []}').collections
+    assert collection.questions[0].judged
+    assert collection.questions[0].relevant == ()
+
+
+def test_unknown_gold_ids_are_listed_and_left_out_and_none_is_guessed(tmp_path):
+    queries = '{"id": "q1", "text": "?", "relevant": ["a", "A"]}\n{"id": "q2", "text": "?", "relevant": ["zz"]}'
+    task = load(tmp_path, queries=queries)
+    first, second = task.collections[0].questions
+    assert (first.relevant, first.judged) == (("a",), True)
+    assert (second.relevant, second.judged) == ((), False)
+    assert task.unusable == ("q1: no document has the id 'A'", "q2: no document has the id 'zz'")
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        ("{", "c.jsonl:2: not a JSON object"),
+        ('["a"]', "c.jsonl:2: found list of texts, allowed is an object"),
+        ('{"id": "x"}', "c.jsonl:2: the field 'text' is missing"),
+        ('{"id": "x", "text": "  "}', "c.jsonl:2: 'text' is empty"),
+        ('{"id": 7, "text": "y"}', "c.jsonl:2: 'id' is number, allowed is text"),
+        ('{"id": "x", "text": "y", "key": null}', "c.jsonl:2: 'key' is null, allowed is text"),
+        ('{"id": "x", "text": "y", "metdata": {}}', "Did you mean 'metadata'?"),
+        ('{"id": "a", "text": "y"}', "c.jsonl:2: the id 'a' was used in line 1 already"),
+        ('{"id": "x", "id": "z", "text": "y"}', "c.jsonl:2: not a JSON object: a field is given twice"),
+        ('{"id": "x", "text": "y", "metadata": {"n": NaN}}', "c.jsonl:2: not a JSON object: NaN is no JSON number"),
+        (b'{"id": "x", "text": "\xff"}', "c.jsonl:2: byte 22 is not UTF-8"),
+        ('{"id": "x", "text": "y", "metadata": {"n": ' + "[" * 100_000, "c.jsonl:2: the values are nested too deep"),
+    ],
+)
+def test_a_bad_line_is_named_with_its_file_and_number(tmp_path, line, message):
+    raw = line if isinstance(line, bytes) else line.encode()
+    assert message in refusal(tmp_path, documents=b'{"id": "a", "text": "one"}\n' + raw + b"\n")
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        ('{"id": "q", "text": "?"}', "c.queries.jsonl:1: the field 'relevant' is missing"),
+        ('{"id": "q", "text": "?", "relevant": "a"}', "'relevant' is text, allowed is list of texts"),
+        ('{"id": "q", "text": "?", "relevant": [1]}', "'relevant' is list, allowed is list of texts"),
+        ('{"id": "q", "text": "?", "relevant": ["a", "a"]}', "'relevant' names an id twice"),
+    ],
+)
+def test_a_bad_query_is_named_with_its_file_and_number(tmp_path, line, message):
+    assert message in refusal(tmp_path, queries=line)
+
+
+@pytest.mark.parametrize("empty", ["", "\n\n  \n"])
+def test_a_file_without_lines_is_refused(tmp_path, empty):
+    assert "c.jsonl holds no line" in refusal(tmp_path, documents=empty)
+    assert "c.queries.jsonl holds no line" in refusal(tmp_path, queries=empty)
+
+
+def test_empty_lines_windows_line_ends_and_a_byte_order_mark_are_read(tmp_path):
+    task = load(tmp_path, documents="\ufeff" + DOCUMENTS.replace("\n", "\r\n\r\n"))
+    assert len(task.collections[0].documents) == 2
+
+
+def test_line_separators_inside_a_text_do_not_split_it(tmp_path):
+    (collection,) = load(tmp_path, documents='{"id": "a", "text": "one\u2028two\x85three"}').collections
+    assert collection.documents[0].text == "one\u2028two\x85three"
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=150, deadline=None)
+@given(content=st.binary(max_size=60) | st.text(alphabet='{}[]",:0aid\\\n textrelevant', max_size=60).map(str.encode))
+def test_any_bytes_are_read_or_refused_with_a_place(tmp_path, content):
+    try:
+        load(tmp_path, documents=content)
+    except StoryError as error:
+        assert error.message.startswith("c.jsonl")  # noqa: PT017  (that it may also be read is the point)
+
+
+def test_the_digest_is_of_the_content_and_not_of_its_layout(tmp_path):
+    first = load(tmp_path).digest
+    respaced = '{"text":"one","id":"a"}\n\n' + DOCUMENTS.split("\n")[1]
+    assert load(tmp_path, documents=respaced).digest == first
+    assert load(tmp_path, documents=DOCUMENTS.replace("two", "too")).digest != first
+    assert load(tmp_path, queries=QUERIES.replace('"a"', '"b"')).digest != first
+
+
+@pytest.mark.parametrize("name", ["../outside.jsonl", "/etc/hostname", "inner/../../outside.jsonl", "link.jsonl"])
+def test_a_path_out_of_the_stories_is_refused_even_through_a_link(tmp_path, name):
+    root = tmp_path / "stories"
+    (root / "inner").mkdir(parents=True)
+    (tmp_path / "outside.jsonl").write_text(DOCUMENTS)
+    (root / "link.jsonl").symlink_to(tmp_path / "outside.jsonl")
+    with pytest.raises(StoryError, match="outside the stories' root"):
+        load_task(wanted(corpus=name), root)
+
+
+def test_a_story_in_a_folder_reaches_the_corpora_beside_it_by_either_path(tmp_path):
+    root = tmp_path / "stories"
+    quality = root / "quality"
+    corpora = root / "corpora"
+    quality.mkdir(parents=True)
+    corpora.mkdir()
+    load(corpora)
+    for prefix in ("../corpora", "corpora"):
+        task = load_task(wanted(f"{prefix}/c.jsonl", f"{prefix}/c.queries.jsonl"), quality)
+        assert len(task.collections[0].documents) == 2
+
+
+def test_a_missing_file_is_named_with_its_nearest(tmp_path):
+    load(tmp_path)
+    with pytest.raises(StoryError, match=r"no file d\.jsonl.*Did you mean c\.jsonl\?"):
+        load_task(wanted(corpus="d.jsonl"), tmp_path)
+    with pytest.raises(StoryError, match=r"no file nowhere/d\.jsonl"):
+        load_task(wanted(corpus="nowhere/d.jsonl"), tmp_path)
+
+
+@pytest.mark.parametrize("missing", ["corpus", "queries"])
+def test_a_corpus_without_queries_and_the_reverse_are_refused(tmp_path, missing):
+    load(tmp_path)
+    with pytest.raises(StoryError, match="needs both"):
+        load_task(wanted(**{missing: None}), tmp_path)
+
+
+def test_a_folder_in_place_of_a_file_is_refused(tmp_path):
+    load(tmp_path)
+    (tmp_path / "folder.jsonl").mkdir()
+    with pytest.raises(StoryError, match=r"no file folder\.jsonl"):
+        load_task(wanted(corpus="folder.jsonl"), tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("corpus", "queries", "documents", "questions"),
+    [("facts", "facts", 61, 60), ("facts", "unanswerable", 61, 20), ("ranking", "ranking", 50, 10)],
+)
+def test_the_bundled_corpora_have_no_unusable_label(corpus, queries, documents, questions):
+    task = load_task(wanted(f"{corpus}.jsonl", f"{queries}.queries.jsonl"), CORPORA)
+    (collection,) = task.collections
+    assert (len(collection.documents), len(collection.questions)) == (documents, questions)
+    assert task.unusable == ()
+    assert all(question.judged for question in collection.questions)
+    assert all(bool(question.relevant) == (queries != "unanswerable") for question in collection.questions)
+
+
+def test_no_question_repeats_a_document_word_for_word():
+    for path in CORPORA.glob("*.queries.jsonl"):
+        corpus = CORPORA / f"{path.name.replace('unanswerable', 'facts').removesuffix('.queries.jsonl')}.jsonl"
+        texts = {json.loads(line)["text"].strip("?.").lower() for line in corpus.read_text().splitlines()}
+        asked = {json.loads(line)["text"].strip("?.").lower() for line in path.read_text().splitlines()}
+        assert not texts & asked

@@ -1,0 +1,150 @@
+import doctest
+import json
+from collections import Counter
+
+import pytest
+
+from memstory.datasets import load_task, locomo
+from memstory.datasets.loading import find_locomo
+from memstory.errors import Mark, NotSupported, SetupError, StoryError
+from memstory.story import Retrieval
+
+MARK = Mark("stories/q.yaml", 4, 12)
+
+SAMPLE = {
+    "sample_id": "conv-1",
+    "conversation": {
+        "speaker_a": "Ann",
+        "session_10_date_time": "9:00 am on 2 June, 2023",
+        "session_10": [{"speaker": "Ann", "dia_id": "D10:1", "text": "Later."}],
+        "session_2_date_time": "1:56 pm on 8 May, 2023",
+        "session_2": [
+            {"speaker": "Ann", "dia_id": "D2:1", "text": "Hello."},
+            {
+                "speaker": "Bob",
+                "dia_id": "D2:2",
+                "text": "Look!",
+                "blip_caption": "a photo of a kite",
+                "img_url": ["x"],
+            },
+        ],
+        "session_3_date_time": "a date without turns",
+    },
+    "qa": [
+        {"question": "one", "answer": 7, "evidence": ["D2:1; D2:2", "D:10:1"], "category": 1},
+        {"question": "same", "evidence": ["D"], "category": 3},
+        {"question": "same", "evidence": [], "category": 4},
+        {"question": "other", "evidence": ["D2:1", "D2:9", "D2:1"], "category": 2},
+        {"question": "false", "adversarial_answer": "no", "evidence": ["D10:1"], "category": 5},
+    ],
+}
+
+
+def task_of(folder, samples):
+    path = folder / "locomo.json"
+    path.write_text(samples if isinstance(samples, str) else json.dumps(samples))
+    return load_task(Retrieval(mark=MARK, dataset="locomo", path=str(path)), folder)
+
+
+def questions_of(task):
+    return {question.id: question for collection in task.collections for question in collection.questions}
+
+
+def test_doctests_hold():
+    assert doctest.testmod(locomo).failed == 0
+
+
+def test_turns_become_documents_with_date_speaker_and_caption_in_the_order_of_sessions(tmp_path):
+    (collection,) = task_of(tmp_path, [SAMPLE]).collections
+    assert [(document.id, document.text) for document in collection.documents] == [
+        ("D2:1", "[1:56 pm on 8 May, 2023] Ann: Hello."),
+        ("D2:2", "[1:56 pm on 8 May, 2023] Bob: Look! [shares a photo of a kite]"),
+        ("D10:1", "[9:00 am on 2 June, 2023] Ann: Later."),
+    ]
+
+
+def test_labels_are_split_and_slips_are_read(tmp_path):
+    questions = questions_of(task_of(tmp_path, [SAMPLE]))
+    assert questions["conv-1#0"].relevant == ("D2:1", "D2:2", "D10:1")
+    assert questions["conv-1#3"].relevant == ("D2:1",)
+
+
+def test_labels_that_name_no_turn_are_listed_and_never_guessed(tmp_path):
+    task = task_of(tmp_path, [SAMPLE])
+    assert task.unusable == (
+        "conv-1#1: 'D' names no turn",
+        "conv-1#2: no evidence is given",
+        "conv-1#3: 'D2:9' names no turn",
+    )
+    questions = questions_of(task)
+    assert [questions[f"conv-1#{index}"].judged for index in range(5)] == [True, False, False, True, True]
+
+
+def test_categories_have_their_names_and_adversarial_stands_apart(tmp_path):
+    task = task_of(tmp_path, [SAMPLE])
+    names = [question.category for question in questions_of(task).values()]
+    assert names == ["multi-hop", "open-domain", "single-hop", "temporal", "adversarial"]
+    assert task.apart == ("adversarial",)
+
+
+@pytest.mark.parametrize(
+    "content",
+    ["{", "[1]", '{"a": 1}', '[{"sample_id": "x"}]', "[" * 100_000, "\x00"],
+    ids=["cut", "number", "object", "bare", "deep", "nul"],
+)
+def test_a_file_of_another_format_says_so_in_one_line(tmp_path, content):
+    with pytest.raises(SetupError, match="own file"):
+        task_of(tmp_path, content)
+
+
+def test_an_unknown_category_is_not_guessed(tmp_path):
+    odd = SAMPLE | {"qa": [SAMPLE["qa"][0] | {"category": 6}]}
+    with pytest.raises(SetupError, match="KeyError: 6"):
+        task_of(tmp_path, [odd])
+
+
+def test_a_path_in_the_story_that_is_not_there_is_unsupported_and_says_what_to_do(tmp_path):
+    with pytest.raises(NotSupported, match=r"not at nowhere\.json.*put the file there") as absent:
+        load_task(Retrieval(mark=MARK, dataset="locomo", path="nowhere.json"), tmp_path)
+    assert absent.value.capability == "dataset.locomo"
+
+
+def test_the_variable_names_the_file_and_a_wrong_one_is_no_silent_skip(tmp_path):
+    (tmp_path / "l.json").write_text("[]")
+    assert find_locomo(None, tmp_path, {"MEMSTORY_LOCOMO": str(tmp_path / "l.json")}) == tmp_path / "l.json"
+    with pytest.raises(SetupError, match="MEMSTORY_LOCOMO names"):
+        find_locomo(None, tmp_path, {"MEMSTORY_LOCOMO": str(tmp_path / "gone.json")})
+
+
+def test_without_data_anywhere_the_reason_names_the_variable(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("memstory.__file__", str(tmp_path / "a" / "b" / "c" / "__init__.py"))
+    with pytest.raises(NotSupported, match="set MEMSTORY_LOCOMO to the file"):
+        find_locomo(None, tmp_path, {})
+
+
+def test_the_file_beside_the_working_folder_is_found(tmp_path, monkeypatch):
+    place = tmp_path / "shared" / "data" / "locomo-dev.json"
+    place.parent.mkdir(parents=True)
+    place.write_text("[]")
+    (tmp_path / "project").mkdir()
+    monkeypatch.chdir(tmp_path / "project")
+    monkeypatch.setattr("memstory.__file__", str(tmp_path / "a" / "b" / "c" / "__init__.py"))
+    assert find_locomo(None, tmp_path, {}) == place
+
+
+def test_an_unknown_dataset_names_the_nearest(tmp_path):
+    with pytest.raises(StoryError, match=r"q\.yaml:4:12: unknown dataset 'locomoo'.*Did you mean 'locomo'\?"):
+        load_task(Retrieval(mark=MARK, dataset="locomoo"), tmp_path)
+
+
+def test_the_real_file_gives_760_judged_questions(tmp_path):
+    try:
+        path = find_locomo(None, tmp_path, {})
+    except NotSupported as absent:
+        pytest.skip(str(absent))
+    task = load_task(Retrieval(mark=MARK, dataset="locomo", path=str(path)), tmp_path)
+    judged = Counter(question.category for question in questions_of(task).values() if question.judged)
+    assert judged == {"multi-hop": 142, "temporal": 156, "open-domain": 44, "single-hop": 418, "adversarial": 237}
+    assert sum(len(collection.questions) for collection in task.collections) == 999
+    assert sum(count for name, count in judged.items() if name not in task.apart) == 760

@@ -1,0 +1,155 @@
+"""Which files are stories, and how they become items."""
+
+from __future__ import annotations
+
+import sys
+
+import pytest
+
+pytest_plugins = ["pytester"]
+
+TWO = """
+story: A1
+title: one
+steps: [{add: x}]
+---
+story: A2
+title: two
+steps: [{add: x}]
+"""
+
+
+def test_a_story_is_one_item_for_each_target(project):
+    project.story(TWO)
+    result = project.run("--collect-only", "-q", "--target", "toy_target:ToyFactory", "--target", "control:oracle")
+    result.stdout.fnmatch_lines(
+        [
+            "stories/a.yaml::A1[[]toy_target:ToyFactory[]]",
+            "stories/a.yaml::A1[[]control:oracle[]]",
+            "stories/a.yaml::A2[[]toy_target:ToyFactory[]]",
+            "stories/a.yaml::A2[[]control:oracle[]]",
+        ],
+        consecutive=True,
+    )
+
+
+def test_a_node_id_selects_its_case(project):
+    project.story(TWO)
+    project.run("stories/a.yaml::A2[toy_target:ToyFactory]").assert_outcomes(passed=1)
+    project.run("stories/a.yaml::A2").assert_outcomes(passed=1)
+
+
+@pytest.mark.parametrize("arguments", [["-k", "A1"], ["-m", "quick"], ["-m", "story and not late"]])
+def test_names_and_tags_select_under_strict_markers(project, arguments):
+    project.story(
+        TWO.replace("title: one", "title: one\ntags: [quick]").replace("title: two", "title: two\ntags: [late]")
+    )
+    project.run(*arguments).assert_outcomes(passed=1, deselected=1)
+
+
+def test_last_failed_runs_only_what_failed(project):
+    project.story(
+        TWO.replace("title: two\nsteps: [{add: x}]", "title: two\nsteps: [{list: , expect: {hits: {count: 9}}}]")
+    )
+    project.pytester.runpytest_inprocess().assert_outcomes(passed=1, failed=1)
+    project.pytester.runpytest_inprocess("--lf").assert_outcomes(failed=1)
+
+
+@pytest.mark.parametrize(
+    ("name", "arguments", "collected"),
+    [
+        ("else/where.story.yaml", [], 1),
+        ("else/where.yaml", [], 0),
+        ("else/where.yaml", ["else/where.yaml"], 1),
+        ("else/where.yaml", ["else"], 0),
+        ("stories/deep/er.yml", [], 1),
+    ],
+)
+def test_a_file_is_ours_by_ending_folder_or_being_named(project, name, arguments, collected):
+    project.story(name=name)
+    project.run(*arguments).assert_outcomes(passed=collected)
+
+
+def test_foreign_yaml_is_never_opened_and_costs_no_import(project):
+    (project.path / "values.yaml").write_text("{{ not: [yaml }}")
+    (project.path / "secret.yml").write_bytes(b"\xff\xfe")
+    project.pytester.makepyfile(
+        test_it="""
+        import sys
+        def test_nothing_heavy_was_imported():
+            heavy = {"chromadb", "onnxruntime", "jsonschema", "deepdiff", "yaml", "memstory.runner"}
+            assert not heavy & set(sys.modules)
+        """
+    )
+    result = project.run_apart("-q", "-p", "no:hypothesispytest")
+    result.assert_outcomes(passed=1)
+    assert not (project.path / "reports").exists()
+
+
+def test_a_wrong_document_fails_alone_and_says_where(project):
+    project.story(TWO.replace("title: two", "titel: two"))
+    project.pytester.makepyfile(test_other="def test_other(): pass")
+    result = project.run()
+    result.assert_outcomes(passed=2, failed=1)
+    result.stdout.fnmatch_lines(["stories/a.yaml:6:1: *'titel'*Did you mean 'title'*"])
+    assert "Traceback" not in result.stdout.str()
+    assert project.results() == {"A1": "passed", "A2": "invalid"}
+
+
+@pytest.mark.parametrize("text", ["a: [", "", "\t", "story: !!python/object:os.system x", "- 1\n- 2\n"])
+def test_text_that_is_no_story_is_an_item_that_fails(project, text):
+    project.story(text)
+    project.story(name="stories/b.yaml")
+    result = project.run()
+    result.assert_outcomes(passed=1, failed=1)
+    result.stdout.fnmatch_lines(["*stories/a.yaml:*"])
+    assert "Traceback" not in result.stdout.str()
+
+
+def test_an_id_that_another_file_has_used_is_invalid_there(project):
+    project.story()
+    project.story(name="stories/b.yaml")
+    result = project.run()
+    result.assert_outcomes(passed=1, failed=1)
+    result.stdout.fnmatch_lines(["stories/b.yaml:1:1: *'G1'*stories/a.yaml:1:1*"])
+
+
+def test_rows_of_a_parametrized_story_are_items_of_their_own(project):
+    project.story(
+        """
+story: R1
+title: a row
+parametrize: [{row: one, word: x}, {row: two, word: y}]
+steps: [{add: "${word}"}, {search: "${word}", expect: {hits: {count: 1}}}]
+"""
+    )
+    result = project.run("-v")
+    result.assert_outcomes(passed=2)
+    result.stdout.fnmatch_lines(
+        ["*R1[[]toy_target:ToyFactory-one[]] PASSED*", "*R1[[]toy_target:ToyFactory-two[]] PASSED*"]
+    )
+
+
+def test_a_story_that_names_its_targets_is_no_item_on_others(project):
+    project.story(TWO.replace("title: one", "title: one\ntargets: [somebody]"))
+    project.run().assert_outcomes(passed=1)
+
+
+def test_autouse_fixtures_of_the_project_reach_stories(project):
+    project.story()
+    project.pytester.makeconftest(
+        """
+        import pytest
+        @pytest.fixture(autouse=True)
+        def noted(request):
+            with open("noted.txt", "a") as file:
+                file.write(request.node.name)
+            yield
+        """
+    )
+    project.run().assert_outcomes(passed=1)
+    assert (project.path / "noted.txt").read_text() == "G1[toy_target:ToyFactory]"
+
+
+def test_this_pytest_itself_knows_the_plugin():
+    assert "memstory.pytest_plugin" in sys.modules

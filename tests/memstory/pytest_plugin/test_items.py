@@ -1,0 +1,124 @@
+"""How each outcome looks: in the terminal, in JUnit, in the exit code."""
+
+from __future__ import annotations
+
+from xml.etree import ElementTree as ET
+
+import pytest
+
+from memstory.pytest_plugin.failure_text import printable
+
+pytest_plugins = ["pytester"]
+
+WRONG = """
+story: W1
+title: The answer names the language
+steps:
+  - say: What do I like?
+  - say: Which language?
+    expect:
+      tool_calls: [recall]
+      answer: {contains: Elixir}
+  - list:
+"""
+
+
+def say(text, story="E1"):
+    return f"story: {story}\ntitle: t\nsteps:\n  - add: x\n  - say: {text}\n"
+
+
+def test_a_wrong_answer_shows_the_storys_lines_and_what_happened(project):
+    project.story(WRONG)
+    result = project.run()
+    result.assert_outcomes(failed=1)
+    result.stdout.fnmatch_lines(
+        [
+            "stories/a.yaml:8:*step 2 (say)*Elixir*",
+            "story W1*: The answer names the language  (stories/a.yaml:1:1)",
+            "step 2 (say) at stories/a.yaml:5:*",
+            "*5 |   - say: Which language?",
+            "*8 |       answer: {contains: Elixir}",
+            "*answer: You said Which language?*",
+            "*tool calls that happened:*",
+            "*1. recall(*user.name*) -> *Ana*",
+            "*expected: *Elixir*",
+            "*actual: *You said*",
+        ]
+    )
+    text = result.stdout.str()
+    assert "9 |   - list" not in text
+    assert "Traceback" not in text
+    assert "items.py" not in text
+    assert "\x1b[2J" not in text
+
+
+def test_a_target_that_breaks_is_an_error_and_no_failure(project):
+    project.story(say("break"))
+    result = project.run("--junitxml=junit.xml")
+    result.assert_outcomes(errors=1)
+    result.stdout.fnmatch_lines(["*RuntimeError: the backend fell over*", "step 2 (say) at stories/a.yaml:5:*"])
+    assert "Traceback" not in result.stdout.str()
+    case = ET.parse(project.path / "junit.xml").getroot().find(".//testcase")  # noqa: S314  (our own file)
+    assert case.find("error") is not None
+    assert case.find("failure") is None
+    assert project.results() == {"E1": "error"}
+
+
+@pytest.mark.parametrize("argument", ["-v", "--tb=short"])
+def test_the_traceback_of_a_broken_target_is_shown_on_demand(project, argument):
+    project.story(say("break"))
+    project.run(argument).stdout.fnmatch_lines(["*Traceback (most recent call last)*", "*in say*"])
+
+
+def test_a_case_that_hangs_ends_by_its_timeout(project):
+    project.story(say("hang") + "---\n" + say("fine", "E2"))
+    result = project.run("--case-timeout", "0.2")
+    result.assert_outcomes(errors=1, passed=1)
+    result.stdout.fnmatch_lines(["*timed out after 0.2 s in step 2*"])
+
+
+def test_what_the_target_lacks_is_skipped_with_the_reason(project):
+    project.story("story: U1\ntitle: t\nsteps: [{add: x}, {advance: 1d}]\n")
+    project.story(name="stories/b.yaml")
+    result = project.run("-rs")
+    result.assert_outcomes(skipped=1, passed=1)
+    result.stdout.fnmatch_lines(["SKIPPED*U1*does not support clock*"])
+    assert result.ret == 0
+
+
+def test_a_run_in_which_no_story_ran_fails_and_says_so(project):
+    project.story("story: U1\ntitle: t\nsteps: [{add: x}, {advance: 1d}]\n")
+    result = project.run()
+    assert result.ret == 1
+    result.stdout.fnmatch_lines(["No story ran*"])
+
+
+def test_every_trial_runs_and_the_case_passes_if_enough_do(project):
+    project.story()
+    project.run("--trials", "3").assert_outcomes(passed=1)
+    text = (project.path / "reports/latest/results.json").read_text("utf-8")
+    assert '"trial": 2' in text
+
+
+def test_an_isolated_case_runs_in_a_process_of_its_own_and_its_death_costs_one_case(project):
+    project.story(say("break") + "---\n" + say("fine", "E2"))
+    result = project.run("--isolate")
+    result.assert_outcomes(errors=1, passed=1)
+    result.stdout.fnmatch_lines(["*RuntimeError: the backend fell over*"])
+
+
+def test_a_vendor_that_is_missing_is_one_line_in_every_case(project):
+    project.story(say("fine"))
+    result = project.run("--target", "toy_target:Broken")
+    result.assert_outcomes(errors=1)
+    result.stdout.fnmatch_lines(["*needs the package 'a_vendor_that_is_not_there', which is not installed*"])
+    assert "Traceback" not in result.stdout.str()
+
+
+def test_setup_only_runs_no_story(project):
+    project.story(say("break"))
+    assert project.run("--setup-plan").ret == 0
+
+
+def test_control_characters_are_shown_and_not_obeyed():
+    assert printable("a\x1b]0;x\x07\r\nb\u202e") == "a\\x1b]0;x\\x07\\r\nb\\u202e"

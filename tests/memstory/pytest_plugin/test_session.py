@@ -1,0 +1,182 @@
+"""What a session loads once, and what it leaves behind however it ends."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+
+pytest_plugins = ["pytester"]
+
+MANY = "---\n".join(f"story: N{number}\ntitle: t\nsteps: [{{add: x}}, {{say: hello}}]\n" for number in range(8))
+
+
+def test_a_factory_is_started_once_and_stopped_once(project):
+    project.story(MANY)
+    project.run().assert_outcomes(passed=8)
+    assert (project.path / "starts.txt").read_text().split() == ["start", "stop"]
+
+
+def test_a_target_whose_stories_are_deselected_is_never_started(project):
+    project.story(MANY)
+    project.run("-k", "nothing")
+    assert not (project.path / "starts.txt").exists()
+
+
+def test_reports_are_written_where_asked_also_when_stories_fail(project):
+    project.story(
+        MANY.replace("N3\ntitle: t\nsteps: [{add: x}", "N3\ntitle: t\nsteps: [{add: x, expect: {receipt: {length: 9}}}")
+    )
+    assert project.run("--report", "out/here").ret == 1
+    assert (project.path / "out/here/report.md").exists()
+    assert project.results("out/here")["N3"] == "failed"
+
+
+def _cases_in(spool):
+    return len(spool.read_text().split("\n\n")) if spool.exists() else 0
+
+
+def test_two_workers_report_together(project):
+    project.story(MANY + "---\n" + MANY.replace("hello", "break").replace("story: N", "story: B"))
+    result = project.run_apart("-n", "2")
+    result.assert_outcomes(passed=8, errors=8)
+    outcomes = project.results()
+    assert len(outcomes) == 16
+    assert outcomes["N1"] == "passed"
+    assert outcomes["B1"] == "error"
+    result.stdout.fnmatch_lines(["*8 passed*", "report: *report.md"])
+
+
+def test_an_interrupt_leaves_a_report_of_what_was_done(project):
+    project.story(
+        MANY.replace(
+            "story: N5\ntitle: t\nsteps: [{add: x}, {say: hello}]", "story: N5\ntitle: t\nsteps: [{say: interrupt}]"
+        )
+    )
+    result = project.run_apart("-p", "no:randomly")
+    assert result.ret == 2
+    assert sorted(project.results()) == ["N0", "N1", "N2", "N3", "N4"]
+
+
+def test_ctrl_c_while_a_story_waits_leaves_a_report(project):
+    project.story(MANY + "---\nstory: Z\ntitle: t\nsteps: [{say: hang}]\n")
+    process = subprocess.Popen(
+        [sys.executable, "-m", "pytest", "-q"], cwd=project.path, stdout=subprocess.PIPE, text=True
+    )
+    spool = project.path / "reports/latest/spool.jsonl"
+    for _ in range(600):
+        if _cases_in(spool) == 8:
+            break
+        time.sleep(0.05)
+    time.sleep(0.2)
+    process.send_signal(signal.SIGINT)
+    process.communicate(timeout=30)
+    assert process.returncode == 2
+    assert len(project.results()) == 8
+
+
+def test_a_killed_run_leaves_its_spool_and_the_next_run_starts_clean(project):
+    project.story(MANY + "---\nstory: Z\ntitle: t\nsteps: [{say: hang}]\n")
+    process = subprocess.Popen([sys.executable, "-m", "pytest", "-q"], cwd=project.path, stdout=subprocess.DEVNULL)
+    spool = project.path / "reports/latest/spool.jsonl"
+    for _ in range(600):
+        if _cases_in(spool) == 8:
+            break
+        time.sleep(0.05)
+    process.kill()
+    process.wait()
+    assert _cases_in(spool) == 8
+    project.run("-k", "N1").assert_outcomes(passed=1, deselected=8)
+    assert list(project.results()) == ["N1"]
+
+
+def test_the_same_run_twice_gives_the_same_results_but_for_the_time(project):
+    def timeless(value):
+        if isinstance(value, dict):
+            return {name: timeless(inner) for name, inner in value.items() if name not in {"seconds", "started"}}
+        return [timeless(inner) for inner in value] if isinstance(value, list) else value
+
+    documents = []
+    project.story(MANY)
+    for _ in range(2):
+        project.run()
+        documents.append(timeless(json.loads((project.path / "reports/latest/results.json").read_text("utf-8"))))
+    assert documents[0] == documents[1]
+
+
+def test_a_report_folder_that_cannot_be_is_a_usage_error(project):
+    project.story()
+    (project.path / "taken").write_text("a file")
+    result = project.run("--report", "taken")
+    assert result.ret == 4
+    result.stderr.fnmatch_lines(["*reports cannot be written to *taken*--report*"])
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--target", "refrence"], "*unknown target 'refrence'. Did you mean 'reference'?*"),
+        (["--target", "toy_target:Nope"], "*'toy_target' has no 'Nope'*"),
+        (["--target-option", "kk=1"], "*no option 'kk'*Did you mean 'k'?*"),
+        (["--embedder", "x"], "*no option 'embedder'*Known: chat, k.*"),
+        (["--target-option", "k"], "*'k' is not NAME=VALUE*"),
+        (["--trials", "0"], "*'0' is no whole number from 1 on*"),
+        (["--case-timeout", "nan"], "*'nan' is no number of seconds above 0*"),
+    ],
+)
+def test_what_was_typed_wrong_is_one_line_and_exit_4(project, arguments, message):
+    project.story()
+    result = project.run(*arguments)
+    assert result.ret == 4
+    result.stderr.fnmatch_lines([message])
+    assert "Traceback" not in result.stderr.str()
+
+
+def test_options_reach_the_target_that_has_them_as_json_or_text(project):
+    project.story("story: O1\ntitle: t\nsteps: [{add: x}]\n")
+    project.pytester.makepyfile(
+        showing="""
+        from toy_target import Toy, ToyFactory
+
+        class Showing(Toy):
+            async def open(self, env, clock):
+                with open("options.txt", "w") as file:
+                    file.write(repr(dict(env.options)))
+                await super().open(env, clock)
+
+        class Factory(ToyFactory):
+            def target(self):
+                return Showing()
+        """
+    )
+    arguments = ["--target-option", "k=5", "--chat", "ollama:x", "--target", "showing:Factory"]
+    project.run(*arguments, "--target", "control:oracle").assert_outcomes(passed=2)
+    assert (project.path / "options.txt").read_text() == "{'k': 5, 'chat': 'ollama:x'}"
+
+
+def test_a_conftest_may_offer_targets_by_name(project):
+    project.story()
+    project.pytester.makeconftest(
+        "def pytest_memstory_targets(config): return {'mine': 'memstory.controls:OracleFactory'}"
+    )
+    result = project.run("--target", "mine", "-v")
+    result.assert_outcomes(passed=1)
+    result.stdout.fnmatch_lines(["*G1[[]mine[]] PASSED*"])
+
+
+def test_a_verbose_run_tells_how_far_a_retrieval_is(project):
+    rows = [{"id": f"d{number}", "text": f"fact {number}"} for number in range(3)]
+    (project.path / "stories/facts.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    query = {"id": "q", "text": "fact 1", "relevant": ["d1"]}
+    (project.path / "stories/queries.jsonl").write_text(json.dumps(query) + "\n")
+    project.story(
+        "story: Q1\ntitle: t\nretrieval: {corpus: facts.jsonl, queries: queries.jsonl, k: 3}\n"
+        "expect: {metrics: {mrr: {ge: 0.5}}}\n"
+    )
+    result = project.run("-v")
+    result.assert_outcomes(passed=1)
+    result.stdout.fnmatch_lines(["  Q1* 1/1 *3 documents, 1 questions*"])

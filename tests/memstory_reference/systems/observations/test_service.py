@@ -1,0 +1,177 @@
+import math
+from datetime import UTC, datetime
+from itertools import count
+
+import pytest
+
+from memstory_reference.adapters.embedder_log import LoggedEmbedder
+from memstory_reference.adapters.fixed_vectors import FixedVectors
+from memstory_reference.adapters.memory_index import InMemoryVectorStore
+from memstory_reference.errors import InputError, StoreConflictError
+from memstory_reference.systems.observations.observation import Observation
+from memstory_reference.systems.observations.service import ObservationsConfig, ObservationService
+
+NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
+VECTORS = {
+    "task": [1, 0],
+    "Near and poor.": [0.9, math.sqrt(1 - 0.81)],
+    "Less near and excellent.": [0.85, math.sqrt(1 - 0.7225)],
+    "Far.": [0.1, math.sqrt(0.99)],
+    "tune glm4:9b": [0, 1],
+}
+
+
+class Noon:
+    def now(self):
+        return NOON
+
+    async def sleep_until(self, moment):
+        raise AssertionError(moment)
+
+
+def observation(identifier, narrative, score=None, **fields):
+    return Observation(
+        id=identifier,
+        title=identifier,
+        narrative=narrative,
+        facts=fields.pop("facts", ()),
+        task=fields.pop("task", f"task of {identifier}"),
+        timestamp=NOON,
+        final_score=score,
+        **fields,
+    )
+
+
+@pytest.fixture
+def embedder():
+    return LoggedEmbedder(FixedVectors(VECTORS))
+
+
+@pytest.fixture
+def make_service(tmp_path, embedder):
+    def make(store=None, **config):
+        numbers = count()
+        return ObservationService(
+            file=tmp_path / "observations.sqlite3",
+            vectors=store or InMemoryVectorStore(model=embedder.model),
+            embedder=embedder,
+            chat=None,
+            clock=Noon(),
+            new_id=lambda: f"id-{next(numbers)}",
+            config=ObservationsConfig(**config),
+        )
+
+    return make
+
+
+@pytest.fixture
+async def service(make_service):
+    service = make_service()
+    await service.open()
+    yield service
+    await service.close()
+
+
+async def ids(service, task="task", owner="ann", **options):
+    return [entry.observation.id for entry in await service.search(task, owner, **options)]
+
+
+async def test_a_better_run_outranks_a_nearer_one_even_alone(service):
+    await service.store(
+        [observation("near", "Near and poor.", 5.0), observation("good", "Less near and excellent.", 9.5)], "ann"
+    )
+    assert await ids(service, top_k=1) == ["good"]
+
+
+async def test_storing_a_run_again_changes_nothing(service, embedder):
+    first = await service.store([observation("run", "Far.", 5.0)], "ann")
+    again = await service.store([observation("run", "Near and poor.", 9.0)], "ann")
+    assert [one.outcome for one in (*first, *again)] == ["stored", "skipped"]
+    kept = await service.get("run", "ann")
+    assert kept is not None
+    assert (kept.narrative, embedder.data()["calls"]) == ("Far.", 1)
+
+
+async def test_one_batch_is_one_embedding_call_and_its_repeats_are_skipped(service, embedder):
+    stored = await service.store(
+        [observation("a", "Far."), observation("b", "Near and poor."), observation("a", "Far.")], "ann"
+    )
+    assert [one.outcome for one in stored] == ["stored", "stored", "skipped"]
+    assert embedder.data()["calls"] == 1
+
+
+async def test_owners_with_the_same_run_never_meet(service):
+    await service.store([observation("run", "Near and poor.", 5.0)], "ann")
+    await service.store([observation("run", "Less near and excellent.", 9.0)], "bob")
+    assert [await ids(service, owner=owner) for owner in ("ann", "bob", "eve")] == [["run"], ["run"], []]
+    assert await service.rate("run", 2, "eve") is False
+    assert await service.delete(["run"], "ann") == ["run"]
+    assert await ids(service, owner="bob") == ["run"]
+
+
+async def test_a_specific_word_finds_what_is_far(service):
+    await service.store([observation("run", "Near and poor.", facts=("It ran glm4:9b.",))], "ann")
+    found = await service.search("tune glm4:9b", "ann", min_sim=0.99)
+    assert [(entry.observation.id, entry.by_keyword) for entry in found] == [("run", True)]
+    assert found[0].rank.sim == pytest.approx(math.sqrt(1 - 0.81), abs=1e-6)
+
+
+async def test_what_a_dead_process_left_in_the_outbox_is_caught_up(make_service):
+    class Dying(InMemoryVectorStore):
+        async def index(self, collection, owner):
+            raise RuntimeError("killed")
+
+    service = make_service(Dying(model="fixed-2"))
+    with pytest.raises(RuntimeError, match="killed"):
+        await service.store([observation("run", "Near and poor.")], "ann")
+    reopened = make_service()
+    await reopened.open()
+    assert await ids(reopened) == ["run"]
+    assert await reopened.status("ann") == {"observations": 1, "vectors": 1, "pending": 0}
+
+
+async def test_reindex_fills_an_empty_vector_index_and_drops_strays(make_service):
+    store = InMemoryVectorStore(model="fixed-2")
+    service = make_service(store)
+    await service.open()
+    await service.store([observation("run", "Near and poor."), observation("old", "Far.")], "ann")
+    index = await store.index("observations", "ann")
+    await index.delete(["run"])
+    service._store.delete("ann", ["old"])
+    assert await service.reindex("ann") == 1
+    assert await ids(service) == ["run"]
+    assert await index.count() == 1
+
+
+async def test_another_model_is_refused(make_service, tmp_path):
+    make_service()
+    other = FixedVectors({"task": [1, 0, 0]})
+    with pytest.raises(StoreConflictError, match="made with model 'fixed-2', not 'fixed-3'"):
+        ObservationService(
+            file=tmp_path / "observations.sqlite3",
+            vectors=InMemoryVectorStore(model="fixed-3"),
+            embedder=other,
+            chat=None,
+            clock=Noon(),
+            new_id=str,
+            config=ObservationsConfig(),
+        )
+
+
+@pytest.mark.parametrize("score", [float("nan"), float("inf"), -0.1, 10.1, True, "9"])
+async def test_a_score_that_would_break_the_order_is_refused(service, score):
+    with pytest.raises(InputError, match="final_score"):
+        await service.store([observation("run", "Far.", score)], "ann")
+
+
+@pytest.mark.parametrize("rating", [float("nan"), 2.1, -2.1, True])
+async def test_a_rating_out_of_range_is_refused(service, rating):
+    await service.store([observation("run", "Far.")], "ann")
+    with pytest.raises(InputError, match="outside -2 to 2"):
+        await service.rate("run", rating, "ann")
+
+
+async def test_a_task_of_nothing_finds_nothing_and_embeds_nothing(service, embedder):
+    await service.store([observation("run", "Far.")], "ann")
+    assert (await ids(service, " "), await ids(service, top_k=0), await service.get_context("", "ann")) == ([], [], "")
+    assert embedder.data()["calls"] == 1

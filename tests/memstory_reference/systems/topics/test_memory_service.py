@@ -1,0 +1,314 @@
+import asyncio
+
+import pytest
+
+from memstory_reference.errors import InputError
+from memstory_reference.ports import EmbedderUnavailableError
+
+
+async def test_a_topic_is_recalled_exactly_as_it_was_written(memory):
+    await memory.service.write_topic("ann", "user.language_preference", "Elixir")
+    assert await memory.service.recall_topic("ann", "user.language_preference") == "Elixir"
+
+
+async def test_an_engram_is_found_with_a_score_above_the_threshold(memory):
+    engram = await memory.service.write_episodic("ann", "near", {})
+    (found,) = await memory.service.search_episodic("ann", "query")
+    assert (found.id, found.content, found.score) == (engram, "near", pytest.approx(0.9))
+
+
+async def test_topics_and_engrams_of_the_same_words_are_each_found_on_their_own_path(memory):
+    await memory.service.write_topic("ann", "user.name", "near")
+    engram = await memory.service.write_episodic("ann", "near", {})
+    assert [one.id for one in await memory.service.search_episodic("ann", "query")] == [engram]
+    assert await memory.service.recall_topic("ann", "user.name") == "near"
+    assert (await memory.service.count("ann", "topic"), await memory.service.count("ann", "episodic")) == (1, 1)
+
+
+async def test_a_newer_value_replaces_the_older_in_the_same_row(memory):
+    first = await memory.service.write_topic("ann", "user.language", "Elixir")
+    second = await memory.service.write_topic("ann", " User.Language", "Rust")
+    assert first == second
+    assert await memory.service.recall_topic("ann", "user.language") == "Rust"
+    assert await memory.service.count("ann", "topic") == 1
+
+
+@pytest.mark.parametrize("topic", ["user.language", "user.language_preferences", "user", "user.", "ünknown", "x" * 300])
+async def test_only_the_exact_topic_is_recalled(memory, topic):
+    await memory.service.write_topic("ann", "user.language_preference", "Elixir")
+    assert await memory.service.recall_topic("ann", topic) is None
+
+
+async def test_an_operator_object_is_no_topic(memory):
+    await memory.service.write_topic("ann", "user.name", "Elixir")
+    with pytest.raises(InputError, match="topic must be text"):
+        await memory.service.recall_topic("ann", {"$ne": ""})
+
+
+async def test_recalling_a_topic_embeds_nothing_and_works_while_the_embedder_is_down(memory):
+    await memory.service.write_topic("ann", "user.name", "Elixir")
+    calls = memory.embedder.data()["calls"]
+    memory.switch.mode = "down"
+    assert await memory.service.recall_topic("ann", "user.name") == "Elixir"
+    assert await memory.service.recall_topic("ann", "user.nothing") is None
+    assert memory.embedder.data()["calls"] == calls
+
+
+async def test_the_embedder_gets_prefixes_and_the_store_gets_raw_text(memory):
+    await memory.service.write_topic("ann", "user.language", "Elixir")
+    await memory.service.write_episodic("ann", "near", {})
+    await memory.service.search_episodic("ann", "query")
+    assert memory.embedder.data()["sent"] == [
+        "search_document: Elixir",
+        "search_document: near",
+        "search_query: query",
+    ]
+    assert [one.content for one in await memory.service.list_engrams("ann")] == ["near"]
+
+
+async def test_the_same_words_twice_are_two_engrams(memory):
+    first, second = [await memory.service.write_episodic("ann", "near", {}) for _ in range(2)]
+    assert first != second
+    assert await memory.service.count("ann", "episodic") == 2
+
+
+async def test_several_engrams_cost_one_embedding_call(memory):
+    ids = await memory.service.write_engrams("ann", [("near", {"n": 1}), ("middle", {"n": 2})])
+    assert memory.embedder.data()["calls"] == 1
+    assert [one.id for one in await memory.service.list_engrams("ann")] == ids
+
+
+async def test_of_two_facts_for_one_topic_in_a_batch_the_last_stays(memory):
+    ids = await memory.service.write_topics("ann", [("user.language", "Elixir"), ("user.language", "Rust")])
+    assert len(set(ids)) == 1
+    assert await memory.service.recall_topic("ann", "user.language") == "Rust"
+
+
+async def test_hits_are_at_or_above_the_threshold_and_come_best_first(memory):
+    for content in ("below", "middle", "threshold", "near", "opposite"):
+        await memory.service.write_episodic("ann", content, {})
+    found = await memory.service.search_episodic("ann", "query")
+    assert [one.content for one in found] == ["near", "middle", "threshold"]
+    assert [one.score for one in found] == pytest.approx([0.9, 0.6, 0.3], abs=1e-6)
+
+
+async def test_five_hits_by_default_and_as_many_as_asked_for(memory):
+    for _ in range(8):
+        await memory.service.write_episodic("ann", "near", {})
+    assert len(await memory.service.search_episodic("ann", "query")) == 5
+    assert len(await memory.service.search_episodic("ann", "query", 2)) == 2
+
+
+async def test_the_configuration_decides_how_many_hits_and_how_near(make_memory):
+    strict = make_memory(top_k=1, min_score=0.99)
+    await strict.service.write_episodic("ann", "near", {})
+    await strict.service.write_episodic("ann", "query", {})
+    await strict.service.write_episodic("ann", "query", {})
+    assert [one.content for one in await strict.service.search_episodic("ann", "query")] == ["query"]
+    found = await strict.service.search_episodic("ann", "query", 5, min_score=-1)
+    assert len(found) == 3
+
+
+async def test_a_rewarded_engram_rises_from_beyond_top_k(make_memory, vectors):
+    vectors["slightly nearer"] = [0.85, 0.52678269]
+    memory = make_memory()
+    for _ in range(3):
+        await memory.service.write_episodic("ann", "slightly nearer", {})
+    praised = await memory.service.write_episodic("ann", "Elixir", {})
+    assert await memory.service.reward("ann", praised, 1)
+    (best,) = await memory.service.search_episodic("ann", "query", 1)
+    assert (best.id, best.score) == (praised, pytest.approx(0.8))
+
+
+async def test_a_reward_embeds_nothing_keeps_the_vector_and_makes_no_topic(memory):
+    engram = await memory.service.write_episodic("ann", "near", {"session_id": "s1"})
+    memory.switch.mode = "down"
+    assert await memory.service.reward("ann", engram, 5)
+    assert await memory.service.reward("ann", engram, -0.5)
+    memory.switch.mode = "ok"
+    (found,) = await memory.service.search_episodic("ann", "query")
+    assert found.score == pytest.approx(0.9)
+    assert (found.metadata["reward"], found.metadata["session_id"]) == (-0.5, "s1")
+    assert await memory.service.count("ann", "topic") == 0
+
+
+async def test_a_topic_takes_no_reward_and_an_unknown_id_is_reported(memory):
+    topic = await memory.service.write_topic("ann", "user.name", "Elixir")
+    with pytest.raises(InputError, match="never to a topic"):
+        await memory.service.reward("ann", topic, 1)
+    assert await memory.service.reward("ann", "unknown", 1) is False
+
+
+async def test_metadata_of_a_caller_cannot_make_a_topic_of_an_engram(memory):
+    with pytest.raises(InputError, match="reserved"):
+        await memory.service.write_episodic("ann", "near", {"type": "topic", "topic": "user.name"})
+    assert await memory.service.recall_topic("ann", "user.name") is None
+
+
+async def test_nothing_of_one_owner_is_reached_by_another(memory):
+    topic = await memory.service.write_topic("ann", "user.name", "Elixir")
+    engram = await memory.service.write_episodic("ann", "near", {})
+    await memory.service.write_topic("bob", "user.name", "Rust")
+    for entry in (topic, engram):
+        assert await memory.service.entry("bob", entry) is None
+        assert await memory.service.reward("bob", entry, 1) is False
+        assert await memory.service.rewrite("bob", entry, "Eve") is False
+        assert await memory.service.forget("bob", entry) is False
+    assert await memory.service.search_episodic("bob", "query") == []
+    assert await memory.service.list_engrams("bob") == []
+    assert await memory.service.forget_all("bob") == 1
+    assert await memory.service.recall_topic("ann", "user.name") == "Elixir"
+    assert len(await memory.service.search_episodic("ann", "query")) == 1
+
+
+@pytest.mark.parametrize("owner", ["", " ", None, {"$ne": ""}])
+async def test_a_missing_owner_is_refused_by_every_operation(memory, owner):
+    service = memory.service
+    for call in (
+        service.write_topic(owner, "user.name", "Elixir"),
+        service.recall_topic(owner, "user.name"),
+        service.write_episodic(owner, "near", {}),
+        service.search_episodic(owner, "query"),
+        service.list_topics(owner),
+        service.list_engrams(owner),
+        service.entry(owner, "x"),
+        service.rewrite(owner, "x", "Eve"),
+        service.reward(owner, "x", 1),
+        service.forget(owner, "x"),
+        service.forget_all(owner),
+        service.purge(owner, 1),
+        service.count(owner, "topic"),
+    ):
+        with pytest.raises(InputError, match="owner"):
+            await call
+
+
+async def test_topics_are_listed_by_name_and_by_prefix(memory):
+    for topic in ("user.name", "project.stack.db", "user.language", "project.stack.web"):
+        await memory.service.write_topic("ann", topic, "Elixir")
+    listed = [one.topic for one in await memory.service.list_topics("ann")]
+    assert listed == ["project.stack.db", "project.stack.web", "user.language", "user.name"]
+    assert [one.topic for one in await memory.service.list_topics("ann", "user")] == ["user.language", "user.name"]
+
+
+async def test_a_forgotten_topic_and_engram_are_gone_and_a_second_time_unknown(memory):
+    await memory.service.write_topic("ann", "user.name", "Elixir")
+    engram = await memory.service.write_episodic("ann", "near", {})
+    assert await memory.service.forget_topic("ann", "User.Name")
+    assert await memory.service.forget("ann", engram)
+    assert not await memory.service.forget_topic("ann", "user.name")
+    assert not await memory.service.forget("ann", engram)
+    assert await memory.service.search_episodic("ann", "query") == []
+
+
+async def test_a_rewritten_engram_is_found_by_its_new_words_and_keeps_its_session(memory):
+    engram = await memory.service.write_episodic("ann", "Eve", {"session_id": "s1"})
+    assert await memory.service.search_episodic("ann", "query") == []
+    assert await memory.service.rewrite("ann", engram, "near", {"note": "corrected"})
+    (found,) = await memory.service.search_episodic("ann", "query")
+    assert (found.id, found.content) == (engram, "near")
+    assert (found.metadata["session_id"], found.metadata["note"]) == ("s1", "corrected")
+
+
+async def test_sessions_are_one_memory_unless_one_is_asked_for(memory):
+    await memory.service.write_episodic("ann", "near", {"session_id": "s1"})
+    await memory.service.write_episodic("ann", "middle", {"session_id": "s2"})
+    assert len(await memory.service.search_episodic("ann", "query")) == 2
+    found = await memory.service.search_episodic("ann", "query", where={"session_id": "s2"})
+    assert [one.content for one in found] == ["middle"]
+
+
+@pytest.mark.parametrize("where", [{"session_id": {"$ne": ""}}, {"type": "topic"}, {"$or": "x"}])
+async def test_a_filter_holds_plain_values_of_plain_keys(memory, where):
+    with pytest.raises(InputError):
+        await memory.service.search_episodic("ann", "query", where=where)
+
+
+async def test_the_purge_takes_engrams_older_than_the_retention_and_no_topic(make_memory):
+    memory = make_memory(retention_days=30)
+    await memory.service.write_topic("ann", "user.name", "Elixir")
+    await memory.service.write_episodic("ann", "near", {})
+    memory.clock.advance(days=30)
+    assert await memory.service.purge("ann") == 0
+    memory.clock.advance(microseconds=1)
+    await memory.service.write_episodic("ann", "middle", {})
+    assert await memory.service.purge("ann") == 1
+    assert [one.content for one in await memory.service.search_episodic("ann", "query")] == ["middle"]
+    assert await memory.service.recall_topic("ann", "user.name") == "Elixir"
+
+
+async def test_a_purge_without_a_retention_is_refused(memory):
+    for days in (None, -1, float("nan"), True, "30"):
+        with pytest.raises(InputError, match="retention_days"):
+            await memory.service.purge("ann", days)
+
+
+async def test_while_the_embedder_is_down_nothing_is_half_written(memory):
+    await memory.service.write_topic("ann", "user.name", "Elixir")
+    memory.switch.mode = "down"
+    for call in (
+        memory.service.write_topic("ann", "user.name", "Rust"),
+        memory.service.write_episodic("ann", "near", {}),
+        memory.service.search_episodic("ann", "query"),
+    ):
+        with pytest.raises(EmbedderUnavailableError):
+            await call
+    assert await memory.service.recall_topic("ann", "user.name") == "Elixir"
+    assert await memory.service.count("ann", "episodic") == 0
+
+
+async def test_a_vector_of_garbage_is_never_stored(memory):
+    memory.switch.mode = "garbage"
+    with pytest.raises(EmbedderUnavailableError, match="garbage"):
+        await memory.service.write_episodic("ann", "near", {})
+    assert await memory.service.count("ann", "episodic") == 0
+
+
+async def test_the_later_of_two_concurrent_writes_of_a_topic_stays(memory):
+    release = asyncio.Event()
+    embed = memory.switch.inner.embed
+
+    async def slow_for_the_first(texts, purpose):
+        if texts == ["Elixir"]:
+            await release.wait()
+        return await embed(texts, purpose)
+
+    memory.switch.inner.embed = slow_for_the_first
+    first = asyncio.create_task(memory.service.write_topic("ann", "user.language", "Elixir"))
+    await asyncio.sleep(0)
+    second = asyncio.create_task(memory.service.write_topic("ann", "user.language", "Rust"))
+    await asyncio.sleep(0)
+    # Another owner does not wait for this one's turn.
+    await asyncio.wait_for(memory.service.write_topic("bob", "user.language", "Rust"), 5)
+    release.set()
+    await asyncio.gather(first, second)
+    assert await memory.service.recall_topic("ann", "user.language") == "Rust"
+
+
+async def test_two_hundred_concurrent_writes_and_recalls_lose_nothing(memory):
+    async def worker(name):
+        for n in range(50):
+            await memory.service.write_topic("ann", f"user.{name}_{n}", "Elixir")
+            assert await memory.service.recall_topic("ann", f"user.{name}_{n}") == "Elixir"
+
+    await asyncio.gather(*(worker(name) for name in "abcd"))
+    assert await memory.service.count("ann", "topic") == 200
+
+
+async def test_engrams_are_listed_oldest_first_with_the_time_of_their_writing(memory):
+    await memory.service.write_episodic("ann", "near", {})
+    memory.clock.advance(days=1)
+    await memory.service.write_episodic("ann", "middle", {})
+    await memory.service.write_episodic("ann", "Eve", {"timestamp_utc": "2026-05-29T00:00:00Z"})
+    listed = await memory.service.list_engrams("ann")
+    assert [(one.content, one.metadata["timestamp_utc"][:10]) for one in listed] == [
+        ("Eve", "2026-05-29"),
+        ("near", "2026-05-30"),
+        ("middle", "2026-05-31"),
+    ]
+
+
+async def test_relaxed_topics_are_a_setting(make_memory):
+    relaxed = make_memory(strict_topics=False)
+    await relaxed.service.write_topic("ann", "weather", "Elixir")
+    assert await relaxed.service.recall_topic("ann", "weather") == "Elixir"
