@@ -25,14 +25,14 @@ def install(session: nox.Session, group: str) -> None:
 def stories(session: nox.Session) -> None:
     """Run the bundled stories and write reports/latest; what follows `--` goes to pytest: `nox -s stories -- -k S5`."""
     install(session, "run")
-    session.run("pytest", "stories", *session.posargs)
+    session.run("python", "-m", "pytest", "stories", *session.posargs)
 
 
 @nox.session
 def tests(session: nox.Session) -> None:
     """Run the tests of memstory itself; `nox -s tests -- -m slow` runs the long ones."""
     install(session, "test")
-    session.run("pytest", *session.posargs)
+    session.run("python", "-m", "pytest", *session.posargs)
 
 
 @nox.session

@@ -10,6 +10,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from importlib import import_module
 from importlib.metadata import Distribution, EntryPoint, entry_points
+from importlib.util import find_spec
 from typing import Any
 
 from memstory.controls import CONTROLS
@@ -59,8 +60,8 @@ def load_spec(spec: str) -> TargetFactory:
 
 def missing_vendor(target: str, error: ImportError, distribution: Distribution | None = None) -> str:
     """Say what to install: the extra that brings the missing package, where a distribution tells of it."""
-    missing = (error.name or "").partition(".")[0]
-    if not missing:
+    missing, dot, _ = (error.name or "").partition(".")
+    if not missing or (dot and find_spec(missing)):
         return f"the target '{target}' cannot be imported: {error}"
     for owner in filter(None, [distribution, *_owners()]):
         extra = _extra_for(owner, missing)

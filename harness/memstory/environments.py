@@ -36,7 +36,5 @@ def make_environment(case: Case, workspace: Path, *, seed: int, options: Mapping
 
 
 def for_collection(env: Environment, number: int) -> Environment:
-    """Return `env` with a folder and an owner of its own for one collection of a retrieval task; the folder is made."""
-    folder = Path(env.workspace) / f"collection-{number}"
-    folder.mkdir(parents=True, exist_ok=True)
-    return replace(env, workspace=str(folder), owner=f"{env.owner}.c{number}")
+    """Return `env` with a folder and an owner of its own for one collection of a retrieval task."""
+    return replace(env, workspace=str(Path(env.workspace) / f"collection-{number}"), owner=f"{env.owner}.c{number}")

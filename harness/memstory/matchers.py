@@ -25,6 +25,7 @@ HitEntry: TypeAlias = str | Mapping[str, Group]
 
 _NESTED_REPEAT = re.compile(r"\((?:[^()\\]|\\.)*(?<!\\)[+*}](?:[^()\\]|\\.)*\)[+*{]")
 _OTHER_DIALECTS = {"eq": "equals", "gte": "ge", "lte": "le", "in": "one_of", "matches": "regex", "count": "length"}
+_JSON_TYPES = {"string": "text", "array": "list", "object": "mapping"}
 _NEAR = 0.8
 _SHORTEST_NEAR = 5
 
@@ -56,7 +57,8 @@ def fields(reading: Reading, value: Mapping[str, Json], path: TreePath) -> Match
 
 
 def _refuse_slip(reading: Reading, key: str, path: TreePath) -> None:
-    long = [name for name in MATCHERS if len(name) >= _SHORTEST_NEAR]
+    # `field` is too good a name for data to be taken for a slip of `fields`.
+    long = [name for name in MATCHERS if len(name) >= _SHORTEST_NEAR and name != "fields"]
     near = [_OTHER_DIALECTS[key]] if key in ("eq", "gte", "lte") else difflib.get_close_matches(key, long, 1, _NEAR)
     if near:
         reading.fault(path, f"unknown matcher '{key}'. Did you mean '{near[0]}'? A key that is really called so goes "
@@ -99,7 +101,16 @@ def _schema(reading: Reading, schema: Json, path: TreePath) -> Json:
 
 def _type(_reading: Reading, name: str | None, _path: TreePath) -> str:
     # Unquoted, YAML reads the word null as nothing.
-    return name or "null"
+    return _JSON_TYPES.get(name, name) if name else "null"
+
+
+def _occurs(reading: Reading, argument: Mapping[str, Json], path: TreePath) -> tuple[tuple[str | Group, Group], ...]:
+    if argument.keys() != {"of", "times"}:
+        if isinstance(argument.get("of"), dict):
+            reading.fault(path, "'occurs' needs 'times' beside 'of', and nothing else", at_key=True)
+        return tuple((text, group(reading, times, (*path, text))) for text, times in argument.items())
+    of, times = argument["of"], group(reading, argument["times"], (*path, "times"))
+    return ((of if isinstance(of, str) else group(reading, of, (*path, "of")), times),)
 
 
 def _saved_name(reading: Reading, name: str, path: TreePath) -> str:
@@ -116,7 +127,7 @@ _ARGUMENTS: Mapping[str, Callable[[Reading, Json, TreePath], object]] = {
     "json_schema": _schema,
     "length": group,
     "not": group,
-    "occurs": _groups,
+    "occurs": _occurs,
     "regex": _regex,
     "same_as": _saved_name,
     "type": _type,

@@ -73,9 +73,9 @@ async def run(
 ) -> Recording:
     """Return what happened; whatever went wrong is in `failure`, nothing is raised.
 
-    `workspace` is an empty folder of this run's own. `holds` says when a step with `eventually` may stop to ask;
-    `hosted` puts the target into a process of its own, which a story with `crash` gets anyway. `base` is the folder of
-    the story's file, from which the paths of its corpora are read.
+    `workspace` is a folder of this run's own, empty or yet to be made. `holds` says when a step with `eventually` need
+    not be asked again; `hosted` puts the target into a process of its own, which a story with `crash` gets anyway.
+    `base` is the folder of the story's file, from which the paths of its corpora are read.
     """
     begun = perf_counter()
     limits = limits or Limits()

@@ -75,8 +75,9 @@ class Stage:
 
 
 def open_stage(env: Environment, factory: TargetFactory, *, hosted: bool) -> Stage:
-    """Return a stage whose target is made but not open; a hosted one lives in a process of its own."""
+    """Return a stage whose folder and target are made, but not open; a hosted target lives in a process of its own."""
     workspace = Path(env.workspace)
+    workspace.mkdir(parents=True, exist_ok=True)
 
     def make() -> Target:
         # Beside the workspace, not in it: what lies there is the memory's own.

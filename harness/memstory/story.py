@@ -18,7 +18,8 @@ class Matcher:
 
     - `not`, `length`, and `count` and `text` of hits: a group, which is a tuple of matchers that must all hold;
     - `all` and `any`: a group for the elements of a list, or a tuple of groups for the value itself;
-    - `fields`, `occurs`, and `scores` and `explain` of named hits: a mapping from names to groups;
+    - `fields`, and `scores` and `explain` of named hits: a mapping from names to groups;
+    - `occurs`: a tuple of pairs, a text or a group on elements, and a group on how often;
     - `first`, `includes`, `excludes`, `order`: a tuple of entries, each a saved name or a mapping from hit fields to
       groups;
     - checks of tool calls: a tuple of `CallPattern`, or for `any_of` a tuple of such tuples.

@@ -74,11 +74,17 @@ def make_chat(name: str, embedder: Embedder, *, ollama_host: str) -> ChatModel:
     raise InputError(f"there is no chat model named {name!r:.80}; allowed: offline, ollama:NAME")
 
 
-async def open_store(folder: Path, embedder: Embedder) -> VectorStore:
-    """Open the vector store in `folder` for the vectors of `embedder`; this process owns the folder until `close`."""
-    from memstory_reference.adapters.chroma import open_chroma  # noqa: PLC0415
+async def open_store(folder: Path, embedder: Embedder, *, server: str | None = None) -> VectorStore:
+    """Open the vector store for the vectors of `embedder`: of `server` (HOST:PORT), else in `folder`.
 
-    return await open_chroma(folder, model=embedder.model, dimension=embedder.dimension)
+    Until it is closed this process owns the folder.
+    """
+    from memstory_reference.adapters.chroma import open_chroma, open_chroma_server  # noqa: PLC0415
+
+    if server is None:
+        return await open_chroma(folder, model=embedder.model, dimension=embedder.dimension)
+    host, _, port = server.rpartition(":")
+    return await open_chroma_server(host, int(port), model=embedder.model, dimension=embedder.dimension)
 
 
 def _is_ollama(name: str) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
@@ -24,6 +25,7 @@ class TopicsSettings:
     """Settings of the topics memory; `memory.yaml` beside the system explains each and holds the defaults."""
 
     chroma_path: str
+    chroma_server: str | None
     collection: str
     embedding_model: str
     top_k: int
@@ -98,6 +100,11 @@ def _text(what: str, *starts: str) -> _Rule:
 
 _RULES: Mapping[str, _Rule] = {
     "chroma_path": _text("the path of a folder"),
+    "chroma_server": _or_null(
+        _Rule(
+            "HOST:PORT", lambda value: isinstance(value, str) and re.fullmatch(r"[^\s:/]+:\d{1,5}", value) is not None
+        )
+    ),
     "collection": _text("a name on one line"),
     "embedding_model": _text("all-MiniLM-L6-v2, nomic-embed-text or ollama:NAME"),
     "top_k": _count(1_000),

@@ -81,7 +81,14 @@ def test_a_spec_that_leads_nowhere_is_one_line(spec, message):
 
 
 def test_a_missing_vendor_names_the_extra_that_brings_it(tmp_path, monkeypatch):
-    (tmp_path / "needy.py").write_text("raise ModuleNotFoundError('x', name='chromadb.api')")
+    (tmp_path / "needy.py").write_text("raise ModuleNotFoundError('x', name='chromadb')")
     monkeypatch.syspath_prepend(str(tmp_path))
     with pytest.raises(SetupError, match=r"pip install 'memstory\[reference\]'"):
         load_spec("needy:Factory")
+
+
+def test_a_package_that_lacks_a_part_is_not_called_missing(tmp_path, monkeypatch):
+    (tmp_path / "partial.py").write_text("import memstory.no_such_part")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    with pytest.raises(SetupError, match=r"cannot be imported: No module named 'memstory.no_such_part'"):
+        load_spec("partial:Factory")

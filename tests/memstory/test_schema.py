@@ -5,6 +5,9 @@ import pytest
 from memstory.schema import InvalidStory, duplicate_ids, load_stories, parse_stories
 from memstory.story import CallPattern, Story
 
+INNER = "{parallel: {times: 2, steps: [{settle: }]}}"
+NESTED_PARALLEL = f"steps: [{{parallel: {{times: 2, steps: [{{repeat: {{times: 2, steps: [{INNER}]}}}}]}}}}]"
+
 
 def stories(text):
     found = parse_stories(text, "f.yaml")
@@ -118,7 +121,7 @@ def test_a_saved_field_becomes_a_path_into_the_recorded_result(step, save):
         ("steps: [{restart: false}]", "'false' says nothing here; leave the step out, or leave its value empty"),
         ("steps: [{fault: {embedder: down, store: slow}}]", "one fault a step: {part: embedder, mode: down}, or"),
         (
-            "steps: [{parallel: {times: 2, steps: [{repeat: {times: 2, steps: [{parallel: {times: 2, steps: [{settle: }]}}]}}]}}]",
+            NESTED_PARALLEL,
             "'parallel' cannot stand inside 'parallel'; put it before or after",
         ),
         ("steps: [{parallel: {times: 2, steps: [{crash: }]}}]", "'crash' cannot stand inside 'parallel'"),
@@ -129,6 +132,7 @@ def test_a_saved_field_becomes_a_path_into_the_recorded_result(step, save):
         ),
         ("steps: [{tool: t, expect: {result: {json_schema: {type: 5}}}}]", "is no JSON Schema: 5 is not valid"),
         ("steps: [{tool: t, expect: {result: {contians: 5}}}]", "unknown matcher 'contians'. Did you mean 'contains'?"),
+        ("steps: [{tool: t, expect: {result: {occurs: {of: {a: 1}}}}}]", "'occurs' needs 'times' beside 'of'"),
         ("steps: [{tool: t, expect: {result: {gte: 5}}}]", "unknown matcher 'gte'. Did you mean 'ge'?"),
         ("steps: [{tool: t, expect: {result: {ge: 5, calls: 1}}}]", "'calls' is no matcher, but 'ge' beside it is"),
         ("steps: [{say: a, expect: {error: false}}]", "'error: false' says nothing"),
@@ -268,7 +272,8 @@ def test_the_rest_of_a_story_is_taken_as_written():
 
 def test_a_retrieval_story_is_read_with_its_bounds():
     found = story(
-        "retrieval: {corpus: c.jsonl, queries: q.jsonl}\nperturb: {distractors: [0, 200]}\nexpect: {metrics: {mrr: {ge: .8}}}"
+        "retrieval: {corpus: c.jsonl, queries: q.jsonl}\nperturb: {distractors: [0, 200]}\n"
+        "expect: {metrics: {mrr: {ge: .8}}}"
     )
     assert (found.retrieval.corpus, found.retrieval.k) == ("c.jsonl", 10)
     assert found.needs == {"add", "search"}

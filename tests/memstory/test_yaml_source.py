@@ -25,8 +25,20 @@ def test_what_yaml_1_1_would_turn_into_something_else_is_a_text(text):
 
 @pytest.mark.parametrize(
     ("text", "value"),
-    [("~", None), ("null", None), ("", None), ("true", True), ("False", False), ("7", 7), ("-0", 0), ("+3", 3)]
-    + [(".5", 0.5), ("1.", 1.0), ("-1.5e3", -1500.0), ("1e3", 1000.0)],
+    [
+        ("~", None),
+        ("null", None),
+        ("", None),
+        ("true", True),
+        ("False", False),
+        ("7", 7),
+        ("-0", 0),
+        ("+3", 3),
+        (".5", 0.5),
+        ("1.", 1.0),
+        ("-1.5e3", -1500.0),
+        ("1e3", 1000.0),
+    ],
 )
 def test_core_scalars_have_their_values(text, value):
     found = tree(f"a: {text}")["a"]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 from memstory.checks.data import is_same
 from memstory.checks.finding import Context, Finding, listed, show
@@ -42,8 +42,8 @@ def _contains(value: Json, part: Json, _context: Context) -> Finding:
 
 
 @check("icontains")
-def _icontains(value: Json, part: str, _context: Context) -> Finding:
-    return _found(value, f"{show(part)} in any case", holds=_has(_folded(value), part.casefold()))
+def _icontains(value: Json, part: Json, _context: Context) -> Finding:
+    return _found(value, f"{show(part)} in any case", holds=_has(_folded(value), _folded(part)))
 
 
 @check("contains_all")
@@ -60,31 +60,41 @@ def _contains_any(value: Json, parts: Sequence[Json], _context: Context) -> Find
 
 
 @check("starts_with")
-def _starts_with(value: Json, start: str, _context: Context) -> Finding:
-    holds = isinstance(value, str) and value.startswith(start)
+def _starts_with(value: Json, start: Json, _context: Context) -> Finding:
+    # A saved name may have put a number here.
+    holds = isinstance(value, str) and value.startswith(str(start))
     says = f"starts with {show(start)}" if holds else f"does not start with {show(start)}; it is {show(value)}"
     return Finding(holds=holds, says=says, expected=f"starts with {show(start)}", actual=show(value))
 
 
 @check("regex")
-def _regex(value: Json, pattern: str, _context: Context) -> Finding:
-    holds = isinstance(value, str) and re.search(pattern, value[:_LONGEST_SEARCHED]) is not None
+def _regex(value: Json, pattern: Json, _context: Context) -> Finding:
+    try:
+        holds = isinstance(value, str) and re.search(str(pattern), value[:_LONGEST_SEARCHED]) is not None
+    except re.error as error:
+        # Only what a saved name put into the pattern can break it now: as written, it was compiled before.
+        return Finding(holds=False, says=f"cannot be held against /{pattern}/: {error}", actual=show(value))
     says = f"matches /{pattern}/" if holds else f"does not match /{pattern}/; it is {show(value)}"
     return Finding(holds=holds, says=says, expected=f"matches /{pattern}/", actual=show(value))
 
 
 @check("occurs")
-def _occurs(value: Json, wanted: Mapping[str, Sequence[Matcher]], context: Context) -> Finding:
-    count = _counter(value)
+def _occurs(
+    value: Json, pairs: Sequence[tuple[str | Sequence[Matcher], Sequence[Matcher]]], context: Context
+) -> Finding:
     findings = []
-    for text, group in wanted.items():
-        times = together(count(text), group, context)
-        says = f"has {show(text)} {count(text)} times, a number that {times.says}"
-        findings.append(Finding(holds=times.holds, says=says, expected=times.expected, actual=show(value)))
+    for what, times in pairs:
+        count = _occurrences(value, what, context)
+        found = together(count, times, context)
+        said = show(what) if isinstance(what, str) else "what is counted"
+        says = f"has {said} {count} times, a number that {found.says}"
+        findings.append(Finding(holds=found.holds, says=says, expected=found.expected, actual=show(value)))
     return joined(findings)
 
 
-def _counter(value: Json) -> Callable[[str], int]:
-    if isinstance(value, (str, list)):
-        return value.count
-    return lambda _text: 0
+def _occurrences(value: Json, what: str | Sequence[Matcher], context: Context) -> int:
+    """Count a text within a text, or the elements of a list that are `what` or fit it."""
+    if isinstance(what, str):
+        return value.count(what) if isinstance(value, (str, list)) else 0
+    elements = value if isinstance(value, list) else [value]
+    return sum(together(element, what, context).holds for element in elements)

@@ -5,10 +5,12 @@ from __future__ import annotations
 import argparse
 import json
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
-from memstory.target import Json
+if TYPE_CHECKING:
+    from memstory.target import Json
 
 DEFAULT_TARGET = "reference"
 DEFAULT_REPORT = "reports/latest"

@@ -6,6 +6,7 @@ import asyncio
 import shutil
 import tempfile
 from collections.abc import Mapping
+from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
 
@@ -65,12 +66,13 @@ class Worker:
             failure = failure_of(broken, case.target)
             return Recording(story=case.story.id, target=case.target, trial=trial, seed=trial, failure=failure)
         workspace = self._folder / f"case-{owner_of(case.id, trial)}"
-        workspace.mkdir()
         try:
             return self._runner.run(self._run(case, workspace, base, trial))
         finally:
-            for folder in (workspace, workspace.with_name(f"{workspace.name}.host")):
-                shutil.rmtree(folder, ignore_errors=True)
+            for left in self._folder.glob(
+                f"{workspace.name}*"
+            ):  # The host of a killable target has a folder beside it.
+                shutil.rmtree(left, ignore_errors=True)
 
     async def _run(self, case: Case, workspace: Path, base: Path, trial: int) -> Recording:
         return await run(
@@ -104,9 +106,13 @@ class Worker:
         if terminal is None or not (terminal.isatty or self._config.get_verbosity() > 0):
             return None
 
+        capture = self._config.pluginmanager.get_plugin("capturemanager")
+
         def show(done: int, total: int, what: str) -> None:
-            terminal.ensure_newline()
-            terminal.write_line(f"  {case.id} {done}/{total}  {what}")
+            # While a test runs, pytest catches all that is written, its own terminal's output too.
+            with capture.global_and_fixture_disabled() if capture else nullcontext():
+                terminal.ensure_newline()
+                terminal.write_line(f"  {case.id} {done}/{total}  {what}")
 
         return show
 

@@ -69,7 +69,7 @@ async def open_chroma_server(host: str, port: int, *, model: str, dimension: int
 
     def opened() -> Catalog:
         client = _http_client(host, port, place)
-        closing.callback(client.close)
+        closing.callback(_close_http, client)
         catalog = Catalog(client, place=place, model=model, dimension=dimension, is_owned=False)
         catalog.admit()
         return catalog
@@ -142,3 +142,11 @@ def _http_client(host: str, port: int, place: str) -> Client:
             f"'chroma run --path FOLDER --host {host} --port {port}', or use a folder instead."
         )
         raise UnavailableError(msg) from problem
+
+
+def _close_http(client: Client) -> None:
+    """Close a client and its connections: `close` of Chroma leaves them open, and a second client within has its own."""
+    sessions = [part._server._session for part in (client, client._admin_client)]  # type: ignore[attr-defined]  # noqa: SLF001
+    client.close()
+    for session in sessions:
+        session.close()

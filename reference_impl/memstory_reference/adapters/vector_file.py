@@ -79,28 +79,33 @@ class VectorFile:
             try:
                 return connection.use(operation)
             except sqlite3.DatabaseError as error:
-                if _code(error) not in _BROKEN:
+                if not _is_broken(error):
                     raise
-                self._remake(connection.inode, error)
-                return connection.use(operation)
+            self.close()
+            with FileLock(f"{self._path}.lock", timeout=BUSY_SECONDS):
+                return self._remake(connection, operation)
         except (sqlite3.Error, OSError, Timeout) as error:
             raise CacheLostError(f"The embedding cache {self._path} cannot be used: {error}") from error
 
-    def _remake(self, broken: int | None, error: sqlite3.DatabaseError) -> None:
-        self.close()
-        with FileLock(f"{self._path}.lock", timeout=BUSY_SECONDS):
-            if _inode(self._path) != broken:
-                return  # another process was first
+    def _remake(self, connection: _Connection, operation: Callable[[sqlite3.Connection], _T]) -> _T:
+        try:
+            # Another process may have made it anew while this one waited for the lock.
+            return connection.use(operation)
+        except sqlite3.DatabaseError as error:
+            if not _is_broken(error):
+                raise
             log.warning("The embedding cache %s was broken (%s); it starts anew", self._path, error)
-            for suffix in ("", "-wal", "-shm"):
-                Path(f"{self._path}{suffix}").unlink(missing_ok=True)
+        self.close()
+        # The file itself goes last: who opens it before that finds it broken and waits for the lock.
+        for suffix in ("-wal", "-shm", ""):
+            Path(f"{self._path}{suffix}").unlink(missing_ok=True)
+        return connection.use(operation)
 
 
 class _Connection:
-    """One lazy connection behind a lock; `inode` tells which file it reads, for a path may change its file."""
+    """One lazy connection behind a lock."""
 
     def __init__(self, path: Path) -> None:
-        self.inode: int | None = None
         self._path = path
         self._lock = threading.Lock()
         self._database: sqlite3.Connection | None = None
@@ -125,7 +130,6 @@ class _Connection:
         # A cache is private: vectors tell much of the texts that they were made of.
         self._path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         database = sqlite3.connect(self._path, timeout=BUSY_SECONDS, check_same_thread=False)
-        self.inode = _inode(self._path)
         try:
             database.executescript(_SCHEMA)
         except sqlite3.Error:
@@ -144,13 +148,6 @@ def _read(database: sqlite3.Connection, keys: Sequence[bytes]) -> Iterator[tuple
                 yield key, np.frombuffer(vector, dtype="<f4")
 
 
-def _inode(path: Path) -> int | None:
-    try:
-        return path.stat().st_ino
-    except FileNotFoundError:
-        return None
-
-
-def _code(error: sqlite3.DatabaseError) -> int:
+def _is_broken(error: sqlite3.DatabaseError) -> bool:
     # The low byte is the kind; higher bits tell details. An error of the module itself has no code.
-    return getattr(error, "sqlite_errorcode", 0) & 0xFF
+    return getattr(error, "sqlite_errorcode", 0) & 0xFF in _BROKEN

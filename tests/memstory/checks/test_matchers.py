@@ -32,11 +32,14 @@ HOLDS = [
     (None, "{type: null}"), ([], "{type: list}"), ({}, "{type: mapping}"),
     ({"a": "x"}, "{json_schema: {type: object, required: [a]}}"),
     ("a-b-a", "{occurs: {a: 2, b: 1, z: 0}}"), (["a", "a"], "{occurs: {a: {ge: 2}}}"),
+    ([{"by": "x"}, {"by": "y"}], "{occurs: {of: {by: x}, times: 1}}"), ("aba", "{occurs: {of: a, times: 2}}"),
+    ("x", "{type: string}"), ([], "{type: array}"), ({}, "{type: object}"), ({"field": 1}, "{field: 1}"),
     ([1, 2], "{all: {ge: 1}}"), ("tea", "{all: [{contains: t}, {contains: e}]}"), ({"a": 1}, "{all: 1}"),
     ([1, 5], "{any: {gt: 4}}"), ("tea", "{any: [{contains: z}, tea]}"),
     ("tea", "{not: {contains: z}}"), ("tea", "{not: jam}"), ("tea", "{contains: t, not: {length: 4}}"),
     ({"a": 1, "b": 2}, "{a: 1}"), ({"type": "x"}, "{fields: {type: x}}"), ({"a": {"b": [1]}}, "{a: {b: {length: 1}}}"),
     ("tea-7", "'tea-${n}'"), (7, "'${n}'"), ("say tea-7", "{contains: 'tea-${n}'}"),
+    ("7 up", "{starts_with: '${n}'}"), ("a7", "{icontains: '${n}'}"), ("a7", "{regex: '${n}$'}"),
     ([1], "{same_as: before}"), ({"files": [1], "containing": {}}, "{same_as: listing}"),
     ({"containing": {"secret": []}}, "{none_contain: [secret]}"),
 ]  # fmt: skip
@@ -47,17 +50,20 @@ FAILS = [
     ("tea", "{regex: '^\\d'}"), (5, "{regex: '5'}"), ("a tea", "{starts_with: tea}"),
     ("tea", "{length: 4}"), (5, "{length: 1}"), (3, "{one_of: [1, 2]}"), (True, "{one_of: [1]}"),
     (0.41, "{approx: 0.4}"), ("0.4", "{approx: 0.4}"), ([0.4], "{approx: [0.4, 0.5]}"), (True, "{approx: 1}"),
-    (1, "{gt: 1}"), (1, "{ge: 2}"), (2, "{lt: 2}"), (3, "{le: 2}"), ("b", "{gt: 1}"), (None, "{ge: 0}"), (True, "{ge: 0}"),
+    (1, "{gt: 1}"), (1, "{ge: 2}"), (2, "{lt: 2}"), (3, "{le: 2}"), ("b", "{gt: 1}"), (None, "{ge: 0}"),
+    (True, "{ge: 0}"),
     (1, "{type: text}"), (True, "{type: number}"), (1.5, "{type: integer}"), (0, "{type: boolean}"),
-    ({}, "{json_schema: {type: object, required: [a]}}"), ("aa", "{occurs: {a: 1}}"), (5, "{occurs: {a: 1}}"),
+    ({}, "{json_schema: {type: object, required: [a]}}"), ("aa", "{occurs: {a: 1}}"),
+    ([{"by": "x"}], "{occurs: {of: {by: {contains: x}}, times: 0}}"), (5, "{occurs: {a: 1}}"),
     ([1, 0], "{all: {ge: 1}}"), ([], "{all: {ge: 1}}"), ("tea", "{all: [tea, jam]}"), (5, "{all: 5}"),
     ([1], "{any: 2}"), ([], "{any: 2}"), ("tea", "{any: [jam, {contains: z}]}"),
     ("tea", "{not: tea}"), ("tea", "{not: {not: {contains: z}}}"), ("tea", "{contains: t, length: 9}"),
     ({"b": 1}, "{a: 1}"), ({"a": 2}, "{a: 1}"), ("tea", "{a: 1}"),
+    ("x", "{regex: '${broken}'}"),
     ([2], "{same_as: before}"), ({"containing": {"secret": ["db"]}}, "{none_contain: [secret]}"),
     ({"containing": {}}, "{none_contain: [secret]}"),
 ]  # fmt: skip
-NAMES = {"n": 7, "before": [1], "listing": {"files": [1], "digest": "x"}}
+NAMES = {"n": 7, "broken": "(", "before": [1], "listing": {"files": [1], "digest": "x"}}
 
 
 @pytest.mark.parametrize(("value", "written"), HOLDS)

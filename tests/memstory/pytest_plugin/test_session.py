@@ -79,7 +79,8 @@ def test_ctrl_c_while_a_story_waits_leaves_a_report(project):
     assert len(project.results()) == 8
 
 
-def test_a_killed_run_leaves_its_spool_and_the_next_run_starts_clean(project):
+def test_a_killed_run_leaves_its_spool_and_the_next_run_starts_clean(project, monkeypatch):
+    monkeypatch.setenv("TMPDIR", str(project.path))
     project.story(MANY + "---\nstory: Z\ntitle: t\nsteps: [{say: hang}]\n")
     process = subprocess.Popen([sys.executable, "-m", "pytest", "-q"], cwd=project.path, stdout=subprocess.DEVNULL)
     spool = project.path / "reports/latest/spool.jsonl"
@@ -177,6 +178,6 @@ def test_a_verbose_run_tells_how_far_a_retrieval_is(project):
         "story: Q1\ntitle: t\nretrieval: {corpus: facts.jsonl, queries: queries.jsonl, k: 3}\n"
         "expect: {metrics: {mrr: {ge: 0.5}}}\n"
     )
-    result = project.run("-v")
+    result = project.run_apart("-v")
     result.assert_outcomes(passed=1)
     result.stdout.fnmatch_lines(["  Q1* 1/1 *3 documents, 1 questions*"])

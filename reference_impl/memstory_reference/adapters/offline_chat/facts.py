@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from memstory_reference.adapters.offline_chat import preferences
-from memstory_reference.adapters.offline_chat.lexicon import PASSING, PASSING_STATES, PROJECT_WORDS
+from memstory_reference.adapters.offline_chat.lexicon import PASSING, PASSING_STATES, PROJECT_WORDS, RELATIVES
 from memstory_reference.adapters.offline_chat.predicates import NEGATION, attribute_of, trimmed
 from memstory_reference.adapters.offline_chat.topics import PROJECT, USER, key, kind_of, noun_phrase_key, sentence_key
 from memstory_reference.adapters.offline_chat.wording import expanded, singular, words
@@ -140,13 +140,15 @@ def _of_subject(text: str) -> Fact | None:
 
 def _of_predicate(subject: str, rest: str) -> Fact | None:
     person = subject.casefold()
-    attribute = attribute_of(rest, speaker=person == "i")
+    attribute = attribute_of(rest, speaker=person == "i", living=_is_living(subject))
     if attribute is not None:
         topic = key(USER, attribute.name) if person in {"i", "we"} else noun_phrase_key(subject, attribute=attribute.name)
-        return _whole(topic) if attribute.whole else _valued(topic, attribute.value)
+        standing = person in {"i", "we"} or _is_standing(subject)
+        return _whole(topic, standing=standing) if attribute.whole else _valued(topic, attribute.value, standing=standing)
     liking = preferences.parse(subject, rest)
     if liking is not None:
-        return _valued(liking.topic, liking.value) if liking.value else _whole(liking.topic)
+        standing = person in {"i", "we"} or _is_standing(subject)
+        return _valued(liking.topic, liking.value, standing=standing) if liking.value else _whole(liking.topic, standing=standing)
     return None if person in {"i", "we"} else _noun_is(subject, rest)
 
 
@@ -185,7 +187,12 @@ def _without_apposition(subject: str) -> str:
     """Return `my sister` for `my sister Ana`, and `I` for `my wife and I`."""
     if re.search(r"\band I$", subject):
         return "I"
-    return re.sub(r"^((?:my|our) [a-z-]+),? [A-Z]\w+,?$", r"\1", subject)
+    return re.sub(r"^((?:[Mm]y|[Oo]ur) [a-z-]+),? [A-Z]\w+,?$", r"\1", subject)
+
+
+def _is_living(subject: str) -> bool:
+    found = words(subject)
+    return found[:1] in (["i"], ["we"]) or bool(found and found[-1] in RELATIVES)
 
 
 def _is_standing(subject: str) -> bool:

@@ -47,6 +47,12 @@ PASSING_STATES = frozenset(
 )
 """What somebody is for a moment."""
 
+RELATIVES = frozenset(
+    "wife husband partner spouse son daughter brother sister mother father mom mum dad child kid baby friend boyfriend "
+    "girlfriend nephew niece aunt uncle cousin grandmother grandfather grandma grandpa twin cat dog pet horse".split()
+)
+"""Those of whom a bare number is the age."""
+
 TRAITS = frozenset(
     "married single divorced engaged retired left-handed right-handed colour-blind color-blind colourblind deaf blind "
     "dyslexic diabetic pregnant lactose-intolerant introverted extroverted bilingual".split()

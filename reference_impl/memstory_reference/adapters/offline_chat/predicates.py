@@ -67,7 +67,7 @@ _OWNED_NAME = re.compile(
 )
 _OWNED = re.compile(
     r"^(?:have|has|have got|has got|own|owns) "
-    r"(?P<v>(?:an?|one|two|three|four|five|six|seven|eight|nine|ten|\d+|no|some|any) (?P<x>.+))$",
+    r"(?P<v>(?P<n>an?|one|two|three|four|five|six|seven|eight|nine|ten|\d+|no|some|any)? ?(?P<x>.+))$",
     re.IGNORECASE,
 )
 _OWNED_FOR_NOW = frozenset(
@@ -76,11 +76,19 @@ _OWNED_FOR_NOW = frozenset(
 )
 _STATE = re.compile(r"^(?:am|is|are) (?P<a>an? )?(?P<v>.+)$", re.IGNORECASE)
 _LONGEST_JOB, _LONGEST_NAME = 4, 3
+_DATE = re.compile(rf"^(?:the )?(?:\d|{_MONTHS}\b|{_WEEKDAYS}\b|next\b|tomorrow\b)", re.IGNORECASE)
+_SINCE = re.compile(
+    r",?\s+(?:(?:last|this) (?:year|month|week|spring|summer|autumn|fall|winter)|in \d{4}|since .+|for (?:\w+ ){1,2}(?:years|months)|"
+    r"(?:\w+ ){1,2}(?:years?|months?|weeks?) ago|recently|yesterday)$",
+    re.IGNORECASE,
+)
 _RELATIVE = re.compile(r"\s+(?:who|which|whom)\b.*$")
 
 
-def attribute_of(rest: str, *, speaker: bool) -> Attribute | None:
-    """Return the attribute that `rest`, a sentence without its subject, says; `speaker` if the subject is `I`.
+def attribute_of(rest: str, *, speaker: bool, living: bool = True) -> Attribute | None:
+    """Return the attribute that `rest`, a sentence without its subject, says.
+
+    `speaker`: the subject is `I`; `living`: it is somebody, of whom a bare number is the age.
 
     >>> attribute_of("live in Graz", speaker=True)
     Attribute(name='location', value='Graz', whole=False)
@@ -88,8 +96,11 @@ def attribute_of(rest: str, *, speaker: bool) -> Attribute | None:
     rest = rest.strip()
     for name, pattern in _BY_VERB:
         found = pattern.match(rest)
-        if found:
-            return Attribute(name=name, value=next(value for value in found.groups() if value))
+        if not found or (name == "age" and not living and "old" not in rest):
+            continue
+        value = _SINCE.sub("", next(value for value in found.groups() if value))
+        if name != "location" or not _DATE.match(value):
+            return Attribute(name=name, value=value)
     return _owned(rest) or _state(rest, speaker=speaker)
 
 
@@ -104,7 +115,13 @@ def _owned(rest: str) -> Attribute | None:
     found = words(thing)
     if not found or singular(found[-1]) in _OWNED_FOR_NOW:
         return None
+    if not owned.group("n") and (len(found) > _LONGEST_BARE or _PARTICIPLE.match(found[0])):
+        return None
     return Attribute(name=found[-1], value=owned.group("v"))
+
+
+_LONGEST_BARE = 2
+_PARTICIPLE = re.compile(r"^(?:to|been|had|gone|done|seen|never|not|just|already|always|ever|got|it|this|that|you|your|\w+ed|\w+en|made|said|told|lost|found|left|read|put|met|heard|forgot|come|become|begun|run|bought|thought)$")
 
 
 def _state(rest: str, *, speaker: bool) -> Attribute | None:

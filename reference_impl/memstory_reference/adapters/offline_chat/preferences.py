@@ -7,6 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from memstory_reference.adapters.offline_chat.lexicon import STOP_WORDS
+from memstory_reference.adapters.offline_chat.predicates import trimmed
 from memstory_reference.adapters.offline_chat.topics import (
     PROJECT,
     USER,
@@ -32,7 +33,7 @@ _ADVERBS = (
     r"(?:(?:really|much|strongly|usually|generally|absolutely|also|quite|always|often|never|only|sometimes|mostly|mainly|"
     r"still|now|do|does|just|typically|currently|definitely|tend to|no longer|would(?= (?:prefer|rather)))\s+)*"
 )
-_PREFER = re.compile(rf"^{_ADVERBS}(?:prefers?|favou?rs?) (?P<v>.+)$", re.IGNORECASE)
+_PREFER = re.compile(rf"^{_ADVERBS}(?:prefers?|favou?rs?|(?:would )?rather(?: have| use| take| get)?) (?P<v>.+)$", re.IGNORECASE)
 _LIKE = re.compile(
     rf"^{_ADVERBS}(?:likes?|loves?|hates?|dislikes?|enjoys?|adores?|detests?|(?:can|could) not stand|(?:am|is) (?:a (?:big |huge )?"
     r"fan of|fond of|keen on|into|scared of|afraid of|interested in))(?P<most> (?:best|most))? (?P<v>.+)$",
@@ -44,13 +45,13 @@ _USE = re.compile(
     re.IGNORECASE,
 )
 _TAKE = re.compile(
-    rf"^{_ADVERBS}(?:likes?|takes?|drinks?|prefers?|wants?) (?:my|the|his|her|their) (?P<x>[\w-]+(?: [\w-]+)?) (?P<v>(?!is\b|are\b)[\w ]+)$",
+    rf"^{_ADVERBS}(?:likes?|takes?|drinks?|prefers?|wants?) (?:my|the|his|her|their) (?P<x>[\w-]+) (?P<v>(?!is\b|are\b)[\w ]+)$",
     re.IGNORECASE,
 )
 _HABITS = (
     "drink eat play drive study collect read watch wear teach smoke cook practise practice ride follow support learn own "
     "wake_up get_up go_to_bed sleep commute attend listen_to grow sing paint swim cycle run meditate volunteer write hike "
-    "exercise program code bake garden ski climb dance knit subscribe_to celebrate"
+    "exercise work program code bake garden ski climb dance knit subscribe_to celebrate"
 ).split()
 _HABIT = re.compile(
     rf"^{_ADVERBS}(?P<verb>{'|'.join(habit.replace('_', ' ') for habit in _HABITS)}|studies|watches|teaches|practises|practices)"
@@ -88,7 +89,7 @@ def parse(subject: str, rest: str) -> Liking | None:
     >>> parse("I", "prefer tea over coffee"), parse("we", "decided to use Postgres")
     (Liking(topic='user.drink_preference', value='tea'), Liking(topic='project.database', value='Postgres'))
     """
-    person = subject.casefold()
+    person, rest = subject.casefold(), trimmed(rest)
     forms = _FORMS_OF_WE if person == "we" else _FORMS_OF_ONE
     for form in forms:
         found = form(rest)

@@ -10,7 +10,6 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from memstory_reference.adapters.offline_chat.conduct import parse_rule
 from memstory_reference.adapters.offline_chat.facts import parse_fact
 from memstory_reference.adapters.offline_chat.lexicon import PREFERRED_KINDS, PROJECT_WORDS
 from memstory_reference.adapters.offline_chat.topics import PROJECT, key, noun_phrase_key, preference_key, rule_key
@@ -135,8 +134,10 @@ def _candidates(core: str) -> Iterator[str | None]:
     if kind:
         yield from _of_kind(kind)
     for statement in _statements(core):
-        fact = parse_rule(statement) if statement.startswith("never ") else parse_fact(statement)
-        yield fact.topic if fact else None
+        fact = parse_fact(statement)
+        # Where the gap is only the end of the value, the statement was misread: `my son is born …` gives no value.
+        if fact is not None and (_GAP not in statement or fact.value in {_GAP, f"on {_GAP}", f"at {_GAP}", fact.said}):
+            yield fact.topic
     phrase = _noun_phrase(core)
     if phrase:
         topic = noun_phrase_key(phrase)
@@ -154,7 +155,9 @@ _SPECIAL = (
 )
 _JOB_OF = re.compile(r"^what (?:does|do) (?P<s>my .+?) do(?: for (?:a living|work))?$", re.IGNORECASE)
 _AGE_OF = re.compile(r"^how old (?:is|are) (?P<s>(?:my|our) .+)$|^how old (?P<t>(?:my|our) .+) (?:is|are)$", re.IGNORECASE)
+_QUALITY_OF = re.compile(r"^(?:what|which) (?P<x>[\w-]+(?: [\w-]+)?) (?:is|are|does|do) (?P<s>(?:my|our) (?!favou?rite|preferred)[\w'’ -]+?)(?: have)?$", re.IGNORECASE)
 _RULES = re.compile(r"^(?:what (?:is|are) (?:the|our|my|your) )?(?:rules?|polic(?:y|ies)|constraints?|conventions?) (?:about|for|on|regarding|concerning|with) (?P<x>.+)$", re.IGNORECASE)
+_IS_ALLOWED = re.compile(r"^(?:is|are) (?P<x>.+?) (?:allowed|permitted|forbidden|banned|ok|okay|fine|acceptable|off limits)$", re.IGNORECASE)
 _ALLOWED = re.compile(r"^(?:(?:may|can|should|must|shall|could) (?:I|we|you|one|people|anyone)|(?:am I|are we|are you) allowed to|is it (?:ok|okay|allowed|fine|forbidden|acceptable) (?:to|if (?:I|we|you)))(?: ever)? (?P<x>.+)$", re.IGNORECASE)
 
 
@@ -167,7 +170,10 @@ def _special(core: str) -> str | None:
         return noun_phrase_key(job.group("s"), attribute="job")
     if age:
         return noun_phrase_key(age.group("s") or age.group("t"), attribute="age")
-    rule = _RULES.match(core) or _ALLOWED.match(core)
+    quality = _QUALITY_OF.match(core)
+    if quality:
+        return noun_phrase_key(quality.group("s"), attribute=quality.group("x"))
+    rule = _RULES.match(core) or _ALLOWED.match(core) or _IS_ALLOWED.match(core)
     return rule_key(rule.group("x")) if rule else None
 
 
@@ -265,6 +271,7 @@ def _affirmed(found: re.Match[str]) -> Iterator[str]:
     if aux in {"do", "does", "did", "will"}:
         subject, rest = found.group("s"), found.group("rest")
         yield f"{subject} {rest}"
+        yield f"{subject} {re.sub('^have (?:got )?', 'have some ', rest)}"
         return
     whole = f"{found.group('s')} {found.group('rest')}".split()
     if whole[0].casefold() in {"i", "we"}:

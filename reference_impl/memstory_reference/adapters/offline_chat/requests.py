@@ -85,7 +85,7 @@ _FORGET_OBJECT = re.compile(
     r"(?:of|about|that|on)|memories (?:of|about)|about)\s+)+",
     re.IGNORECASE,
 )
-_FROM_MEMORY = re.compile(r"\s+(?:from|in) (?:your|the) (?:memory|memories|notes|store|mind)\b.*$", re.IGNORECASE)
+_FROM_MEMORY = re.compile(r"\s+(?:from|in) (?:(?:your|the) )?(?:memory|memories|notes|store|mind)\b.*$", re.IGNORECASE)
 
 
 def without_opening(sentence: str) -> str:
@@ -171,6 +171,8 @@ def _is_no_wish(found: re.Match[str], rest: str, *, asks: bool) -> bool:
     if verb.casefold() == "know" and not re.search(r"\byou\b", prefix, re.IGNORECASE):
         return True
     # `Remember my name?` asks; `Can you remember that I like tea?` says something.
+    if re.search(r"\bthat\s*$|:\s*$", found.string[: found.start("rest")]):
+        return False
     return asks and not re.search(r"\b(?:is|are|am|was|like|likes|love|prefer|prefers|have|has|hate|live|lives|work|works|use|uses)\b|['’](?:m|s|re)\b", rest)
 
 

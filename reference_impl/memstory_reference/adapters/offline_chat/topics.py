@@ -12,16 +12,30 @@ import unicodedata
 import zlib
 
 from memstory_reference.adapters.offline_chat.lexicon import KEY_NOISE, KIND_OF, PROJECT_WORDS, SAME_WORDS, STOP_WORDS
-from memstory_reference.adapters.offline_chat.wording import base, singular, words
+from memstory_reference.adapters.offline_chat.wording import base, expanded, singular, words
 
 USER, PROJECT, CONSTRAINT = "user", "project", "constraint"
 _LONGEST_KEY_WORDS = 6
 
 _OF_CHOICE = re.compile(r"\b(.+?)\s+of\s+choice\b", re.IGNORECASE)
-_LIKED = re.compile(r"^(?:(?:favou?rite|preferred|fave|go-to|top)\s+)(.+)$", re.IGNORECASE)
+_LIKED = re.compile(r"^(?:(?:two|three|top|all-time|absolute|very|\w+ most)\s+)?(?:(?:favou?rite|preferred|fave|go-to|top)\s+)(.+)$", re.IGNORECASE)
 _PREFERENCE = re.compile(r"^(.+?)\s+(?:preference|choice)s?(?:\s+(?:for|in|of)\s+.+)?$", re.IGNORECASE)
 _OF = re.compile(r"^(.+?)\s+(?:of|for|in)\s+((?:my|our|the|this)\s+.+)$", re.IGNORECASE)
 _OWNER = re.compile(r"^(?:my|our|the|this|a|an)\s+", re.IGNORECASE)
+_SAME_PHRASES = tuple(
+    (re.compile(rf"\b(?:{pattern})\b", re.IGNORECASE), same)
+    for pattern, same in (
+        (r"e-?mail address(?:es)?", "email"),
+        (r"(?:tele|mobile |cell |cell)phone number|(?:mobile|cell|telephone) number", "phone number"),
+        (r"date of birth|birth ?date", "birthday"),
+        (r"job title", "job"),
+        (r"due date", "deadline"),
+        (r"te(?:ch|chnology) stack", "stack"),
+        (r"home town", "hometown"),
+        (r"mum|mom|mummy", "mother"),
+        (r"dad|daddy", "father"),
+    )
+)
 _MODIFIED = re.compile(r"\b(?:programming|coding|text|code|computer)\s+(?=(?:language|editor)s?\b)", re.IGNORECASE)
 
 
@@ -46,7 +60,7 @@ def noun_phrase_key(phrase: str, *, attribute: str = "") -> str:
     >>> noun_phrase_key("the deadline of the project"), noun_phrase_key("our project's deadline")
     ('project.deadline', 'project.deadline')
     """
-    phrase = _MODIFIED.sub("", _turned(phrase.strip()))
+    phrase = _MODIFIED.sub("", _turned(_unified(phrase.strip())))
     prefix = prefix_of(phrase)
     bare = _OWNER.sub("", phrase).strip()
     if not attribute and (liked := liked_thing(bare)):
@@ -92,13 +106,14 @@ def rule_key(clause: str) -> str:
     >>> rule_key("use tabs"), rule_key("deploy on Fridays")
     ('constraint.tab', 'constraint.deploy_friday')
     """
+    clause = _IN_YOUR.sub("", clause)
     found = [base(singular(word)) for word in words(clause) if word not in _RULE_NOISE and word not in STOP_WORDS]
     return key(CONSTRAINT, *(found[:3] or words(clause)[:3] or [clause]))
 
 
 def sentence_key(clause: str) -> str:
     """Return a key for a sentence that follows no rule: its first three meaningful words."""
-    found = [word for word in words(clause) if word not in STOP_WORDS]
+    found = [word for word in words(expanded(clause)) if word not in STOP_WORDS]
     prefix = PROJECT if re.match(r"(?:we|our)\b", clause, re.IGNORECASE) else prefix_of(clause)
     return key(prefix, *(found[:3] or words(clause)[:3] or [clause]))
 
@@ -111,7 +126,13 @@ def as_words(topic: str) -> str:
     """
     prefix, _, rest = topic.partition(".")
     said = rest.replace("_", " ").replace(".", " ") or topic
+    owner, _, attribute = said.rpartition(" ")
+    if owner and attribute in _OWNED:
+        said = f"{owner}'s {attribute}"
     return {USER: f"your {said}", PROJECT: f"the project's {said}"}.get(prefix, said)
+
+
+_OWNED = frozenset("name birthday job location age employer origin nationality diet allergy".split())
 
 
 def prefix_of(phrase: str) -> str:
@@ -124,7 +145,14 @@ def prefix_of(phrase: str) -> str:
     return PROJECT if any(singular(word) in PROJECT_WORDS for word in found) else USER
 
 
+_IN_YOUR = re.compile(r"\s+(?:(?:in|with|to|from) (?:your|my|our)|when(?:ever)? you|when(?:ever)? I)\b.*$", re.IGNORECASE)
 _RULE_NOISE = frozenset("use using used put add make write run allow let avoid never always keep want need before after during without instead only".split())
+
+
+def _unified(phrase: str) -> str:
+    for pattern, same in _SAME_PHRASES:
+        phrase = pattern.sub(same, phrase)
+    return phrase
 
 
 def _turned(phrase: str) -> str:

@@ -19,8 +19,12 @@ _CONTRACTIONS = (
     (r"\bwon['’]t\b", "will not"),
     (r"\bshan['’]t\b", "shall not"),
     (r"\b(do|does|did|is|are|was|were|have|has|had|should|would|could|must)n['’]?t\b", r"\1 not"),
-    # `my name's Ana` holds a verb, `my sister's name` an owner: there the sentence has a verb of its own.
-    (r"^((?:my|our|the) [\w -]+?)['’]s (?!.*\b(?:is|are|was|were|has|have|lives?|works?|likes?)\b)", r"\1 is "),
+    # `my name's Ana` holds a verb, `my sister's name` an owner: a value is no lower-case noun, but for favourites.
+    (
+        r"^((?:my|our|the) (?:name|(?:favou?rite|preferred) [\w -]+?|[\w -]+?(?=['’]s (?-i:[^a-z]|an? |the |at |on |in ))))['’]s "
+        r"(?!.*\b(?:is|are|was|were|has|have|lives?|works?|likes?)\b)",
+        r"\1 is ",
+    ),
 )
 _EXPANSIONS = tuple((re.compile(pattern, re.IGNORECASE), expanded) for pattern, expanded in _CONTRACTIONS)
 
@@ -94,7 +98,9 @@ def singular(word: str) -> str:
     >>> [singular(word) for word in ("tabs", "allergies", "boxes", "class", "bus", "status")]
     ['tab', 'allergy', 'box', 'class', 'bus', 'status']
     """
-    if len(word) < _SHORTEST_PLURAL or not word.endswith("s") or word.endswith(("ss", "us", "is", "ous")):
+    if len(word) < _SHORTEST_PLURAL or not word.endswith("s") or word.endswith(("ss", "us", "ous")):
+        return word
+    if word.endswith("is") and not word.endswith(("jis", "kis", "wis", "pis")):
         return word
     if word.endswith("ies"):
         return f"{word[:-3]}y"

@@ -32,6 +32,7 @@ from memstory_reference.systems.observations.compression import (
     parse_summary,
     summary_by_rules,
 )
+from memstory_reference.systems.observations.config import ObservationsConfig
 from memstory_reference.systems.observations.injection import injection
 from memstory_reference.systems.observations.observation import Observation, check_score, checked
 from memstory_reference.systems.observations.observations_store import ObservationsStore
@@ -45,16 +46,6 @@ COLLECTION = "observations"
 CATCH_UP_BATCH = 500
 ATTEMPTS = 2
 UNUSABLE = f"no usable JSON in {ATTEMPTS} answers of the model: summarised by rules"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ObservationsConfig:
-    """What an operator may set; `min_sim` is the cosine below which only keywords admit an observation."""
-
-    top_k: int = 3
-    min_sim: float = 0.30
-    rating_min: float = -2.0
-    rating_max: float = 2.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping, Sequence
+from contextlib import nullcontext
 from datetime import timedelta
-from typing import Literal
+from typing import Literal, TypeAlias
 from weakref import WeakValueDictionary
 
 import numpy as np
@@ -37,6 +38,12 @@ from memstory_reference.systems.topics.inputs import (
 )
 from memstory_reference.systems.topics.topic_keys import is_under, lookup_key, topic_id, topic_key
 
+Fact: TypeAlias = tuple[str, str]
+"""Topic and content."""
+
+Engram: TypeAlias = tuple[str, Mapping[str, Json]]
+"""Content and what the caller attaches to it."""
+
 TOPIC: Literal["topic"] = "topic"
 EPISODIC: Literal["episodic"] = "episodic"
 
@@ -63,24 +70,10 @@ class MemoryService:
         (entry_id,) = await self.write_topics(owner, [(topic, content)])
         return entry_id
 
-    async def write_topics(self, owner: str, facts: Sequence[tuple[str, str]]) -> list[str]:
+    async def write_topics(self, owner: str, facts: Sequence[Fact]) -> list[str]:
         """Store several facts with one embedding call; of two for one topic the last stays."""
-        keyed = [
-            (topic_key(check_text(topic, "topic"), strict=self.config.strict_topics), check_text(content, "content"))
-            for topic, content in facts
-        ]
-        now = timestamp(self._clock.now())
-        records = [
-            Record(
-                id=topic_id(check_owner(owner), key),
-                text=content,
-                metadata={"type": TOPIC, "topic": key, "timestamp_utc": now},
-            )
-            for key, content in keyed
-        ]
-        async with self._turn(owner):
-            await self._embed_and_store(owner, records)
-        return [record.id for record in records]
+        ids, _ = await self.write(owner, facts=facts)
+        return ids
 
     async def recall_topic(self, owner: str, topic: str) -> str | None:
         """Return what is stored under exactly this topic, or None; nothing is embedded."""
@@ -102,21 +95,20 @@ class MemoryService:
         (entry_id,) = await self.write_engrams(owner, [(content, metadata or {})], is_recall=is_recall)
         return entry_id
 
-    async def write_engrams(
-        self, owner: str, engrams: Sequence[tuple[str, Mapping[str, Json]]], *, is_recall: bool = False
-    ) -> list[str]:
+    async def write_engrams(self, owner: str, engrams: Sequence[Engram], *, is_recall: bool = False) -> list[str]:
         """Add several engrams with one embedding call."""
-        check_owner(owner)
-        own: dict[str, Primitive] = {"type": EPISODIC, **({"is_recall": True} if is_recall else {})}
-        now = timestamp(self._clock.now())
-        checked = [(check_text(content, "content"), check_metadata(metadata)) for content, metadata in engrams]
-        records = [
-            # What the memory writes comes last: nothing that a caller attaches can turn an engram into a topic.
-            Record(id=self._new_id(), text=content, metadata={"timestamp_utc": now, **metadata, **own})
-            for content, metadata in checked
-        ]
-        await self._embed_and_store(owner, records)
-        return [record.id for record in records]
+        _, ids = await self.write(owner, engrams=engrams, is_recall=is_recall)
+        return ids
+
+    async def write(
+        self, owner: str, *, facts: Sequence[Fact] = (), engrams: Sequence[Engram] = (), is_recall: bool = False
+    ) -> tuple[list[str], list[str]]:
+        """Store facts and engrams with one embedding call; if one is refused, none is stored. Return their ids."""
+        topics = [self._topic_record(owner, *fact) for fact in facts]
+        episodes = [self._engram_record(*engram, is_recall=is_recall) for engram in engrams]
+        async with self._turn(owner) if topics else nullcontext():
+            await self._embed_and_store(check_owner(owner), [*topics, *episodes])
+        return [record.id for record in topics], [record.id for record in episodes]
 
     async def search_episodic(
         self,
@@ -231,6 +223,17 @@ class MemoryService:
         """Count the owner's topics or engrams."""
         return await (await self._index(owner)).count({"type": kind})
 
+    def _topic_record(self, owner: str, topic: str, content: str) -> Record:
+        key = topic_key(check_text(topic, "topic"), strict=self.config.strict_topics)
+        metadata = {"type": TOPIC, "topic": key, "timestamp_utc": timestamp(self._clock.now())}
+        return Record(id=topic_id(owner, key), text=check_text(content, "content"), metadata=metadata)
+
+    def _engram_record(self, content: str, metadata: Mapping[str, Json], *, is_recall: bool) -> Record:
+        # What the memory writes comes last: nothing that a caller attaches can turn an engram into a topic.
+        attached = {"timestamp_utc": timestamp(self._clock.now()), **check_metadata(metadata), "type": EPISODIC}
+        text = check_text(content, "content")
+        return Record(id=self._new_id(), text=text, metadata={**attached, "is_recall": True} if is_recall else attached)
+
     def _turn(self, owner: str) -> asyncio.Lock:
         return self._locks.setdefault(check_owner(owner), asyncio.Lock())
 
@@ -267,7 +270,8 @@ _MAX_DAYS = 365_000
 
 
 def _present(record: Record) -> dict[str, Primitive]:
-    return {key: value for key, value in record.metadata.items() if value is not None}
+    # Sorted: a store gives keys in any order, and what is recorded twice must be the same twice.
+    return {key: value for key, value in sorted(record.metadata.items()) if value is not None}
 
 
 def _topic_entry(record: Record) -> TopicEntry:

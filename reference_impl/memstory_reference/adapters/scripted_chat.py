@@ -1,0 +1,82 @@
+"""A chat model scripted by stateless rules, so that restarts, crashes and parallel users do not confuse it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from memstory_reference.errors import MemorySystemError
+from memstory_reference.ports import Json, Message, Reply, ToolRequest, ToolSpec
+
+SHOWN_CHARACTERS = 2_000
+
+
+class UnscriptedCallError(MemorySystemError):
+    """A call that no rule of the story answers; it shows the prompt, for the story's author to write one."""
+
+
+class ScriptedChat:
+    """Answers by the first rule `{when: {purpose, contains, tool_result_contains}, reply}` that fits the call.
+
+    `contains` looks at the last message that no tool wrote, `tool_result_contains` at the tool results behind it. A
+    rule without `tool_result_contains` does not fit a call that has tool results, unless it says nothing of `when`.
+    """
+
+    name = "scripted by the story"
+
+    def __init__(self, rules: Sequence[Mapping[str, Json]]) -> None:
+        self._rules = rules
+
+    async def chat(
+        self,
+        messages: Sequence[Message],
+        tools: Sequence[ToolSpec] = (),
+        *,
+        purpose: str = "chat",
+        temperature: float | None = None,
+        response_schema: Mapping[str, Json] | None = None,
+    ) -> Reply:
+        said, results = _split(messages)
+        for rule in self._rules:
+            if _fits(rule.get("when") or {}, purpose, said, results):
+                return _reply(rule["reply"])
+        raise UnscriptedCallError(
+            f"no rule under `model:` fits this call (purpose {purpose}):\n{said[:SHOWN_CHARACTERS]}"
+            + "".join(f"\n[tool result] {result[:SHOWN_CHARACTERS]}" for result in results)
+        )
+
+
+def _split(messages: Sequence[Message]) -> tuple[str, list[str]]:
+    """Return what was said last, and the tool results that came after it."""
+    results: list[str] = []
+    for message in reversed(messages):
+        if message.role == "tool":
+            results.insert(0, message.content)
+        elif not message.tool_requests:
+            return message.content, results
+    return "", results
+
+
+def _fits(when: Mapping[str, Json], purpose: str, said: str, results: Sequence[str]) -> bool:
+    if "purpose" in when and when["purpose"] != purpose:
+        return False
+    if not all(part in said for part in _texts(when.get("contains"))):
+        return False
+    wanted = _texts(when.get("tool_result_contains"))
+    if wanted:
+        return all(any(part in result for result in results) for part in wanted)
+    return not results or not when
+
+
+def _reply(reply: Json) -> Reply:
+    if isinstance(reply, str):
+        return Reply(content=reply)
+    requests = [
+        ToolRequest(name=call["name"], arguments=call.get("args") or {}) for call in reply.get("tool_calls") or ()
+    ]
+    return Reply(content=reply.get("text") or "", tool_requests=requests, thinking=reply.get("thinking"))
+
+
+def _texts(value: Json) -> list[str]:
+    if value is None:
+        return []
+    return [value] if isinstance(value, str) else list(value)

@@ -1,0 +1,42 @@
+"""The reference's errors in the harness's words: told apart by who must act."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from memstory.errors import Refused, SetupError, StoryError, TargetError
+from memstory_reference.errors import InputError, SetupProblem, StoreConflictError, UnavailableError, UnknownTextError
+from memstory_reference.ports import ChatModelUnavailableError, EmbedderUnavailableError
+
+
+@contextmanager
+def in_harness_words(*, is_fault_injected: bool = False) -> Iterator[None]:
+    """Turn what the reference raises inside into what the harness knows.
+
+    A part that is down because the story made it so is an answer that the story judges; otherwise it is an error.
+    """
+    unavailable = Refused if is_fault_injected else TargetError
+    try:
+        yield
+    except UnknownTextError as error:
+        raise StoryError(str(error)) from error
+    except InputError as error:
+        raise Refused(str(error)) from error
+    except SetupProblem as error:
+        raise SetupError(str(error)) from error
+    except StoreConflictError as error:
+        raise TargetError(str(error)) from error
+    except (EmbedderUnavailableError, UnavailableError) as error:
+        raise unavailable(f"Memory unavailable: {error}") from error
+    except ChatModelUnavailableError as error:
+        raise unavailable(f"Model unavailable: {error}") from error
+
+
+@contextmanager
+def of_the_story() -> Iterator[None]:
+    """Turn refused input into a wrong story: for options and vectors, which the story's author wrote."""
+    try:
+        yield
+    except InputError as error:
+        raise StoryError(str(error)) from error
