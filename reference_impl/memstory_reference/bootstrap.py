@@ -61,8 +61,12 @@ def make_embedder(name: str, *, ollama_host: str) -> ProfiledEmbedder:
     raise InputError(f"there is no embedder named {name!r:.80}; allowed: {MINILM}, {NOMIC}, ollama:NAME")
 
 
-def make_chat(name: str, embedder: Embedder, *, ollama_host: str) -> ChatModel:
-    """Return the chat model that a setting names; InputError if there is none of this name."""
+def make_chat(name: str, embedder: Embedder | None, *, ollama_host: str) -> ChatModel:
+    """Return the chat model that a setting names; the stand-in compares texts by `embedder` if it has one.
+
+    Raises:
+        InputError: no chat model has this name.
+    """
     if name == "offline":
         from memstory_reference.adapters.offline_chat import OfflineChat  # noqa: PLC0415
 

@@ -11,6 +11,8 @@ from typing import Any, Protocol, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from memstory_reference.errors import UnavailableError
+
 Json: TypeAlias = Any
 Primitive: TypeAlias = str | int | float | bool
 Vectors: TypeAlias = NDArray[np.float32]
@@ -38,7 +40,7 @@ class Purpose(StrEnum):
     QUERY = "query"
 
 
-class EmbedderUnavailableError(Exception):
+class EmbedderUnavailableError(UnavailableError):
     """The embedding model cannot answer now; the message says what to do."""
 
 
@@ -156,7 +158,7 @@ class Reply:
     thinking: str | None = None
 
 
-class ChatModelUnavailableError(Exception):
+class ChatModelUnavailableError(UnavailableError):
     """The chat model cannot answer; the message says what to type."""
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from pathlib import Path
-from typing import cast
+from typing import Any, cast
 
 import chromadb
 from chromadb.api.client import Client
@@ -145,8 +145,9 @@ def _http_client(host: str, port: int, place: str) -> Client:
 
 
 def _close_http(client: Client) -> None:
-    """Close a client and its connections: `close` of Chroma leaves them open, and a second client within has its own."""
-    sessions = [part._server._session for part in (client, client._admin_client)]  # type: ignore[attr-defined]  # noqa: SLF001
+    """Close a client and its connections: Chroma's `close` leaves them open, and a second client within has its own."""
+    parts: list[Any] = [client, client._admin_client]  # noqa: SLF001  (there is no public way to them)
+    sessions = [part._server._session for part in parts]  # noqa: SLF001
     client.close()
     for session in sessions:
         session.close()

@@ -12,6 +12,7 @@ import shutil
 import struct
 from pathlib import Path
 
+FILES = ("header.bin", "data_level0.bin", "length.bin", "link_lists.bin", "index_metadata.pickle")
 HEADER = struct.Struct("<iQQQQ")
 """Version, offset, room, elements, bytes of an element."""
 HEADER_BYTES = 100
@@ -29,7 +30,7 @@ class _PlainUnpickler(pickle.Unpickler):
 
 def set_aside_damaged(folder: Path) -> list[Path]:
     """Rename each damaged index folder; return all that stand aside, from earlier runs too."""
-    segments = {file.parent for pattern in ("*/*.bin", "*/*.pickle") for file in folder.glob(pattern)}
+    segments = {file.parent for name in FILES for file in folder.glob(f"*/{name}")}
     for segment in sorted(segments):
         if not segment.name.startswith(SET_ASIDE) and not is_whole(segment):
             segment.rename(folder / f"{SET_ASIDE}{segment.name}")

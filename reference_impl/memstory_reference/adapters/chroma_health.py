@@ -23,10 +23,10 @@ NEAR = 1e-4
 """A row within this distance of the query is its twin, and may stand in its place."""
 
 
-def checked(catalog: Catalog, rows: ChromaRows, sample: int = SAMPLE) -> ChromaRows:
+def checked(catalog: Catalog, rows: ChromaRows) -> ChromaRows:
     """Return the rows, in a rebuilt collection if some of a sample cannot be reached and the store is ours alone."""
     ids = rows.select({})
-    chosen = sorted(random.Random(len(ids)).sample(ids, min(sample, len(ids))))  # noqa: S311  (no secret: a sample)
+    chosen = sorted(random.Random(len(ids)).sample(ids, min(SAMPLE, len(ids))))  # noqa: S311  (no secret: a sample)
     lost = unreachable(rows, chosen)
     if not lost:
         return rows

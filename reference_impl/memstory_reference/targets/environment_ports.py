@@ -69,14 +69,14 @@ def environment_ports(
 ) -> EnvironmentPorts:
     """Return the ports of `env`: its fixed vectors and scripted model where it has them, else those named."""
     inner = FixedVectors(env.vectors, profile=profile) if env.vectors else make_embedder(embedder, ollama_host)
-    faulty_embedder = FaultyEmbedder(inner)
-    logged = LoggedEmbedder(faulty_embedder)
+    # The stand-in compares texts of its own making, which have no fixed vectors.
+    own = None if env.vectors else inner
     model = (
-        ScriptedChat(env.model_rules) if env.model_rules else bootstrap.make_chat(chat, inner, ollama_host=ollama_host)
+        ScriptedChat(env.model_rules) if env.model_rules else bootstrap.make_chat(chat, own, ollama_host=ollama_host)
     )
-    faulty_chat = FaultyChat(model)
+    faulty_embedder, faulty_chat = FaultyEmbedder(inner), FaultyChat(model)
     return EnvironmentPorts(
-        embedder=logged,
+        embedder=LoggedEmbedder(faulty_embedder),
         chat=LoggedChat(faulty_chat),
         new_id=seeded_ids(Path(env.workspace), env.seed),
         switches={"embedder": faulty_embedder, "model": faulty_chat},

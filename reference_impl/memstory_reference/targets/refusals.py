@@ -6,7 +6,13 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from memstory.errors import Refused, SetupError, StoryError, TargetError
-from memstory_reference.errors import InputError, SetupProblem, StoreConflictError, UnavailableError, UnknownTextError
+from memstory_reference.errors import (
+    InputError,
+    MemorySystemError,
+    SetupProblem,
+    UnavailableError,
+    UnknownTextError,
+)
 from memstory_reference.ports import ChatModelUnavailableError, EmbedderUnavailableError
 
 
@@ -25,12 +31,12 @@ def in_harness_words(*, is_fault_injected: bool = False) -> Iterator[None]:
         raise Refused(str(error)) from error
     except SetupProblem as error:
         raise SetupError(str(error)) from error
-    except StoreConflictError as error:
-        raise TargetError(str(error)) from error
     except (EmbedderUnavailableError, UnavailableError) as error:
         raise unavailable(f"Memory unavailable: {error}") from error
     except ChatModelUnavailableError as error:
         raise unavailable(f"Model unavailable: {error}") from error
+    except MemorySystemError as error:
+        raise TargetError(str(error)) from error
 
 
 @contextmanager

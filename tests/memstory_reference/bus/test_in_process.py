@@ -9,7 +9,9 @@ from memstory_reference.ports import Envelope, NoRespondersError
 
 
 def envelope(subject="echo.request", payload=None, **rest):
-    return Envelope(subject=subject, payload={} if payload is None else payload, **{"publisher": "test", "owner": "ann", **rest})
+    return Envelope(
+        subject=subject, payload={} if payload is None else payload, **{"publisher": "test", "owner": "ann", **rest}
+    )
 
 
 class Collector:
@@ -98,7 +100,7 @@ async def test_a_reply_for_another_owner_is_no_reply():
 
 
 async def test_a_request_that_nobody_hears_fails_at_once():
-    with pytest.raises(NoRespondersError, match="echo.request"):
+    with pytest.raises(NoRespondersError, match=r"echo\.request"):
         await InProcessBus().request(envelope(request_id="r"), "echo.result", timeout_seconds=60)
 
 

@@ -31,7 +31,9 @@ def test_the_fixed_subjects_may_be_published_on():
     ]
 
 
-@pytest.mark.parametrize("subject", ["", ".", "a..b", "a.", ".a", "a b", "a.*", "a.>", "*", "a\n", "ä", "x" * 256, None, 7])
+@pytest.mark.parametrize(
+    "subject", ["", ".", "a..b", "a.", ".a", "a b", "a.*", "a.>", "*", "a\n", "ä", "x" * 256, None, 7]
+)
 def test_what_is_no_subject_is_refused(subject):
     with pytest.raises(InputError, match="bus:"):
         check_subject(subject)
@@ -63,7 +65,9 @@ def test_a_star_stands_for_one_token_and_an_arrow_for_all_the_rest(pattern, subj
 
 @given(st.text(max_size=40))
 def test_any_text_is_a_subject_or_is_refused_in_words(text):
+    refusal = None
     try:
         assert check_subject(text) == text
     except InputError as error:
-        assert str(error).startswith("bus:")
+        refusal = str(error)
+    assert refusal is None or refusal.startswith("bus:")

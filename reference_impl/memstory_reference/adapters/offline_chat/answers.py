@@ -181,8 +181,10 @@ def _asks(sentence: str) -> bool:
 
 
 _NO_ANSWER = re.compile(
-    r"\b(?:(?:do not|don['’]t|did not|can ?not|can['’]t|could not) (?:know|remember|recall|have|find)|no (?:memory|memories|information|record|idea)|"
-    r"not (?:sure|certain|aware)|nothing about|unknown to me|memory is unavailable|memory unavailable|could not reach)\b",
+    r"\b(?:(?:do not|don['’]t|did not|can ?not|can['’]t|could not) (?:know|remember|recall|have|find)|no (?:memory|"
+    r"memories|information|record|idea)|"
+    r"not (?:sure|certain|aware)|nothing about|unknown to me|memory is unavailable|memory unavailable|could not "
+    r"reach)\b",
     re.IGNORECASE,
 )
 _QUOTED = re.compile(r'^I remember(?: that you told me| this rule)?: "?(?P<said>.+?)"?\.?$')
@@ -204,19 +206,32 @@ def _statement(sentence: str) -> str:
     return wish.content if wish is not None and wish.content else bare
 
 
-_CAPITAL = re.compile(r"(?<=[\w,] )(?!I\b)[^\Wa-z\d_][\w-]*|^(?!(?:What|Which|Who|Whose|Where|When|Why|How|Do|Does|Did|Is|Are|Am|Was|Can|My)\b)[A-Z][\w-]+(?=['’]s)")
+_CAPITAL = re.compile(
+    r"(?<=[\w,] )(?!I\b)[^\Wa-z\d_][\w-]*|^(?!(?:What|Which|Who|Whose|Where|When|Why|How|Do|Does|Did|Is|Are|Am|Was|"
+    r"Can|My)\b)[A-Z][\w-]+(?=['’]s)"
+)
 _OWNER = re.compile(r"\b[\w-]+(?=['’]s\s)")
-_MINE = re.compile(r"\b(?:my|our)\s+((?:(?!(?:is|are|was|were|do|does|did|live|work|called|named|in|on|at|for|from|to|of|again)\b)[\w'’-]+\s*){1,3})")
+_MINE = re.compile(
+    r"\b(?:my|our)\s+((?:(?!(?:is|are|was|were|do|does|did|live|work|called|named|in|on|at|for|from|to|of|"
+    r"again)\b)[\w'’-]+\s*){1,3})"
+)
 
 
 def _named(query: str) -> list[str]:
     """Return the stems of what a question names: by a capital, as an owner, or as `mine`."""
     text = expanded(query)
     found = [*_CAPITAL.findall(text), *_OWNER.findall(text), *_MINE.findall(text)]
-    return [word for word in dict.fromkeys(stem(word) for name in found for word in content_words(name)) if word not in PLAIN_ATTRIBUTES]
+    return [
+        word
+        for word in dict.fromkeys(stem(word) for name in found for word in content_words(name))
+        if word not in PLAIN_ATTRIBUTES
+    ]
 
 
-_CHANGED = re.compile(r"\b(?:actually|now|no longer|any ?more|instead|changed|moved|switched|correction|meant|updated?|not .+ but)\b", re.IGNORECASE)
+_CHANGED = re.compile(
+    r"\b(?:actually|now|no longer|any ?more|instead|changed|moved|switched|correction|meant|updated?|not .+ but)\b",
+    re.IGNORECASE,
+)
 
 
 def _newness(candidate: Candidate) -> tuple[bool, str, bool, int]:
@@ -255,4 +270,6 @@ def _without_stale(found: Sequence[Candidate]) -> list[Candidate]:
 def _is_clause(value: str) -> bool:
     """Say whether a value is a sentence of its own, said by the user."""
     found = words(expanded(value))
-    return bool(found) and found[0] in {"i", "we", "my", "our", "the"} and parse_fact(value) is not None or found[:1] == ["i"]
+    return (bool(found) and found[0] in {"i", "we", "my", "our", "the"} and parse_fact(value) is not None) or found[
+        :1
+    ] == ["i"]

@@ -5,41 +5,47 @@ from __future__ import annotations
 import re
 
 from memstory_reference.adapters.offline_chat.facts import Fact
-from memstory_reference.adapters.offline_chat.predicates import trimmed
+from memstory_reference.adapters.offline_chat.predicates import without_trailing
 from memstory_reference.adapters.offline_chat.topics import rule_key
 from memstory_reference.adapters.offline_chat.wording import expanded
 
 _PLEASE = re.compile(r"^(?:please|kindly|just)\s+|,?\s+please$", re.IGNORECASE)
 _IMPERATIVE = re.compile(
-    r"^(?P<how>do not ever|do not|never|always|avoid|refrain from|stop|under no circumstances|only(?= use| write| answer| reply))"
+    r"^(?P<how>do not ever|do not|never|always|avoid|refrain from|stop|under no circumstances|only(?= use| write| "
+    r"answer| reply))"
     r" (?P<c>.+)$",
     re.IGNORECASE,
 )
 _TALK = re.compile(
-    r"^(?:worry|mind|bother|think|know|get me wrong|say|ask|tell me|be (?:sorry|silly|shy)|let me|you|i|we|a|the|it|that|"
+    r"^(?:worry|mind|bother|think|know|get me wrong|say|ask|tell me|be (?:sorry|silly|shy)|let me|you|i|we|a|the|it|"
+    r"that|"
     r"understand|remember|see|care|forget|panic|hesitate|feel)\b",
     re.IGNORECASE,
 )
 _DUTY = re.compile(
     r"^(?P<s>you|we|everyone|everybody|nobody|no one|the [\w -]+?|our [\w -]+?|all [\w -]+?|[\w-]+) "
     r"(?P<how>must(?: not| never| always)?|shall(?: not)?|should (?:not|never|always)|may not|can not|can only|"
-    r"(?:is|are) not (?:allowed|permitted) to|(?:is|are) only allowed to|(?:has|have) to always|may only|(?:is|are) never to) "
+    r"(?:is|are) not (?:allowed|permitted) to|(?:is|are) only allowed to|(?:has|have) to always|may only|(?:is|are) "
+    r"never to) "
     r"(?P<c>.+)$",
     re.IGNORECASE,
 )
 _BANNED = re.compile(
-    r"^(?P<c>.+?) (?:is|are) (?:strictly |absolutely )?(?:forbidden|prohibited|banned|not allowed|not permitted|off limits|"
+    r"^(?P<c>.+?) (?:is|are) (?:strictly |absolutely )?(?:forbidden|prohibited|banned|not allowed|not permitted|off "
+    r"limits|"
     r"off-limits|mandatory|required|compulsory|a must|out of bounds)(?P<when> .+)?$",
     re.IGNORECASE,
 )
 _NO = re.compile(r"^no (?P<c>[\w-]+(?: [\w-]+){0,6}?)(?: allowed| ever| whatsoever)?$", re.IGNORECASE)
 _NO_TALK = re.compile(
-    r"^(?:thanks|thank|problem|problems|worries|worry|idea|way|one|need|doubt|it|i|that|this|wait|not|you|we|he|she|more|clue|"
+    r"^(?:thanks|thank|problem|problems|worries|worry|idea|way|one|need|doubt|it|i|that|this|wait|not|you|we|he|she|"
+    r"more|clue|"
     r"offen[cs]e|pressure|rush|matter|wonder|big|really|sorry|actually|longer|my|the|sir|please|probs?|luck|news)\b",
     re.IGNORECASE,
 )
 _WISH = re.compile(
-    r"^I (?:do not want|would rather not have|hate it when|want|need|expect|would like|insist that|do not like it when) "
+    r"^I (?:do not want|would rather not have|hate it when|want|need|expect|would like|insist that|do not like it "
+    r"when) "
     r"you (?P<not>not |never )?(?:to )?(?P<c>(?:never |always |not )?.+)$",
     re.IGNORECASE,
 )
@@ -49,7 +55,8 @@ _INSTEAD = re.compile(
     re.IGNORECASE,
 )
 _SETTING = re.compile(
-    r"^(?P<c>(?:use|answer|reply|respond|keep|speak|write|format|indent|address|call|give|add|put|run|start|end|include|show)\b.+)$",
+    r"^(?P<c>(?:use|answer|reply|respond|keep|speak|write|format|indent|address|call|give|add|put|run|start|end|"
+    r"include|show)\b.+)$",
     re.IGNORECASE,
 )
 
@@ -61,7 +68,7 @@ def parse_rule(clause: str) -> Fact | None:
     >>> rule.topic, rule.value
     ('constraint.tab', 'never use tabs')
     """
-    said = trimmed(_PLEASE.sub("", _PLEASE.sub("", clause.strip().rstrip(".!; "))))
+    said = without_trailing(_PLEASE.sub("", _PLEASE.sub("", clause.strip().rstrip(".!; "))))
     text = expanded(said)
     content = _content(text)
     return Fact(topic=rule_key(content), value=_uncapitalised(said), said=said) if content else None
@@ -69,7 +76,7 @@ def parse_rule(clause: str) -> Fact | None:
 
 def wanted_from_now_on(clause: str) -> Fact:
     """Return the rule in what somebody wants `from now on`, whatever its form."""
-    said = trimmed(_PLEASE.sub("", clause.strip().rstrip(".!; ")))
+    said = without_trailing(_PLEASE.sub("", clause.strip().rstrip(".!; ")))
     return parse_rule(said) or Fact(topic=rule_key(expanded(said)), value=_uncapitalised(said), said=said)
 
 
@@ -92,8 +99,14 @@ def _content(text: str) -> str | None:
     if wish:
         return re.sub(r"^(?:never|always|not) ", "", wish.group("c"), flags=re.IGNORECASE)
     duty = _DUTY.match(text)
-    if duty and not _TALK.match(duty.group("c")) and duty.group("s").casefold() not in {"i", "it", "that", "this", "he", "she"}:
-        subject = "" if duty.group("s").casefold() in {"you", "we", "everyone", "everybody", "nobody"} else duty.group("s")
+    if (
+        duty
+        and not _TALK.match(duty.group("c"))
+        and duty.group("s").casefold() not in {"i", "it", "that", "this", "he", "she"}
+    ):
+        subject = (
+            "" if duty.group("s").casefold() in {"you", "we", "everyone", "everybody", "nobody"} else duty.group("s")
+        )
         return f"{subject} {duty.group('c')}".strip()
     instead = _INSTEAD.match(text)
     return instead.group("c") if instead else None

@@ -11,24 +11,36 @@ from memstory_reference.adapters.offline_chat.predicates import trimmed
 from memstory_reference.adapters.offline_chat.wording import expanded
 
 _MARK = re.compile(
-    r"^(?:(?:actually|no|nope|wait|hold on|sorry|oops|my mistake|my bad|correction|scratch that|strike that|on second thoughts?|"
-    r"change of plans?|i (?:have )?changed my mind|i was wrong|i made a mistake|i misspoke|update|rather|hmm|ah|oh|well|"
-    r"that (?:is|was) (?:wrong|not right|incorrect|outdated|old)|not any ?more|things (?:have )?changed|edit|and|but)\b\s*[,:;.!–—-]*\s*)+",
+    r"^(?:(?:actually|no|nope|wait|hold on|sorry|oops|my mistake|my bad|correction|scratch that|strike that|on "
+    r"second thoughts?|"
+    r"change of plans?|i (?:have )?changed my mind|i was wrong|i made a mistake|i misspoke|update|rather|hmm|ah|oh|"
+    r"well|"
+    r"that (?:is|was) (?:wrong|not right|incorrect|outdated|old)|not any ?more|things (?:have )?changed|edit|and|"
+    r"but)\b\s*[,:;.!–—-]*\s*)+",
     re.IGNORECASE,
 )
-_MEANT = re.compile(r"^(?:i (?:actually )?(?:meant|mean|should have said)|(?:please )?(?:make|change) (?:it|that)(?: to)?|let us (?:make it|say|go with)|"
-                    r"it should (?:now )?(?:be|say|read)|that should be|(?:please )?(?:update|correct|set|switch) (?:it|that) to)\s+(?P<v>.+)$", re.IGNORECASE)
+_MEANT = re.compile(
+    r"^(?:i (?:actually )?(?:meant|mean|should have said)|(?:please )?(?:make|change) (?:it|that)(?: to)?|let us "
+    r"(?:make it|say|go with)|"
+    r"it should (?:now )?(?:be|say|read)|that should be|(?:please )?(?:update|correct|set|switch) (?:it|that) "
+    r"to)\s+(?P<v>.+)$",
+    re.IGNORECASE,
+)
 _IT_IS = re.compile(
-    r"^(?:it|that|this|he|she|they|the answer) (?:(?:is|are|was|will be|has become|became)(?: now| actually| really)?|(?:has |have |is |was )?(?:now )?"
+    r"^(?:it|that|this|he|she|they|the answer) (?:(?:is|are|was|will be|has become|became)(?: now| actually| "
+    r"really)?|(?:has |have |is |was )?(?:now )?"
     r"(?:changed|moved|switched|been (?:changed|moved|switched|pushed back|postponed))(?: from .+?)? to)\s+(?P<v>.+)$",
     re.IGNORECASE,
 )
 _BARE = re.compile(r"^(?P<v>[\w+#.:/-]+(?: [\w+#.:/-]+){0,3})(?: (?:now|instead|then))?$")
 _NOT_BUT = re.compile(r"^(?:it (?:is|was) )?not .+?,? but (?:rather )?(?P<v>.+)$", re.IGNORECASE)
 _TALK = re.compile(
-    r"^(?:(?:very |so |really |quite |too |all |a )*(?:thanks?|thank you|fine|good|great|nice|cool|problem|worries|way|idea|okay|ok|right|wrong|true|"
-    r"false|funny|interesting|raining|sunny|late|early|hard|easy|possible|important|time|complicated|not|sorry|enough|need|"
-    r"never ?mind|yes|no|i|you|we|me|what|why|how|who|when|where|which|do|does|can|could|would|is|are|please|let|that|this|it|"
+    r"^(?:(?:very |so |really |quite |too |all |a )*(?:thanks?|thank you|fine|good|great|nice|cool|problem|worries|"
+    r"way|idea|okay|ok|right|wrong|true|"
+    r"false|funny|interesting|raining|sunny|late|early|hard|easy|possible|important|time|complicated|not|sorry|"
+    r"enough|need|"
+    r"never ?mind|yes|no|i|you|we|me|what|why|how|who|when|where|which|do|does|can|could|would|is|are|please|let|"
+    r"that|this|it|"
     r"tired|busy|sick|hungry|lot|bit|shame|pity|joke))\b",
     re.IGNORECASE,
 )
@@ -68,7 +80,11 @@ def _new_value(rest: str, *, marked: bool) -> str | None:
     if not found:
         return None
     value = found.group("v")
-    changes = marked or meant or re.search(r"\b(?:now|instead|any ?more|changed|moved|switched)\b|,? not ", rest, re.IGNORECASE)
+    changes = (
+        marked
+        or meant
+        or re.search(r"\b(?:now|instead|any ?more|changed|moved|switched)\b|,? not ", rest, re.IGNORECASE)
+    )
     if not changes or _TALK.match(value):
         return None
     return trimmed(value) or None

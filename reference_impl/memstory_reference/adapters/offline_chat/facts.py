@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from memstory_reference.adapters.offline_chat import preferences
 from memstory_reference.adapters.offline_chat.lexicon import PASSING, PASSING_STATES, PROJECT_WORDS, RELATIVES
 from memstory_reference.adapters.offline_chat.predicates import NEGATION, attribute_of, trimmed
-from memstory_reference.adapters.offline_chat.topics import PROJECT, USER, key, kind_of, noun_phrase_key, sentence_key
+from memstory_reference.adapters.offline_chat.topics import PROJECT, USER, key, noun_phrase_key, sentence_key
 from memstory_reference.adapters.offline_chat.wording import expanded, singular, words
 
 
@@ -30,23 +30,28 @@ _VERB = (
     r"agreed|decided|chose|picked|settled|keeps?|resides?)"
 )
 _SUBJECT = re.compile(
-    rf"^(?P<s>(?:my|our) .+? and I|I|we|(?:my|our|the)\s.+?)\s+(?P<rest>(?:(?:now|currently|also|still)\s+)?{_VERB}\b.*)$",
+    r"^(?P<s>(?:my|our) .+? and I|I|we|(?:my|our|the)\s.+?)\s+(?P<rest>(?:(?:now|currently|also|"
+    rf"still)\s+)?{_VERB}\b.*)$",
     re.IGNORECASE,
 )
 _PRONOUN = re.compile(r"^(?P<s>I|we)\s+(?P<rest>.+)$", re.IGNORECASE)
 _LABEL = re.compile(
-    r"^(?:here (?:is|are) )?(?P<s>(?:my|our|the) (?:(?!\b(?:is|are|was|were|has|will)\b)[^:=]){2,60}?)\s*(?::\s|=)\s*(?P<v>\S.*)$",
+    r"^(?:here (?:is|are) )?(?P<s>(?:my|our|the) (?:(?!\b(?:is|are|was|were|has|will)\b)[^:=]){2,60}?)\s*(?::\s|"
+    r"=)\s*(?P<v>\S.*)$",
     re.IGNORECASE,
 )
 _CALL_ME = re.compile(
-    r"^(?:(?:please|just|you (?:can|may|should)|people|friends|everyone|everybody|they)\s+)*call me (?P<v>.+)$", re.IGNORECASE
+    r"^(?:(?:please|just|you (?:can|may|should)|people|friends|everyone|everybody|they)\s+)*call me (?P<v>.+)$",
+    re.IGNORECASE,
 )
 _LIKED_BEST = re.compile(
-    r"^(?:the|my) (?P<x>.+?) (?:that |which )?I (?:like|love|prefer|enjoy)(?: the)?(?: best| most)? (?:is|are) (?P<v>.+)$",
+    r"^(?:the|my) (?P<x>.+?) (?:that |which )?I (?:like|love|prefer|enjoy)(?: the)?(?: best| most)? (?:is|are) "
+    r"(?P<v>.+)$",
     re.IGNORECASE,
 )
 _REVERSED = re.compile(
-    r"^(?P<v>(?!(?:my|our|the|it|that|this|there|he|she|they|i|we|you|what|who)\b).{1,60}?) (?:is|are) "
+    r"^(?P<v>(?!(?:my|our|the|it|that|this|today|tomorrow|now|here|there|he|she|they|i|we|you|what|who)\b).{1,60}?) "
+    r"(?:is|are) "
     r"(?P<s>(?:my|our) .+)$",
     re.IGNORECASE,
 )
@@ -61,8 +66,12 @@ _IS = re.compile(
     r"(?:starts?|ends?|meets?) (?:at|on))\s+(?P<v>.+)$",
     re.IGNORECASE,
 )
-_MOVED = re.compile(r"^(?:been )?(?:changed|moved|switched|set|pushed back|postponed|shifted) (?:from .+? )?(?:to|until|for) ")
+_MOVED = re.compile(
+    r"^(?:been )?(?:changed|moved|switched|set|pushed back|postponed|shifted) (?:from .+? )?(?:to|until|for) "
+)
 _GOAL = re.compile(r"^(?:want|plan|aim|intend|hope|would like|am planning|am hoping) to (?P<v>.+)$", re.IGNORECASE)
+_LET_US = re.compile(r"^let us (?=(?:use|go with|adopt|pick|choose)\b)", re.IGNORECASE)
+_DECIDED_THAT = re.compile(r"^(?:we|the team) (?:have |had |all )?(?:decided|agreed) that (?P<c>.+)$", re.IGNORECASE)
 _ANIMATE_WE = re.compile(r"^(?:the team|our team|the group|everyone)$", re.IGNORECASE)
 
 
@@ -89,6 +98,12 @@ def unparsed_fact(clause: str) -> Fact:
     goal = _GOAL.match(expanded(said).removeprefix("I "))
     if goal:
         return Fact(topic="user.goal", value=trimmed(goal.group("v")), said=said)
+    bare = parse_fact(f"the {said}")
+    if bare is not None:
+        # `Rent is due on the 1st` has a subject without an article.
+        return replace(
+            bare, said=said, value=bare.value.removeprefix("the ") if bare.value == bare.said else bare.value
+        )
     return Fact(topic=sentence_key(said), value=said, said=said)
 
 
@@ -123,7 +138,16 @@ def _counted(text: str) -> Fact | None:
     return _valued(noun_phrase_key(found.group("s"), attribute=found.group("x")), found.group("v")) if found else None
 
 
+def _agreed(text: str) -> Fact | None:
+    found = _DECIDED_THAT.match(text)
+    inner = found and (parse_fact(found.group("c")) or parse_fact(f"the {re.sub('^all ', '', found.group('c'))}"))
+    if not inner:
+        return None
+    return _valued(f"{PROJECT}.{inner.topic.partition('.')[2]}", inner.value)
+
+
 def _of_subject(text: str) -> Fact | None:
+    text = _LET_US.sub("we decided to ", text)
     found = _PRONOUN.match(text) or _SUBJECT.match(text)
     if not found:
         return None
@@ -142,13 +166,21 @@ def _of_predicate(subject: str, rest: str) -> Fact | None:
     person = subject.casefold()
     attribute = attribute_of(rest, speaker=person == "i", living=_is_living(subject))
     if attribute is not None:
-        topic = key(USER, attribute.name) if person in {"i", "we"} else noun_phrase_key(subject, attribute=attribute.name)
+        topic = (
+            key(USER, attribute.name) if person in {"i", "we"} else noun_phrase_key(subject, attribute=attribute.name)
+        )
         standing = person in {"i", "we"} or _is_standing(subject)
-        return _whole(topic, standing=standing) if attribute.whole else _valued(topic, attribute.value, standing=standing)
+        return (
+            _whole(topic, standing=standing) if attribute.whole else _valued(topic, attribute.value, standing=standing)
+        )
     liking = preferences.parse(subject, rest)
     if liking is not None:
         standing = person in {"i", "we"} or _is_standing(subject)
-        return _valued(liking.topic, liking.value, standing=standing) if liking.value else _whole(liking.topic, standing=standing)
+        return (
+            _valued(liking.topic, liking.value, standing=standing)
+            if liking.value
+            else _whole(liking.topic, standing=standing)
+        )
     return None if person in {"i", "we"} else _noun_is(subject, rest)
 
 
@@ -178,6 +210,7 @@ _FORMS: tuple[Callable[[str], Fact | None], ...] = (
     _liked_best,
     _labelled,
     _counted,
+    _agreed,
     _of_subject,
     _reversed,
 )
@@ -205,16 +238,9 @@ def _is_standing(subject: str) -> bool:
 
 def _is_passing(value: str) -> bool:
     found = words(value)
-    meaning = [word for word in found if word not in {"so", "very", "really", "a", "bit", "quite", "too", "all", "still"}]
-    return not meaning or meaning[0] in PASSING_STATES or (len(meaning[0]) > len("being") and meaning[0].endswith("ing"))
-
-
-def decided_key(thing: str, *, what_for: str | None = None) -> str:
-    """Return the key of a decision of the project: by what the thing is for, its kind, or its own last word.
-
-    >>> decided_key("Postgres", what_for="our database"), decided_key("Postgres")
-    ('project.database', 'project.database')
-    """
-    if what_for:
-        return noun_phrase_key(f"our {re.sub(r'^(?:our|the|my) ', '', what_for)}")
-    return key(PROJECT, kind_of(thing) or (words(thing) or [thing])[-1])
+    meaning = [
+        word for word in found if word not in {"so", "very", "really", "a", "bit", "quite", "too", "all", "still"}
+    ]
+    return (
+        not meaning or meaning[0] in PASSING_STATES or (len(meaning[0]) > len("being") and meaning[0].endswith("ing"))
+    )

@@ -117,10 +117,16 @@ def _on_forgetting(talk: Conversation) -> Iterator[str]:
     done = [result for result in talk.results if tool_roles.forgets(result.request)]
     if not done:
         yield (
-            "I found no such memory to forget." if talk.roles.forget else "I have no tool to forget with, so what is stored stays."
+            "I found no such memory to forget."
+            if talk.roles.forget
+            else "I have no tool to forget with, so what is stored stays."
         )
     for result in done:
-        yield f"I could not forget that. {result.value}" if result.outcome is Outcome.FAILED else "Done: I have forgotten that."
+        yield (
+            f"I could not forget that. {result.value}"
+            if result.outcome is Outcome.FAILED
+            else "Done: I have forgotten that."
+        )
 
 
 def _unknown(results: Sequence[ToolResult]) -> str:

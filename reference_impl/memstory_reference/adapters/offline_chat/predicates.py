@@ -27,7 +27,8 @@ class Attribute:
 
 
 NEGATION = re.compile(
-    r"^(?:(?:do|does|did|have|has) (?:not|never)(?: \b(?:any ?more|really)\b)?|no longer|never|not)\s+|(?<=^am )not |(?<=^is )not |"
+    r"^(?:(?:do|does|did|have|has) (?:not|never)(?: \b(?:any ?more|really)\b)?|no longer|never|not)\s+|(?<=^am )not "
+    r"|(?<=^is )not |"
     r"(?<=^are )not |(?<=^can )not (?!stand\b)",
     re.IGNORECASE,
 )
@@ -44,8 +45,11 @@ _BY_VERB = tuple(
         ("name", r"go(?:es)? by (?:the name (?:of )?)?(?P<v>.+)"),
         (
             "location",
-            rf"(?:live|lives|reside|resides|{_BE} {_ADVERB}(?:based|living|located)|(?:have |has )?(?:just |recently )?"
-            rf"(?:re)?(?:moved|located)) {_ADVERB}(?:from .+? )?(?:in|to|at|near|on) (?P<v>.+)",
+            (
+                rf"(?:live|lives|reside|resides|{_BE} {_ADVERB}(?:based|living|located)|(?:have |has )?(?:just |"
+                r"recently )?"
+                rf"(?:re)?(?:moved|located)) {_ADVERB}(?:from .+? )?(?:in|to|at|near|on) (?P<v>.+)"
+            ),
         ),
         ("origin", rf"(?:{_BE}|come|comes) (?:originally )?from (?P<v>.+)"),
         ("birthday", rf"(?:was|were) born (?:on (?P<v>.+)|in (?P<v2>(?:{_MONTHS} )?\d{{4}}|{_MONTHS}))"),
@@ -61,24 +65,57 @@ _BY_VERB = tuple(
     )
 )
 _OWNED_NAME = re.compile(
-    r"^(?:have|has|have got|has got|own|owns) (?:an? |one |two |three )?(?P<x>[\w -]+?),? "
+    r"^(?:have got|has got|have|has|own|owns) (?:an? |one |two |three )?(?P<x>[\w -]+?),? "
     r"(?:(?:who|which|that) (?:is|are) )?(?:named|called|whose names? (?:is|are)) (?P<v>.+)$",
     re.IGNORECASE,
 )
 _OWNED = re.compile(
-    r"^(?:have|has|have got|has got|own|owns) "
+    r"^(?:have got|has got|have|has|own|owns) "
     r"(?P<v>(?P<n>an?|one|two|three|four|five|six|seven|eight|nine|ten|\d+|no|some|any)? ?(?P<x>.+))$",
     re.IGNORECASE,
 )
 _OWNED_FOR_NOW = frozenset(
-    "headache meeting question cold idea problem minute moment doubt feeling call appointment appetite flu fever lot bit "
-    "few couple look break favour favor request suggestion hangover blast crush deadline exam point clue".split()
+    [
+        "headache",
+        "meeting",
+        "question",
+        "cold",
+        "idea",
+        "problem",
+        "minute",
+        "moment",
+        "doubt",
+        "feeling",
+        "call",
+        "appointment",
+        "appetite",
+        "flu",
+        "fever",
+        "lot",
+        "bit",
+        "few",
+        "couple",
+        "look",
+        "break",
+        "favour",
+        "favor",
+        "request",
+        "suggestion",
+        "hangover",
+        "blast",
+        "crush",
+        "deadline",
+        "exam",
+        "point",
+        "clue",
+    ]
 )
 _STATE = re.compile(r"^(?:am|is|are) (?P<a>an? )?(?P<v>.+)$", re.IGNORECASE)
 _LONGEST_JOB, _LONGEST_NAME = 4, 3
 _DATE = re.compile(rf"^(?:the )?(?:\d|{_MONTHS}\b|{_WEEKDAYS}\b|next\b|tomorrow\b)", re.IGNORECASE)
 _SINCE = re.compile(
-    r",?\s+(?:(?:last|this) (?:year|month|week|spring|summer|autumn|fall|winter)|in \d{4}|since .+|for (?:\w+ ){1,2}(?:years|months)|"
+    r",?\s+(?:(?:last|this) (?:year|month|week|spring|summer|autumn|fall|winter)|in \d{4}|since .+|for (?:\w+ "
+    r"){1,2}(?:years|months)|"
     r"(?:\w+ ){1,2}(?:years?|months?|weeks?) ago|recently|yesterday)$",
     re.IGNORECASE,
 )
@@ -107,7 +144,9 @@ def attribute_of(rest: str, *, speaker: bool, living: bool = True) -> Attribute 
 def _owned(rest: str) -> Attribute | None:
     named = _OWNED_NAME.match(rest)
     if named:
-        return Attribute(name=f"{singular(named.group('x').split()[-1])} name", value=_RELATIVE.sub("", named.group("v")))
+        return Attribute(
+            name=f"{singular(named.group('x').split()[-1])} name", value=_RELATIVE.sub("", named.group("v"))
+        )
     owned = _OWNED.match(rest)
     if not owned:
         return None
@@ -121,7 +160,10 @@ def _owned(rest: str) -> Attribute | None:
 
 
 _LONGEST_BARE = 2
-_PARTICIPLE = re.compile(r"^(?:to|been|had|gone|done|seen|never|not|just|already|always|ever|got|it|this|that|you|your|\w+ed|\w+en|made|said|told|lost|found|left|read|put|met|heard|forgot|come|become|begun|run|bought|thought)$")
+_PARTICIPLE = re.compile(
+    r"^(?:to|been|had|gone|done|seen|never|not|just|already|always|ever|got|it|this|that|you|your|\w+ed|\w+en|made|"
+    r"said|told|lost|found|left|read|put|met|heard|forgot|come|become|begun|run|bought|thought)$"
+)
 
 
 def _state(rest: str, *, speaker: bool) -> Attribute | None:
@@ -141,7 +183,11 @@ def _state(rest: str, *, speaker: bool) -> Attribute | None:
         return Attribute(name=said[0], whole=True)
     if found.group("a"):
         return Attribute(name="job", value=value) if is_job(said) else None
-    is_name = speaker and len(said) <= _LONGEST_NAME and all(part[:1].isupper() or part[:1].isalpha() and not part[:1].islower() for part in value.split())
+    is_name = (
+        speaker
+        and len(said) <= _LONGEST_NAME
+        and all(part[:1].isupper() or (part[:1].isalpha() and not part[:1].islower()) for part in value.split())
+    )
     return Attribute(name="name", value=value) if is_name else None
 
 
@@ -164,8 +210,15 @@ _TRAILING = re.compile(
 )
 _LEADING = re.compile(r"^(?:now|currently|also|still|actually|just|simply)\s+", re.IGNORECASE)
 _AT = re.compile(rf"^(?:at|on|by|in) (?=\d|{_MONTHS}\b|{_WEEKDAYS}\b|noon\b|midnight\b)", re.IGNORECASE)
-_NOT_THIS = re.compile(r"(?:,\s*|\s+and\s+|\s+)not\s+[^,]+$|\s+rather than\s+.+$|^no longer .+? but ", re.IGNORECASE)
+_NOT_THIS = re.compile(
+    r"(?:,\s*|\s+and\s+)not\s+[^,]+$|(?-i:\s+not\s+[A-Z]\w*$)|\s+rather than\s+.+$|^no longer .+? but ", re.IGNORECASE
+)
 _QUOTES = "\"'“”‘’«»`"
+
+
+def without_trailing(text: str) -> str:
+    """Return a text without `now`, `please` and the like at its end."""
+    return _TRAILING.sub("", text.strip().rstrip(".!?;, ")).strip(" ,;")
 
 
 def trimmed(value: str) -> str:
@@ -174,7 +227,7 @@ def trimmed(value: str) -> str:
     >>> trimmed("now Rust, not Elixir."), trimmed("on 14 March, by the way")
     ('Rust', '14 March')
     """
-    value = value.strip().rstrip(".!?;, ")
+    value = without_trailing(value)
     previous = None
     while previous != value:
         previous = value

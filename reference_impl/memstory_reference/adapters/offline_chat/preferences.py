@@ -15,8 +15,8 @@ from memstory_reference.adapters.offline_chat.topics import (
     kind_of,
     liked_thing,
     noun_phrase_key,
-    prefix_of,
     preference_key,
+    prefix_of,
 )
 from memstory_reference.adapters.offline_chat.wording import singular, words
 
@@ -30,56 +30,119 @@ class Liking:
 
 
 _ADVERBS = (
-    r"(?:(?:really|much|strongly|usually|generally|absolutely|also|quite|always|often|never|only|sometimes|mostly|mainly|"
+    r"(?:(?:really|much|strongly|usually|generally|absolutely|also|quite|always|often|never|only|sometimes|mostly|"
+    r"mainly|"
     r"still|now|do|does|just|typically|currently|definitely|tend to|no longer|would(?= (?:prefer|rather)))\s+)*"
 )
-_PREFER = re.compile(rf"^{_ADVERBS}(?:prefers?|favou?rs?|(?:would )?rather(?: have| use| take| get)?) (?P<v>.+)$", re.IGNORECASE)
+_PREFER = re.compile(
+    rf"^{_ADVERBS}(?:prefers?|favou?rs?|(?:would )?rather(?: have| use| take| get)?) (?P<v>.+)$", re.IGNORECASE
+)
 _LIKE = re.compile(
-    rf"^{_ADVERBS}(?:likes?|loves?|hates?|dislikes?|enjoys?|adores?|detests?|(?:can|could) not stand|(?:am|is) (?:a (?:big |huge )?"
+    rf"^{_ADVERBS}(?:likes?|loves?|hates?|dislikes?|enjoys?|adores?|detests?|(?:can|could) not stand|(?:am|is) (?:a "
+    r"(?:big |huge )?"
     r"fan of|fond of|keen on|into|scared of|afraid of|interested in))(?P<most> (?:best|most))? (?P<v>.+)$",
     re.IGNORECASE,
 )
-_NEGATIVE = re.compile(rf"^{_ADVERBS}(?:hates?|dislikes?|detests?|(?:can|could) not|(?:am|is) (?:scared|afraid))\b", re.IGNORECASE)
+_NEGATIVE = re.compile(
+    rf"^{_ADVERBS}(?:hates?|dislikes?|detests?|(?:can|could) not|(?:am|is) (?:scared|afraid))\b", re.IGNORECASE
+)
 _USE = re.compile(
     rf"^{_ADVERBS}(?:uses?|am using|is using|are using|work with|works with) (?P<v>.+?)(?: (?:as|for) (?P<x>.+))?$",
     re.IGNORECASE,
 )
 _TAKE = re.compile(
-    rf"^{_ADVERBS}(?:likes?|takes?|drinks?|prefers?|wants?) (?:my|the|his|her|their) (?P<x>[\w-]+) (?P<v>(?!is\b|are\b)[\w ]+)$",
+    rf"^{_ADVERBS}(?:likes?|takes?|drinks?|prefers?|wants?) (?:my|the|his|her|their) (?P<x>[\w-]+) (?P<v>(?!is\b|"
+    r"are\b)[\w ]+)$",
     re.IGNORECASE,
 )
-_HABITS = (
-    "drink eat play drive study collect read watch wear teach smoke cook practise practice ride follow support learn own "
-    "wake_up get_up go_to_bed sleep commute attend listen_to grow sing paint swim cycle run meditate volunteer write hike "
-    "exercise work program code bake garden ski climb dance knit subscribe_to celebrate"
-).split()
+_HABITS = [
+    "drink",
+    "eat",
+    "play",
+    "drive",
+    "study",
+    "collect",
+    "read",
+    "watch",
+    "wear",
+    "teach",
+    "smoke",
+    "cook",
+    "practise",
+    "practice",
+    "ride",
+    "follow",
+    "support",
+    "learn",
+    "own",
+    "wake_up",
+    "get_up",
+    "go_to_bed",
+    "sleep",
+    "commute",
+    "attend",
+    "listen_to",
+    "grow",
+    "sing",
+    "paint",
+    "swim",
+    "cycle",
+    "run",
+    "meditate",
+    "volunteer",
+    "write",
+    "hike",
+    "exercise",
+    "work",
+    "program",
+    "code",
+    "bake",
+    "garden",
+    "ski",
+    "climb",
+    "dance",
+    "knit",
+    "subscribe_to",
+    "celebrate",
+]
 _HABIT = re.compile(
-    rf"^{_ADVERBS}(?P<verb>{'|'.join(habit.replace('_', ' ') for habit in _HABITS)}|studies|watches|teaches|practises|practices)"
+    rf"^{_ADVERBS}(?P<verb>{'|'.join(habit.replace('_', ' ') for habit in _HABITS)}|studies|watches|teaches|"
+    r"practises|practices)"
     r"(?:s|es)?(?: (?P<v>.+))?$",
     re.IGNORECASE,
 )
-_ONE_OF_A_KIND = frozenset("drive study teach wake_up get_up go_to_bed sleep commute support own".split())
+_ONE_OF_A_KIND = frozenset(
+    ["drive", "study", "teach", "wake_up", "get_up", "go_to_bed", "sleep", "commute", "support", "own"]
+)
 """Habits of which somebody has one: the key is the verb alone."""
 
 _DECIDE = re.compile(
     rf"^(?:(?:have|finally|also|all|will|are|just|had)\s+)*{_ADVERBS}"
-    r"(?:(?:decided|agreed|settled|chose|chosen|picked|selected|opted|going|go|went|switched|moved|migrated|standardi[sz]ed|"
+    r"(?:(?:decided|agreed|settled|chose|chosen|picked|selected|opted|going|go|went|switched|moved|migrated|"
+    r"standardi[sz]ed|"
     r"adopted|voted)(?: from .+?)?(?: on| for| to| with| that| upon)*(?: use| using| go with| adopt| pick)?|"
-    r"use|using|adopt|rely on|run on|target|build on) (?P<v>.+?)(?: (?:as|for) (?P<x>(?:our |the |all )?[\w -]+))?$",
+    r"use|using|adopt|pick|choose|select|decide on|rely on|run on|target|build on) (?P<v>.+?)(?: (?:as|for) "
+    r"(?P<x>(?:our |the |all )?[\w -]+))?$",
     re.IGNORECASE,
 )
 _SCHEDULE = re.compile(
-    rf"^(?:will |are |plan to |want to |need to |have to )?{_ADVERBS}(?P<verb>release|launch|ship|meet|deploy|go live|demo|present|start|finish|deliver)"
+    rf"^(?:will |are |plan to |want to |need to |have to )?{_ADVERBS}(?P<verb>release|launch|ship|meet|deploy|go "
+    r"live|demo|present|start|finish|deliver)"
     r"(?:s|es|ing)?(?: (?P<x>[\w .-]+?))? (?P<v>(?:on|at|in|by|every|each|next|once|twice) .+)$",
     re.IGNORECASE,
 )
 _POINTING = re.compile(
-    r"^(?:it|this|that|these|those|you|your|him|her|them|what|how|when|where|if|us|myself|the (?:idea|way|answer|look|sound))\b",
+    r"^(?:it|this|that|these|those|you|your|him|her|them|what|how|when|where|if|us|myself|the (?:idea|way|answer|"
+    r"look|sound))\b",
     re.IGNORECASE,
 )
-_COMPARED = re.compile(r",?\s+(?:over|rather than|instead of|more than|to(?= \w+$)|than|and not|not)\s+.+$", re.IGNORECASE)
+_COMPARED = re.compile(
+    r",?\s+(?:over|rather than|instead of|more than|to(?= \w+$)|than|and not|not)\s+.+$", re.IGNORECASE
+)
 _MOST = re.compile(r"\s+(?:the )?(?:best|most|a lot|very much|so much|the best of all)$", re.IGNORECASE)
-_PHRASE_END = re.compile(r"\s+(?:on|in|at|with|to|from|before|after|when|while|because|every|each|than|during|since|of|by)\b.*$|[,;].*$")
+_PHRASE_END = re.compile(
+    r"\s+(?:on|in|at|with|to|from|before|after|when|while|because|every|each|than|during|since|of|by)\b.*$|[,;].*$"
+)
 _ARTICLE = re.compile(r"^(?:an?|the|my|some|any)\s+", re.IGNORECASE)
 
 
@@ -151,7 +214,11 @@ def _used(rest: str) -> Liking | None:
     if found.group("x"):
         return Liking(topic=noun_phrase_key(f"my {_ARTICLE.sub('', found.group('x'))}"), value=found.group("v"))
     kind = kind_of(_ARTICLE.sub("", found.group("v")))
-    return Liking(topic=key(USER, kind), value=found.group("v")) if kind else Liking(topic=_verb_key("use", found.group("v")))
+    return (
+        Liking(topic=key(USER, kind), value=found.group("v"))
+        if kind
+        else Liking(topic=_verb_key("use", found.group("v")))
+    )
 
 
 def _habit(rest: str) -> Liking | None:
@@ -213,4 +280,10 @@ def _verb_key(verb: str, thing: str) -> str:
 
 def _base(verb: str) -> str:
     verb = verb.casefold().replace(" ", "_")
-    return {"studies": "study", "watches": "watch", "teaches": "teach", "practises": "practise", "practices": "practice"}.get(verb, verb)
+    return {
+        "studies": "study",
+        "watches": "watch",
+        "teaches": "teach",
+        "practises": "practise",
+        "practices": "practice",
+    }.get(verb, verb)

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from memstory_reference.adapters.offline_chat.facts import parse_fact
 from memstory_reference.adapters.offline_chat.lexicon import PREFERRED_KINDS, PROJECT_WORDS
-from memstory_reference.adapters.offline_chat.topics import PROJECT, key, noun_phrase_key, preference_key, rule_key
+from memstory_reference.adapters.offline_chat.topics import PROJECT, noun_phrase_key, preference_key, rule_key
 from memstory_reference.adapters.offline_chat.wording import expanded
 
 
@@ -33,35 +33,58 @@ class Question:
 _WH = r"(?:what|which|who|whom|whose|where|when|why|how)"
 _AUX = r"(?:do|does|did|is|are|am|was|were|can|could|should|will|would|have|has|must|may|shall|might)"
 _SUBJECT = r"(?:I|we|you|my|our|the|he|she|they|it|there|this|that|any|someone|anyone)"
-_DIRECT = re.compile(rf"^(?:{_WH} {_AUX}\b|(?:what|which|whose|how) (?:[\w-]+ ){{1,3}}{_AUX}\b|(?:do|does|did|am|is|are|was|were|can|could|should|will|would|have|has|may|must) (?:not )?{_SUBJECT}\b)", re.IGNORECASE)
+_DIRECT = re.compile(
+    rf"^(?:{_WH} {_AUX}\b|(?:what|which|whose|how) (?:[\w-]+ ){{1,3}}{_AUX}\b|(?:do|does|did|am|is|are|was|were|can|"
+    rf"could|should|will|would|have|has|may|must) (?:not )?{_SUBJECT}\b)",
+    re.IGNORECASE,
+)
 _WRAPPER = re.compile(
     r"^(?:(?:please|so|and|then|now|sorry|hey|ok|okay|well|again|but|just|quickly)[,\s]+|"
-    r"(?:can|could|would|will) you (?:please |kindly |perhaps |maybe |quickly |by any chance )*(?:tell me|remind me|say|recall|remember|let me know|look up|check|find out|help me (?:remember|recall))(?: again| once more)?(?: of| about)?[,\s]+|"
-    r"(?:do|did|would) you (?:happen to |still |by any chance |also )*(?:know|remember|recall|have any idea|have an idea|have a record of|have it noted)(?: of)?[,\s]+|"
-    r"(?:please )?(?:tell|remind|show) me (?:again |once more )?(?:of |about (?=my|our|what|which|who|where|when|how))?|"
-    r"i (?:wonder|am wondering|was wondering|forgot|have forgotten|forget|would like to know|want to know|need to know|am not sure|am curious|can not remember|can not recall|do not remember|do not recall|keep forgetting)[,:\s]+|"
+    r"(?:can|could|would|will) you (?:please |kindly |perhaps |maybe |quickly |by any chance )*(?:tell me|remind me|"
+    r"say|recall|remember|let me know|look up|check|find out|help me (?:remember|recall))(?: again| once more)?(?: "
+    r"of| about)?[,\s]+|"
+    r"(?:do|did|would) you (?:happen to |still |by any chance |also )*(?:know|remember|recall|have any idea|have an "
+    r"idea|have a record of|have it noted)(?: of)?[,\s]+|"
+    r"(?:please )?(?:tell|remind|show) me (?:again |once more )?(?:of |about (?=my|our|what|which|who|where|when|"
+    r"how))?|"
+    r"i (?:wonder|am wondering|was wondering|forgot|have forgotten|forget|would like to know|want to know|need to "
+    r"know|am not sure|am curious|can not remember|can not recall|do not remember|do not recall|keep "
+    r"forgetting)[,:\s]+|"
     r"(?:any|have you any|got any) (?:idea|clue|chance you know|memory of)[,\s]+|let me know[,\s]+|"
-    r"(?:have|did) i (?:ever )?(?:told|tell|mentioned|mention|said|say)(?: to)?(?: you)? (?:that |about (?=what|which|who|where|when|how))?|"
-    r"is it (?:true|right|correct) that |(?:what|which|who|where|when|how) did i (?:say|tell you|mention) (?=(?:my|our|the) .+ (?:is|was|are|were)\b)|"
+    r"(?:have|did) i (?:ever )?(?:told|tell|mentioned|mention|said|say)(?: to)?(?: you)? (?:that |about (?=what|"
+    r"which|who|where|when|how))?|"
+    r"is it (?:true|right|correct) that |(?:what|which|who|where|when|how) did i (?:say|tell you|mention) (?=(?:my|"
+    r"our|the) .+ (?:is|was|are|were)\b)|"
     r"what was it again[,\s]+|if (?=i\b|my\b|we\b|our\b)|whether )",
     re.IGNORECASE,
 )
 _ASKING_WORDS = re.compile(
-    r"^(?:(?:please )?(?:tell|remind) me (?!a\b|another\b|something\b|some\b|that\b|to\b)|(?:can|could|would|will) you (?:please |kindly )?(?:tell|remind) me\b|i (?:wonder|am wondering|was wondering|forgot|have forgotten|forget|(?:can not|do not) (?:remember|recall)|would like to know|want to know|need to know|am curious) "
-    rf"(?:{_WH}|if|whether)\b|do you (?:know|remember|recall)\b|let me know\b|any idea {_WH}\b|(?:what|how) about (?:my|our|the)\b)",
+    r"^(?:(?:please )?(?:tell|remind) me (?!a\b|another\b|something\b|some\b|that\b|to\b)|(?:can|could|would|will) "
+    r"you (?:please |kindly )?(?:tell|remind) me\b|i (?:wonder|am wondering|was wondering|forgot|have forgotten|"
+    r"forget|(?:can not|do not) (?:remember|recall)|would like to know|want to know|need to know|am curious) "
+    rf"(?:{_WH}|if|whether)\b|do you (?:know|remember|recall)\b|let me know\b|any idea {_WH}\b|(?:what|how) about "
+    r"(?:my|our|the)\b)",
     re.IGNORECASE,
 )
 _OPEN = re.compile(
     r"^(?:(?:what|which things|how much|anything|something|everything)(?: else| all| exactly)? ?"
     r"(?:(?:do|did|can|could|have|has|would) (?:you|i|we)(?: still| already| ever)?|i|you|we)? ?"
-    r"(?:know|remember|recall|tell you|told you|tell me|say|said|mention|mentioned|talk|talked|discuss|discussed|save|saved|store|stored|learned?|noted?|have)?"
+    r"(?:know|remember|recall|tell you|told you|tell me|say|said|mention|mentioned|talk|talked|discuss|discussed|"
+    r"save|saved|store|stored|learned?|noted?|have)?"
     r"(?: to you| to me| with you| you| me| in memory| in your memory| on record| so far| earlier| before| last time)*|"
-    r"(?:have|did) (?:i|we) (?:ever )?(?:told|tell|mentioned|mention|said|say|talked|talk|spoken|speak)(?: to)?(?: you)?(?: anything| something)?)"
+    r"(?:have|did) (?:i|we) (?:ever )?(?:told|tell|mentioned|mention|said|say|talked|talk|spoken|speak)(?: to)?(?: "
+    r"you)?(?: anything| something)?)"
     r"\s*\b(?:about|on|regarding|concerning|of)\s+(?P<x>.+)$",
     re.IGNORECASE,
 )
-_TELL_ABOUT = re.compile(r"^(?:please )?tell me (?:everything |something |more |what you (?:know|remember) )?about (?P<x>.+)$", re.IGNORECASE)
-_DECIDED = re.compile(r"^what (?:did|have|had) (?:we|the team) (?:decided?|agreed?|settled?|chosen?|choose|picked?)(?: to do)? (?:about|on|for|as|regarding|upon) (?P<x>.+)$", re.IGNORECASE)
+_TELL_ABOUT = re.compile(
+    r"^(?:please )?tell me (?:everything |something |more |what you (?:know|remember) )?about (?P<x>.+)$", re.IGNORECASE
+)
+_DECIDED = re.compile(
+    r"^what (?:did|have|had) (?:we|the team) (?:decided?|agreed?|settled?|chosen?|choose|picked?)(?: to do)? "
+    r"(?:about|on|for|as|regarding|upon) (?P<x>.+)$",
+    re.IGNORECASE,
+)
 
 
 def is_question(sentence: str) -> bool:
@@ -93,7 +116,8 @@ def parse_question(sentence: str) -> Question:
 
 
 _WORLD = re.compile(
-    rf"^(?:{_WH}|how \w+|(?:what|which) \w+) (?:is|are|was|were|do|does|did) the (?!(?:[\w'’-]+ )*(?:{'|'.join(sorted(PROJECT_WORDS))})s?\b)(?!.*\b(?:my|our)\b)",
+    rf"^(?:{_WH}|how \w+|(?:what|which) \w+) (?:is|are|was|were|do|does|did) the (?!(?:[\w'’-]+ "
+    rf")*(?:{'|'.join(sorted(PROJECT_WORDS))})s?\b)(?!.*\b(?:my|our)\b)",
     re.IGNORECASE,
 )
 _MOST_KEYS = 2
@@ -145,20 +169,61 @@ def _candidates(core: str) -> Iterator[str | None]:
 
 
 _SPECIAL = (
-    (re.compile(r"^(?:who (?:am I|I am)|what (?:am I called|do (?:you|people) call me|I am called)|how (?:should|do|must) (?:you|people) (?:call|address) me|what should you call me)$", re.IGNORECASE), "user.name"),
-    (re.compile(r"^(?:what|which job|which work)(?: work| job)? (?:do I do|I do)(?: for (?:a living|work|money))?$", re.IGNORECASE), "user.job"),
-    (re.compile(r"^(?:what|which) (?:languages? do I speak|languages? I speak|languages? can I speak)$", re.IGNORECASE), "user.spoken_language"),
+    (
+        re.compile(
+            r"^(?:who (?:am I|I am)|what (?:am I called|do (?:you|people) call me|I am called)|how (?:should|do|"
+            r"must) (?:you|people) (?:call|address) me|what should you call me)$",
+            re.IGNORECASE,
+        ),
+        "user.name",
+    ),
+    (
+        re.compile(
+            r"^(?:what|which job|which work)(?: work| job)? (?:do I do|I do)(?: for (?:a living|work|money))?$",
+            re.IGNORECASE,
+        ),
+        "user.job",
+    ),
+    (
+        re.compile(
+            r"^(?:what|which) (?:languages? do I speak|languages? I speak|languages? can I speak)$", re.IGNORECASE
+        ),
+        "user.spoken_language",
+    ),
     (re.compile(r"^(?:how old (?:am I|I am)|what age am I)$", re.IGNORECASE), "user.age"),
     (re.compile(r"^(?:how tall (?:am I|I am))$", re.IGNORECASE), "user.height"),
     (re.compile(r"^(?:do I have|have I(?: got)?) (?:any |an )?allerg(?:y|ies)$", re.IGNORECASE), "user.allergy"),
-    (re.compile(r"^what (?:is my goal|do I (?:want|plan|aim|intend|hope) to .+|am I (?:planning|hoping) to .+)$", re.IGNORECASE), "user.goal"),
+    (
+        re.compile(
+            r"^what (?:is my goal|do I (?:want|plan|aim|intend|hope) to .+|am I (?:planning|hoping) to .+)$",
+            re.IGNORECASE,
+        ),
+        "user.goal",
+    ),
 )
 _JOB_OF = re.compile(r"^what (?:does|do) (?P<s>my .+?) do(?: for (?:a living|work))?$", re.IGNORECASE)
-_AGE_OF = re.compile(r"^how old (?:is|are) (?P<s>(?:my|our) .+)$|^how old (?P<t>(?:my|our) .+) (?:is|are)$", re.IGNORECASE)
-_QUALITY_OF = re.compile(r"^(?:what|which) (?P<x>[\w-]+(?: [\w-]+)?) (?:is|are|does|do) (?P<s>(?:my|our) (?!favou?rite|preferred)[\w'’ -]+?)(?: have)?$", re.IGNORECASE)
-_RULES = re.compile(r"^(?:what (?:is|are) (?:the|our|my|your) )?(?:rules?|polic(?:y|ies)|constraints?|conventions?) (?:about|for|on|regarding|concerning|with) (?P<x>.+)$", re.IGNORECASE)
-_IS_ALLOWED = re.compile(r"^(?:is|are) (?P<x>.+?) (?:allowed|permitted|forbidden|banned|ok|okay|fine|acceptable|off limits)$", re.IGNORECASE)
-_ALLOWED = re.compile(r"^(?:(?:may|can|should|must|shall|could) (?:I|we|you|one|people|anyone)|(?:am I|are we|are you) allowed to|is it (?:ok|okay|allowed|fine|forbidden|acceptable) (?:to|if (?:I|we|you)))(?: ever)? (?P<x>.+)$", re.IGNORECASE)
+_AGE_OF = re.compile(
+    r"^how old (?:is|are) (?P<s>(?:my|our) .+)$|^how old (?P<t>(?:my|our) .+) (?:is|are)$", re.IGNORECASE
+)
+_QUALITY_OF = re.compile(
+    r"^(?:what|which) (?P<x>[\w-]+(?: [\w-]+)?) (?:is|are|does|do) (?P<s>(?:my|our) (?!favou?rite|"
+    r"preferred)[\w'’ -]+?)(?: have)?$",
+    re.IGNORECASE,
+)
+_RULES = re.compile(
+    r"^(?:what (?:is|are) (?:the|our|my|your) )?(?:rules?|polic(?:y|ies)|constraints?|conventions?) (?:about|for|on|"
+    r"regarding|concerning|with) (?P<x>.+)$",
+    re.IGNORECASE,
+)
+_IS_ALLOWED = re.compile(
+    r"^(?:is|are) (?P<x>.+?) (?:allowed|permitted|forbidden|banned|ok|okay|fine|acceptable|off limits)$", re.IGNORECASE
+)
+_ALLOWED = re.compile(
+    r"^(?:(?:may|can|should|must|shall|could) (?:I|we|one|people|anyone)|(?:may|should|must) you|(?:am I|are we|are "
+    r"you) allowed to|is it (?:ok|okay|allowed|fine|forbidden|acceptable) (?:to|if (?:I|we|you)))(?: ever)? "
+    r"(?P<x>.+)$",
+    re.IGNORECASE,
+)
 
 
 def _special(core: str) -> str | None:
@@ -178,11 +243,15 @@ def _special(core: str) -> str | None:
 
 
 _KIND_ASKED = re.compile(
-    r"^(?:what|which)(?: is the)?(?: (?:kind|sort|type|brand) of)? (?P<x>(?!is\b|are\b|was\b|do\b|did\b|does\b)[\w-]+(?: [\w-]+){0,2}?)"
-    r" (?:that )?(?:(?:do|does|did|should|will|would|shall|have|has|am|are|is|was|were) )?(?P<s>I|we|(?:my|our|the) [\w' ’-]+?)"
+    r"^(?:what|which)(?: is the)?(?: (?:kind|sort|type|brand) of)? (?P<x>(?!is\b|are\b|was\b|do\b|did\b|"
+    r"does\b)[\w-]+(?: [\w-]+){0,2}?)"
+    r" (?:that )?(?:(?:do|does|did|should|will|would|shall|have|has|am|are|is|was|were) )?(?P<s>I|we|(?:my|our|the) "
+    r"[\w' ’-]+?)"
     r"(?: (?:usually|always|really|still|currently|actually|finally|decide|want|choose|chose|agree|agreed|decided))*"
-    r" (?P<verb>prefer|like|love|favou?r|enjoy|hate|use|using|decided?|choose|chose|chosen|picked?|pick|agreed?|agree|settled?|settle|go|going|went|gone|"
-    r"drive|play|work|wear|drink|eat|have|got|own|study|learn|support|follow|read|watch|run|build|adopt|adopted|need|select|selected)s?\b(?P<rest>.*)$",
+    r" (?P<verb>prefer|like|love|favou?r|enjoy|hate|use|using|decided?|choose|chose|chosen|picked?|pick|agreed?|"
+    r"agree|settled?|settle|go|going|went|gone|"
+    r"drive|play|work|wear|drink|eat|have|got|own|study|learn|support|follow|read|watch|run|build|adopt|adopted|"
+    r"need|select|selected)s?\b(?P<rest>.*)$",
     re.IGNORECASE,
 )
 
@@ -199,7 +268,13 @@ def _of_kind(found: re.Match[str]) -> Iterator[str]:
         if purpose:
             yield preference_key(purpose.group(1))
         owner = _owner(subject)
-        yield preference_key(kind) if person == "i" else noun_phrase_key(subject, attribute=f"{kind} preference") if owner == "my" else preference_key(kind, PROJECT)
+        yield (
+            preference_key(kind)
+            if person == "i"
+            else noun_phrase_key(subject, attribute=f"{kind} preference")
+            if owner == "my"
+            else preference_key(kind, PROJECT)
+        )
         if person == "i":
             yield noun_phrase_key(f"my {kind}")
         return
@@ -212,13 +287,24 @@ def _of_kind(found: re.Match[str]) -> Iterator[str]:
 
 
 def _owner(subject: str) -> str:
-    return subject.split()[0].casefold()
+    return subject.split(maxsplit=1)[0].casefold()
 
 
 _S = r"(?P<s>I|we|(?:my|our|the) (?:(?!\b(?:is|are|was|were)\b)[\w'’ -])+?)"
-_ASKED = re.compile(rf"^(?P<wh>{_WH}|how many (?P<n>[\w -]+?)|which [\w -]+?|what [\w -]+?|how often|how long|how much) (?P<aux>do|does|did|am|is|are|was|were|have|has|will) {_S}(?: (?P<rest>.+))?$", re.IGNORECASE)
-_INDIRECT = re.compile(rf"^(?P<wh>{_WH}|how many (?P<n>[\w -]+?)|which [\w -]+?|what [\w -]+?|how often) {_S} (?P<rest>(?:am|is|are|was|were|live|lives|work|works|prefer|like|speak|drive|drink|eat|play|study|use|have|has|come|comes|deploy|meet|release|ship|launch|go|decided|wake|get|support|teach).*)$", re.IGNORECASE)
-_POLAR = re.compile(rf"^(?P<aux>do|does|did|am|is|are|was|were|have|has|will)(?: not)? {_S} (?P<rest>.+)$", re.IGNORECASE)
+_ASKED = re.compile(
+    rf"^(?P<wh>{_WH}|how many (?P<n>[\w -]+?)|which [\w -]+?|what [\w -]+?|how often|how long|how much) (?P<aux>do|"
+    rf"does|did|am|is|are|was|were|have|has|will) {_S}(?: (?P<rest>.+))?$",
+    re.IGNORECASE,
+)
+_INDIRECT = re.compile(
+    rf"^(?P<wh>{_WH}|how many (?P<n>[\w -]+?)|which [\w -]+?|what [\w -]+?|how often) {_S} (?P<rest>(?:am|is|are|"
+    r"was|were|live|lives|work|works|prefer|like|speak|drive|drink|eat|play|study|use|have|has|come|comes|deploy|"
+    r"meet|release|ship|launch|go|decided|wake|get|support|teach).*)$",
+    re.IGNORECASE,
+)
+_POLAR = re.compile(
+    rf"^(?P<aux>do|does|did|am|is|are|was|were|have|has|will)(?: not)? {_S} (?P<rest>.+)$", re.IGNORECASE
+)
 
 
 def _statements(core: str) -> Iterator[str]:
@@ -237,9 +323,10 @@ def _statements(core: str) -> Iterator[str]:
         yield core
 
 
-_BE = frozenset("is are was were am".split())
+_BE = frozenset(["is", "are", "was", "were", "am"])
 _PREDICATE_END = re.compile(
-    r"^(?:\w+ly )?(?:called|named|known as|(?:come )?from|based(?: in)?|located(?: in)?|living(?: in)?|allergic to|born(?: in| on)?|due|employed(?: as)?)"
+    r"^(?:\w+ly )?(?:called|named|known as|(?:come )?from|based(?: in)?|located(?: in)?|living(?: in)?|allergic to|"
+    r"born(?: in| on)?|due|employed(?: as)?)"
     r"(?: (?:again|now))?$",
     re.IGNORECASE,
 )
@@ -250,7 +337,9 @@ def _joined(found: re.Match[str]) -> str:
     if aux in _BE and found.group("s").casefold() not in {"i", "we"} and not _PREDICATE_END.match(rest):
         # `What is my dog's name` holds one noun phrase, and no verb after it.
         return ""
-    return " ".join(part for part in (found.group("s"), "" if aux in {"do", "does", "did", "will"} else aux, rest) if part)
+    return " ".join(
+        part for part in (found.group("s"), "" if aux in {"do", "does", "did", "will"} else aux, rest) if part
+    )
 
 
 def _filled(found: re.Match[str], statement: str) -> Iterator[str]:
@@ -260,7 +349,13 @@ def _filled(found: re.Match[str], statement: str) -> Iterator[str]:
         return
     yield f"{statement} {_GAP}"
     word = found.group("wh").split()[0].casefold()
-    joints = {"where": ("in", "at", "from"), "when": ("on", "at"), "how": (), "which": ("in", "on"), "what": ("on", "at")}
+    joints = {
+        "where": ("in", "at", "from"),
+        "when": ("on", "at"),
+        "how": (),
+        "which": ("in", "on"),
+        "what": ("on", "at"),
+    }
     for joint in joints.get(word, ()):
         yield f"{statement} {joint} {_GAP}"
 
@@ -282,11 +377,28 @@ def _affirmed(found: re.Match[str]) -> Iterator[str]:
 
 
 _LONGEST_SUBJECT = 4
-_IS_NP = re.compile(rf"^(?:{_WH}|how (?:much|long|big|large|many|often)|(?:what|which) (?:day|date|time|kind|sort|type|colour|color))(?: (?:exactly|again))? (?:is|are|was|were|will|does|do)(?: (?:it|again))? (?P<np>(?:my|our|the) .+?)(?: (?:again|now|currently|these days|called|named|be|due|like|look like|spelled|start|begin|end|happen|at|on|scheduled(?: for)?))*$", re.IGNORECASE)
-_NP_IS = re.compile(rf"^(?:{_WH}|(?:what|which) (?:day|date|time)) (?P<np>(?:my|our|the) .+?) (?:is|are|was|were)(?: (?:again|now|due|called|named|on|at))*$", re.IGNORECASE)
+_IS_NP = re.compile(
+    rf"^(?:{_WH}|how (?:much|long|big|large|many|often)|(?:what|which) (?:day|date|time|kind|sort|type|colour|"
+    r"color))(?: (?:exactly|again))? (?:is|are|was|were|will|does|do)(?: (?:it|again))? (?P<np>(?:my|our|the) "
+    r".+?)(?: (?:again|now|currently|these days|called|named|be|due|like|look like|spelled|start|begin|end|happen|"
+    r"at|on|scheduled(?: for)?))*$",
+    re.IGNORECASE,
+)
+_NP_IS = re.compile(
+    rf"^(?:{_WH}|(?:what|which) (?:day|date|time)) (?P<np>(?:my|our|the) .+?) (?:is|are|was|were)(?: (?:again|now|"
+    r"due|called|named|on|at))*$",
+    re.IGNORECASE,
+)
 _NP_ONLY = re.compile(r"^(?:and |what about |how about )?(?P<np>(?:my|our) [\w'’ -]+)$", re.IGNORECASE)
-_NP_WITHIN = re.compile(r"\b(?P<np>(?:my|our) (?:(?:favou?rite|preferred) )?[\w-]+(?:['’]s [\w-]+)?)\s*(?:is|was|are|again)?$", re.IGNORECASE)
-_LIKED_IS = re.compile(r"^(?:what|which)(?: (?P<x>[\w-]+(?: [\w-]+)?))? (?:is|are) (?:my|our) (?:favou?rite|preferred)(?: one)?$|^(?:what|which) (?P<y>[\w-]+(?: [\w-]+)?) (?:is|are) (?:my|our) (?:favou?rite|preferred)(?: one)?$", re.IGNORECASE)
+_NP_WITHIN = re.compile(
+    r"\b(?P<np>(?:my|our) (?:(?:favou?rite|preferred) )?[\w-]+(?:['’]s [\w-]+)?)\s*(?:is|was|are|again)?$",
+    re.IGNORECASE,
+)
+_LIKED_IS = re.compile(
+    r"^(?:what|which)(?: (?P<x>[\w-]+(?: [\w-]+)?))? (?:is|are) (?:my|our) (?:favou?rite|preferred)(?: one)?$|"
+    r"^(?:what|which) (?P<y>[\w-]+(?: [\w-]+)?) (?:is|are) (?:my|our) (?:favou?rite|preferred)(?: one)?$",
+    re.IGNORECASE,
+)
 
 
 def _noun_phrase(core: str) -> str | None:
@@ -315,4 +427,6 @@ def _twins(topic: str, core: str) -> Iterator[str]:
         yield f"{prefix}.{thing}_date"
 
 
-_TIMES = frozenset("deadline birthday date time standup meeting due anniversary retro project".split())
+_TIMES = frozenset(
+    ["deadline", "birthday", "date", "time", "standup", "meeting", "due", "anniversary", "retro", "project"]
+)

@@ -47,18 +47,27 @@ class ToolResult:
 
 
 _TOPIC = re.compile(r"^\s*\[Memory: (?P<topic>[^\]]+)\]\s*(?P<value>.*)$", re.DOTALL)
-_ITEM = re.compile(r"^\s*\d+[.)]\s+(?:\((?:relevance|score|similarity)[:=]\s*-?[\d.]+\)\s*)?(?:(?P<date>\d{4}-\d{2}-\d{2}\S*|undated)\s+)?(?P<text>.+)$")
+_ITEM = re.compile(
+    r"^\s*\d+[.)]\s+(?:\((?:relevance|score|similarity)[:=]\s*-?[\d.]+\)\s*)?(?:(?P<date>\d{4}-\d{2}-\d{2}\S*|"
+    r"undated)\s+)?(?P<text>.+)$"
+)
 _EXCHANGE = re.compile(r"^Q:\s*(?P<q>.*?)\s+A:\s*(?P<a>.*)$", re.DOTALL)
-_HEADING = re.compile(r"^\s*(?:\[Memory recall\b.*\]|(?:found|relevant|matching|retrieved|recalled)\b.*:|memories:|results?:|#+ .*)\s*$", re.IGNORECASE)
+_HEADING = re.compile(
+    r"^\s*(?:\[Memory recall\b.*\]|(?:found|relevant|matching|retrieved|recalled)\b.*:|memories:|results?:|#+ .*)\s*$",
+    re.IGNORECASE,
+)
 _BULLET = re.compile(r"^\s*(?:[-*•]|\d+[.)])\s+")
 _NOTHING = re.compile(
-    r"^\s*(?:no (?:relevant |matching |stored |such )?(?:memor(?:y|ies)|results?|entries|topics?|matches|documents|records)\b.*|"
+    r"^\s*(?:no (?:relevant |matching |stored |such )?(?:memor(?:y|ies)|results?|entries|topics?|matches|documents|"
+    r"records)\b.*|"
     r"(?:nothing|none|null|not) ?(?:found|stored|known)?\.?|\[\s*\]|\{\s*\}|)\s*$",
     re.IGNORECASE | re.DOTALL,
 )
 _FAILED = re.compile(
-    r"^\s*(?:memory unavailable\b|error\b|failed\b|invalid\b|refused\b|could not\b|cannot\b|unknown\b|timed? ?out\b|tool \S+ (?:failed|timed out)|exception\b|"
-    r".{0,80}\b(?:is not allowed|is required|not permitted|must be a|is missing|did not answer|timed out|does not answer)\b)",
+    r"^\s*(?:memory unavailable\b|error\b|failed\b|invalid\b|refused\b|could not\b|cannot\b|unknown\b|timed? ?out\b|"
+    r"tool \S+ (?:failed|timed out)|exception\b|"
+    r".{0,80}\b(?:is not allowed|is required|not permitted|must be a|is missing|did not answer|timed out|does not "
+    r"answer)\b)",
     re.IGNORECASE | re.DOTALL,
 )
 _TEXT_FIELDS = ("content", "text", "memory", "value", "document", "narrative", "fact", "summary", "body")
@@ -75,7 +84,9 @@ def read_result(request: ToolRequest, text: str, *, reads: bool) -> ToolResult:
     """
     kept = _TOPIC.match(text)
     if kept and reads:
-        return ToolResult(request=request, outcome=Outcome.KEPT, value=kept.group("value").strip(), topic=kept.group("topic"))
+        return ToolResult(
+            request=request, outcome=Outcome.KEPT, value=kept.group("value").strip(), topic=kept.group("topic")
+        )
     if _FAILED.match(text):
         return ToolResult(request=request, outcome=Outcome.FAILED, value=text.strip())
     if not reads:
@@ -91,7 +102,9 @@ def read_result(request: ToolRequest, text: str, *, reads: bool) -> ToolResult:
 
 def _done(text: str) -> Outcome:
     tree = _json(text)
-    refused = isinstance(tree, Mapping) and (tree.get("success") is False or tree.get("ok") is False or bool(tree.get("error")))
+    refused = isinstance(tree, Mapping) and (
+        tree.get("success") is False or tree.get("ok") is False or bool(tree.get("error"))
+    )
     return Outcome.FAILED if refused else Outcome.DONE
 
 

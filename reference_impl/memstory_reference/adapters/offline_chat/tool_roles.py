@@ -9,15 +9,54 @@ from dataclasses import dataclass
 from memstory_reference.ports import Json, ToolRequest, ToolSpec
 
 _KEYS = ("topic", "key", "topic_key", "slot", "label", "name", "title")
-_TEXTS = ("content", "text", "value", "memory", "fact", "note", "data", "document", "documents", "texts", "contents", "body", "message", "memories")
+_TEXTS = (
+    "content",
+    "text",
+    "value",
+    "memory",
+    "fact",
+    "note",
+    "data",
+    "document",
+    "documents",
+    "texts",
+    "contents",
+    "body",
+    "message",
+    "memories",
+)
 _QUERIES = ("query", "q", "search", "search_query", "question", "query_text", "query_texts", "queries")
 _IDS = ("memory_id", "id", "content_hash", "hash", "ids", "memory_ids", "entry_id", "record_id", "document_id")
 
-_SAVE = frozenset("save store add remember write put set create insert record note upsert memorize memorise ingest append keep".split())
-_READ = frozenset("recall get read lookup fetch retrieve load search find query list look".split())
-_FORGET = frozenset("forget delete remove erase clear drop purge".split())
+_SAVE = frozenset(
+    [
+        "save",
+        "store",
+        "add",
+        "remember",
+        "write",
+        "put",
+        "set",
+        "create",
+        "insert",
+        "record",
+        "note",
+        "upsert",
+        "memorize",
+        "memorise",
+        "ingest",
+        "append",
+        "keep",
+    ]
+)
+_READ = frozenset(
+    ["recall", "get", "read", "lookup", "fetch", "retrieve", "load", "search", "find", "query", "list", "look"]
+)
+_FORGET = frozenset(["forget", "delete", "remove", "erase", "clear", "drop", "purge"])
 _NEAR = re.compile(r"memor|remember|recall|topic|past|prior|preference|fact", re.IGNORECASE)
-_FAR = re.compile(r"\b(?:web|internet|online|website|weather|file|files|code|email|calendar|http|shell)\b", re.IGNORECASE)
+_FAR = re.compile(
+    r"\b(?:web|internet|online|website|weather|file|files|code|email|calendar|http|shell)\b", re.IGNORECASE
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -88,7 +127,13 @@ def _call(tool: Tool, given: Mapping[str | None, str]) -> ToolRequest:
     return ToolRequest(name=tool.spec.name, arguments={**arguments, **tool.fixed})
 
 
-def _best(tools: Sequence[tuple[ToolSpec, set[str]]], verbs: frozenset[str], *, need: Sequence[str], without: Sequence[str] = ()) -> Tool | None:
+def _best(
+    tools: Sequence[tuple[ToolSpec, set[str]]],
+    verbs: frozenset[str],
+    *,
+    need: Sequence[str],
+    without: Sequence[str] = (),
+) -> Tool | None:
     fitting = []
     for spec, own in tools:
         tool = _tool(spec, need, required_too=without)
@@ -123,7 +168,12 @@ def _tool(spec: ToolSpec, need: Sequence[str], required_too: Sequence[str] = ())
         return None
     parts = {kind: kinds[kind] for kind in need}
     return Tool(
-        spec=spec, key=parts.get("key"), text=parts.get("text"), query=parts.get("query"), id=parts.get("id"), fixed=fixed
+        spec=spec,
+        key=parts.get("key"),
+        text=parts.get("text"),
+        query=parts.get("query"),
+        id=parts.get("id"),
+        fixed=fixed,
     )
 
 
@@ -136,7 +186,13 @@ def _plain_value(schema: Mapping[str, Json]) -> Json | None:
         return schema["default"]
     if schema.get("enum"):
         return schema["enum"][0]
-    plain = {"integer": schema.get("minimum", 5), "number": schema.get("minimum", 1), "boolean": False, "object": {}, "array": []}
+    plain = {
+        "integer": schema.get("minimum", 5),
+        "number": schema.get("minimum", 1),
+        "boolean": False,
+        "object": {},
+        "array": [],
+    }
     kind = schema.get("type")
     return plain.get(kind) if isinstance(kind, str) else None
 
@@ -167,7 +223,7 @@ def _nearness(spec: ToolSpec) -> int:
 
 def saves(request: ToolRequest) -> bool:
     """Say whether a call was one to save, by its name and arguments."""
-    return bool(_parts(request.name) & _SAVE) and not forgets(request) or _holds_text(request)
+    return (bool(_parts(request.name) & _SAVE) and not forgets(request)) or _holds_text(request)
 
 
 def forgets(request: ToolRequest) -> bool:

@@ -18,7 +18,10 @@ USER, PROJECT, CONSTRAINT = "user", "project", "constraint"
 _LONGEST_KEY_WORDS = 6
 
 _OF_CHOICE = re.compile(r"\b(.+?)\s+of\s+choice\b", re.IGNORECASE)
-_LIKED = re.compile(r"^(?:(?:two|three|top|all-time|absolute|very|\w+ most)\s+)?(?:(?:favou?rite|preferred|fave|go-to|top)\s+)(.+)$", re.IGNORECASE)
+_LIKED = re.compile(
+    r"^(?:(?:two|three|top|all-time|absolute|very|\w+ most)\s+)?(?:(?:favou?rite|preferred|fave|go-to|top)\s+)(.+)$",
+    re.IGNORECASE,
+)
 _PREFERENCE = re.compile(r"^(.+?)\s+(?:preference|choice)s?(?:\s+(?:for|in|of)\s+.+)?$", re.IGNORECASE)
 _OF = re.compile(r"^(.+?)\s+(?:of|for|in)\s+((?:my|our|the|this)\s+.+)$", re.IGNORECASE)
 _OWNER = re.compile(r"^(?:my|our|the|this|a|an)\s+", re.IGNORECASE)
@@ -132,7 +135,9 @@ def as_words(topic: str) -> str:
     return {USER: f"your {said}", PROJECT: f"the project's {said}"}.get(prefix, said)
 
 
-_OWNED = frozenset("name birthday job location age employer origin nationality diet allergy".split())
+_OWNED = frozenset(
+    ["name", "birthday", "job", "location", "age", "employer", "origin", "nationality", "diet", "allergy"]
+)
 
 
 def prefix_of(phrase: str) -> str:
@@ -145,8 +150,35 @@ def prefix_of(phrase: str) -> str:
     return PROJECT if any(singular(word) in PROJECT_WORDS for word in found) else USER
 
 
-_IN_YOUR = re.compile(r"\s+(?:(?:in|with|to|from) (?:your|my|our)|when(?:ever)? you|when(?:ever)? I)\b.*$", re.IGNORECASE)
-_RULE_NOISE = frozenset("use using used put add make write run allow let avoid never always keep want need before after during without instead only".split())
+_IN_YOUR = re.compile(
+    r"\s+(?:(?:in|with|to|from) (?:your|my|our)|when(?:ever)? you|when(?:ever)? I)\b.*$", re.IGNORECASE
+)
+_RULE_NOISE = frozenset(
+    [
+        "use",
+        "using",
+        "used",
+        "put",
+        "add",
+        "make",
+        "write",
+        "run",
+        "allow",
+        "let",
+        "avoid",
+        "never",
+        "always",
+        "keep",
+        "want",
+        "need",
+        "before",
+        "after",
+        "during",
+        "without",
+        "instead",
+        "only",
+    ]
+)
 
 
 def _unified(phrase: str) -> str:

@@ -48,7 +48,8 @@ def read(text: str, earlier: Sequence[str] = (), talked_about: str | None = None
     said = sentences(shortened(text))
     for sentence in said:
         part = _read_sentence(sentence, earlier, facts[-1].topic if facts else talked_about)
-        facts += [fact for fact in part.facts if fact not in facts]
+        facts = [fact for fact in facts if all(fact.topic != newer.topic for newer in part.facts)]
+        facts += {fact.topic: fact for fact in part.facts}.values()
         question = part.question or question
         forget = part.forget or forget
         informs += [part.informs] if part.informs else []
@@ -89,7 +90,7 @@ def _asked_to_keep(wish: requests.Wish, earlier: Sequence[str]) -> tuple[Fact, .
     return tuple(
         conduct.parse_rule(clause)
         or parse_fact(clause)
-        or (conduct.wanted_from_now_on(clause) if wish.to_do or conduct.is_setting(clause) else unparsed_fact(clause))
+        or (conduct.wanted_from_now_on(clause) if conduct.is_setting(clause) else unparsed_fact(clause))
         for clause in clauses(content)
     )
 
@@ -100,7 +101,8 @@ def _facts(sentence: str) -> list[Fact]:
 
 
 _JOINT = re.compile(
-    r"(?:\s*[,;]\s*(?:and|but|while|whereas|plus|also)?(?: that)?\s+|\s+(?:and|but|while|whereas|plus)(?: also)?(?: that)?\s+|"
+    r"(?:\s*[,;]\s*(?:and|but|while|whereas|plus|also)?(?: that)?\s+|\s+(?:and|but|while|whereas|plus)(?: also)?(?: "
+    r"that)?\s+|"
     r"\s+[–—-]\s+|\s*;\s*)",
     re.IGNORECASE,
 )
@@ -147,7 +149,7 @@ def _as_clause(left: str, right: str) -> str | None:
     verb = re.search(r" (?:is|are)(?: (?:called|named))? ", expanded(left))
     if ellipsis and verb and not parse_fact(right):
         return f"{ellipsis.group('s')}{verb.group()}{ellipsis.group('v')}"
-    if _SUBJECT.match(right) or re.match(r"(?:never|always|do not|don['’]t|no|avoid)\b", right, re.IGNORECASE):
+    if _SUBJECT.match(right) or re.match(r"(?:never|always|do not|don['’]t|no|avoid|call me)\b", right, re.IGNORECASE):
         return right if _stands_alone(_first(right)) else None
     return None
 
@@ -158,7 +160,8 @@ def _first(text: str) -> str:
 
 
 _GREETING = re.compile(
-    r"^(?:hi|hello|hey|hiya|howdy|yo|good (?:morning|afternoon|evening|night|day)|bye|goodbye|see you.*|cheers|thanks?.*|"
+    r"^(?:hi|hello|hey|hiya|howdy|yo|good (?:morning|afternoon|evening|night|day)|bye|goodbye|see you.*|cheers|"
+    r"thanks?.*|"
     r"thank you.*|ok(?:ay)?|great|cool|nice|perfect|wonderful|awesome|sure|yes|yep|no|nope|no thanks?|lol|haha.*|wow|"
     r"never ?mind.*|forget (?:it|about it)|no (?:problem|worries).*|don['’]t worry.*|you['’]re welcome|got it|i see|"
     r"sounds good|well done|good (?:job|luck|point).*|that['’]s (?:all|fine|great|ok|nice|funny|right|good|cool).*)"
@@ -166,9 +169,12 @@ _GREETING = re.compile(
     re.IGNORECASE,
 )
 _CHAT = re.compile(
-    r"^(?:how (?:are|is) (?:you|it going|things|life|your day)\b.*|how (?:do|did) you (?:do|feel|sleep)\b.*|what['’]?s up.*|"
-    r"what is up.*|are you (?:there|ok|okay|ready|real|a (?:bot|robot|human|machine|computer)|human|alive)\b.*|who are you.*|"
-    r"what are you.*|what can you do.*|(?:what is|what['’]s) your name.*|can you help(?: me)?\??|is (?:anyone|anybody) there.*|"
+    r"^(?:how (?:are|is) (?:you|it going|things|life|your day)\b.*|how (?:do|did) you (?:do|feel|sleep)\b.*|"
+    r"what['’]?s up.*|"
+    r"what is up.*|are you (?:there|ok|okay|ready|real|a (?:bot|robot|human|machine|computer)|human|alive)\b.*|who "
+    r"are you.*|"
+    r"what are you.*|what can you do.*|(?:what is|what['’]s) your name.*|can you help(?: me)?\??|is (?:anyone|"
+    r"anybody) there.*|"
     r"do you like me.*|tell me (?:a|another|something|some)\b.*|sing .*|how['’]s (?:it going|life|things|your day).*)$",
     re.IGNORECASE,
 )
@@ -181,11 +187,16 @@ def _is_small_talk(sentence: str) -> bool:
 def _kind(text: str) -> Kind:
     if re.match(r"^(?:thanks?|thank you|cheers)\b", text, re.IGNORECASE):
         return Kind.COURTESY
-    return Kind.SMALL_TALK if all(_is_small_talk(requests.without_opening(part)) for part in sentences(text)) else Kind.STATEMENT
+    return (
+        Kind.SMALL_TALK
+        if all(_is_small_talk(requests.without_opening(part)) for part in sentences(text))
+        else Kind.STATEMENT
+    )
 
 
 _OF_THE_MOMENT = re.compile(
-    r"^(?:i|you|it|that|this|these|those|what|there|he|she|they|we|let|please|can|could|would|write|make|give|show|explain|"
+    r"^(?:i|you|it|that|this|these|those|what|there|he|she|they|we|let|please|can|could|would|write|make|give|show|"
+    r"explain|"
     r"translate|summari[sz]e|my|lovely|nice)\b",
     re.IGNORECASE,
 )

@@ -15,21 +15,28 @@ _CONTRACTIONS = (
     (r"\b(you|we|they)['’]re\b", r"\1 are"),
     (r"\b(who|what|where|when|how|which|it|that|there|he|she|here)['’]s\b", r"\1 is"),
     (r"\b(what|where|who|when)s\b(?= (?:my|our|the)\b)", r"\1 is"),
+    (r"\blet['’]s\b", "let us"),
     (r"\bcan(?:['’]t|not)\b", "can not"),
     (r"\bwon['’]t\b", "will not"),
     (r"\bshan['’]t\b", "shall not"),
     (r"\b(do|does|did|is|are|was|were|have|has|had|should|would|could|must)n['’]?t\b", r"\1 not"),
     # `my name's Ana` holds a verb, `my sister's name` an owner: a value is no lower-case noun, but for favourites.
     (
-        r"^((?:my|our|the) (?:name|(?:favou?rite|preferred) [\w -]+?|[\w -]+?(?=['’]s (?-i:[^a-z]|an? |the |at |on |in ))))['’]s "
-        r"(?!.*\b(?:is|are|was|were|has|have|lives?|works?|likes?)\b)",
+        (
+            r"^((?:my|our|the) (?:name|(?:favou?rite|preferred) [\w -]+?|[\w -]+?(?=['’]s (?-i:[^a-z]|an? |the |at |"
+            r"on |"
+            r"in ))))['’]s "
+            r"(?!.*\b(?:is|are|was|were|has|have|lives?|works?|likes?)\b)"
+        ),
         r"\1 is ",
     ),
 )
 _EXPANSIONS = tuple((re.compile(pattern, re.IGNORECASE), expanded) for pattern, expanded in _CONTRACTIONS)
 
 _SENTENCE_END = re.compile(r"(?<=[.!?…])[\"'”’)]*\s+|(?<=[。！？])|\s*\n+\s*")
-_ABBREVIATION = re.compile(r"(?:\b(?:Dr|Mr|Mrs|Ms|Prof|St|No|vs|etc|approx|e\.g|i\.e|\d+|[A-Z])\.)$")
+_ABBREVIATION = re.compile(r"(?:\b(?:Dr|Mr|Mrs|Ms|Prof|St|No|vs|etc|approx|e\.g|i\.e|[A-Z])\.)$")
+_ORDINAL = re.compile(r"\b\d+\.$")
+_MONTH = re.compile(r"^(?:[a-z]|(?:Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec)\w*\b)")
 _WORD = re.compile(r"[\w+#]+(?:[-.:/@][\w+#]+)*", re.UNICODE)
 _POSSESSIVE = re.compile(r"['’]s\b|(?<=s)['’](?=\s)")
 _LONGEST_TEXT = 8_000
@@ -63,7 +70,7 @@ def sentences(text: str) -> list[str]:
         part = piece.strip()
         if not part:
             continue
-        if found and _ABBREVIATION.search(found[-1]):
+        if found and (_ABBREVIATION.search(found[-1]) or (_ORDINAL.search(found[-1]) and _MONTH.match(part))):
             found[-1] = f"{found[-1]} {part}"
         else:
             found.append(part)

@@ -94,9 +94,7 @@ def make_memory(vectors):
         service = MemoryService(
             config=TopicsConfig(**config), store=store, embedder=embedder, clock=clock, new_id=new_id
         )
-        return Memory(
-            service=service, store=store, clock=clock, embedder=embedder, switch=switch, new_id=new_id
-        )
+        return Memory(service=service, store=store, clock=clock, embedder=embedder, switch=switch, new_id=new_id)
 
     return make
 

@@ -25,7 +25,9 @@ def test_an_owner_that_is_none_is_refused(owner):
         check_owner(owner)
 
 
-@pytest.mark.parametrize("text", ["", " \n", None, 5, {"$ne": ""}, "a\0b", "half \udc00", "x" * (MAX_CONTENT_CHARACTERS + 1)])
+@pytest.mark.parametrize(
+    "text", ["", " \n", None, 5, {"$ne": ""}, "a\0b", "half \udc00", "x" * (MAX_CONTENT_CHARACTERS + 1)]
+)
 def test_a_text_that_says_nothing_or_cannot_be_stored_is_refused(text):
     with pytest.raises(InputError, match="content"):
         check_text(text, "content")

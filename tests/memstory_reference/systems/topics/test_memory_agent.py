@@ -72,7 +72,12 @@ async def test_what_lacks_a_question_or_an_answer_is_counted_and_not_kept(heard,
 
 @pytest.mark.parametrize(
     ("tools", "is_recall"),
-    [(["search_memory"], True), (["calculator", "memory_recall"], True), (["recall_topic"], True), (["save_topic"], False)],
+    [
+        (["search_memory"], True),
+        (["calculator", "memory_recall"], True),
+        (["recall_topic"], True),
+        (["save_topic"], False),
+    ],
 )
 async def test_an_answer_that_looked_something_up_is_marked_as_a_recall(heard, memory, tools, is_recall):
     _, _, respond = await heard()
@@ -107,7 +112,9 @@ async def test_nobody_waits_for_the_engram(heard, memory):
         return await embed(texts, purpose)
 
     memory.switch.inner.embed = slow
-    await bus.publish(Envelope(subject="response.generation", payload=RESPONSE, publisher="GeneratorAgent", owner="ann"))
+    await bus.publish(
+        Envelope(subject="response.generation", payload=RESPONSE, publisher="GeneratorAgent", owner="ann")
+    )
     assert await memory.service.count("ann", "episodic") == 0
     gate.set()
     await bus.settle()

@@ -67,9 +67,7 @@ def test_the_descriptions_say_when_to_call(memory):
         for toolset in ("single", "dual")
         for tool in topic_tools(memory.service, memory.clock, toolset)
     }
-    assert described["save_topic"] == (
-        "User asks to remember a preference, rule, or fact permanently across sessions"
-    )
+    assert described["save_topic"] == ("User asks to remember a preference, rule, or fact permanently across sessions")
     assert described["search_memory"].endswith("when no exact key is known — search by meaning")
     assert described["memory_recall"].startswith("Retrieve from memory. Two modes: (1) topic lookup — pass topic key")
     assert "Example: memory_save(topic='user.name', content='Richard')." in described["memory_save"]
@@ -181,7 +179,7 @@ async def test_twenty_agents_at_once_get_each_their_own_answer_and_owner(serve):
     call = await serve("single")
     owners = [f"owner-{n}" for n in range(20)]
     await asyncio.gather(
-        *(call("save_topic", {"topic": "user.name", "content": f"Elixir"}, owner=one) for one in owners[::2])
+        *(call("save_topic", {"topic": "user.name", "content": "Elixir"}, owner=one) for one in owners[::2])
     )
     outcomes = await asyncio.gather(*(call("recall_topic", {"topic": "user.name"}, owner=one) for one in owners))
     assert [one.result for one in outcomes] == ["[Memory: user.name] Elixir", "No memories found."] * 10
