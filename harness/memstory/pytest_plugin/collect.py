@@ -19,6 +19,7 @@ class StoryFile(pytest.File):
 
     def collect(self) -> Iterable[pytest.Item]:
         state = state_of(self.config)
+        self.add_marker(pytest.mark.story)
         try:
             names = list(state.worker.targets)
             stories = load_stories(self.path, self._display())
@@ -47,7 +48,6 @@ class StoryFile(pytest.File):
     def _invalid(self, story: InvalidStory) -> InvalidItem:
         item = InvalidItem.from_parent(self, name=story.id, callobj=tell_invalid)
         item.prepare(story, state_of(self.config))
-        _mark(item, ())
         return item
 
     def _display(self) -> str:
@@ -59,10 +59,11 @@ class StoryFile(pytest.File):
 
 def _mark(item: pytest.Item, tags: Sequence[str]) -> None:
     """Make markers of the tags; each is registered first, so that --strict-markers accepts it."""
-    for tag in ("story", *tags):
-        if tag not in item.config.stash.setdefault(_TAGS, {"story"}):
+    registered = item.config.stash.setdefault(_TAGS, {"story"})
+    for tag in tags:
+        if tag not in registered:
             item.config.addinivalue_line("markers", f"{tag}: stories tagged '{tag}'")
-            item.config.stash[_TAGS].add(tag)
+            registered.add(tag)
         item.add_marker(getattr(pytest.mark, tag))
 
 

@@ -6,6 +6,7 @@ terminal and in JUnit, a wrong answer a FAILED, and an unsupported story a SKIPP
 
 from __future__ import annotations
 
+import inspect
 import os
 from typing import Any
 
@@ -93,3 +94,7 @@ def tell_invalid(request: pytest.FixtureRequest) -> None:
     )
     item.state.spool.append(result)
     pytest.fail(text, pytrace=False)
+
+
+# pytest asks for the signature once an item; worked out here, it is worked out once.
+tell_outcome.__signature__ = inspect.signature(tell_outcome)  # type: ignore[attr-defined]  # what inspect looks for

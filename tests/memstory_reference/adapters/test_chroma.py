@@ -12,7 +12,7 @@ import pytest
 from chromadb.api.client import Client
 from chromadb.config import Settings
 
-from memstory_reference.adapters import chroma_health, chroma_index
+from memstory_reference.adapters import chroma_files, chroma_health, chroma_index
 from memstory_reference.adapters.chroma import open_chroma, open_chroma_server
 from memstory_reference.adapters.chroma_catalog import name_of
 from memstory_reference.adapters.chroma_rows import ChromaRows
@@ -240,9 +240,7 @@ async def test_write_that_fails_half_way_is_not_hidden_by_the_mirror(tmp_path, m
     await store.close()
 
 
-@pytest.mark.parametrize(
-    "name", ["index_metadata.pickle", "header.bin", "data_level0.bin", "length.bin", "link_lists.bin"]
-)
+@pytest.mark.parametrize("name", chroma_files.FILES)
 @pytest.mark.parametrize("damage", ["empty", "half", "gone"])
 async def test_damaged_index_file_is_rebuilt_and_nothing_is_lost(tmp_path, caplog, name, damage):
     store, _ = await filled(tmp_path, 300, sync_rows=20)

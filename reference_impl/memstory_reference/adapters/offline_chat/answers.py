@@ -68,8 +68,8 @@ def best(question: Question, found: Sequence[Candidate], nearness: Mapping[str, 
 def support(question: Question, candidate: Candidate, near: float | None) -> float:
     """Return how well a sentence answers a question; 0 if it does not.
 
-    What states the very fact asked for has most. Else words count: names and what is `mine` in the question must be in the
-    sentence, and half of its other words; the cosine decides where words alone would not.
+    What states the very fact asked for has most. Else words count: names and what is `mine` in the question must be in
+    the sentence, and half of its other words; the cosine decides where words alone would not.
     """
     fact = parse_fact(_statement(candidate.text))
     if fact is not None and fact.topic in question.keys:

@@ -35,22 +35,19 @@ def read_conversation(messages: Sequence[Message], tools: Sequence[ToolSpec]) ->
 
 
 def _talked_about(before: Sequence[Message]) -> str | None:
-    """Return the topic of the last message that had one: by what was said, or by a call that was made for it."""
-    for index in reversed(range(len(before))):
-        message = before[index]
-        for request in reversed(message.tool_requests):
-            topic = request.arguments.get("topic") or request.arguments.get("key")
-            if isinstance(topic, str) and topic.strip():
-                return topic
-        if message.role == "user":
-            topic = _topic_of(message.content, before[:index])
-            if topic is not None:
-                return topic
-    return None
+    """Return the topic of the last message that had one; without any, that of the last call."""
+    said = (_topic_of(message.content) for message in reversed(before) if message.role == "user")
+    called = (
+        request.arguments.get(name)
+        for message in reversed(before)
+        for request in reversed(message.tool_requests)
+        for name in ("topic", "key")
+    )
+    return next((topic for topic in (*said, *called) if isinstance(topic, str) and topic.strip()), None)
 
 
-def _topic_of(text: str, before: Sequence[Message]) -> str | None:
-    reading = read(text, (), None)
+def _topic_of(text: str) -> str | None:
+    reading = read(text)
     if reading.facts:
         return reading.facts[-1].topic
     if reading.question is not None and reading.question.keys:
@@ -67,8 +64,4 @@ def _results(after: Sequence[Message]) -> Iterator[ToolResult]:
         elif message.role == "tool":
             at = next((index for index, one in enumerate(waiting) if message.tool in {None, one.name}), None)
             request = waiting.pop(at) if at is not None else ToolRequest(name=message.tool or "", arguments={})
-            yield read_result(request, message.content, reads=_reads(request))
-
-
-def _reads(request: ToolRequest) -> bool:
-    return not tool_roles.writes(request)
+            yield read_result(request, message.content, reads=not tool_roles.writes(request))

@@ -229,7 +229,7 @@ def _is_living(subject: str) -> bool:
 
 
 def _is_standing(subject: str) -> bool:
-    """Say whether what is said of `subject` is to be kept unasked: of mine, ours and the project's, not of the world."""
+    """Say whether what is said of `subject` is kept unasked: of mine, ours and the project's, not of the world."""
     found = [singular(word) for word in words(subject)]
     if not found or found[-1] in PASSING:
         return False

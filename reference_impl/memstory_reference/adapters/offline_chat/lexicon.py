@@ -8,7 +8,8 @@ a about again all also am an and any anything are as at be been being by can cou
 had has have having he her here hers him his how i if in into is it its just know like may me might mine more most
 much must my myself no not now of off on once one or our ours out over own please recall remember said say she should
 so some something tell than that the their them then there these they thing this those to told too under until up us
-upon very was we were what when where which while who whom whose why will with would yes you your yours ever still really
+upon very was we were what when where which while who whom whose why will with would yes you your yours ever still
+really
 """.split()
 STOP_WORDS = frozenset(_STOP)
 """Words that say nothing about what a sentence is about."""

@@ -175,20 +175,20 @@ def _state(rest: str, *, speaker: bool) -> Attribute | None:
     said = words(value)
     if not said or said[0] in PASSING_STATES:
         return None
-    if len(said) == 1 and said[0] in DIETS:
-        return Attribute(name="diet", value=value)
-    if len(said) == 1 and said[0] in NATIONALITIES:
-        return Attribute(name="nationality", value=value)
-    if "-".join(said) in TRAITS or said[0] in TRAITS:
+    if said[0] in TRAITS:
         return Attribute(name=said[0], whole=True)
-    if found.group("a"):
-        return Attribute(name="job", value=value) if is_job(said) else None
-    is_name = (
-        speaker
-        and len(said) <= _LONGEST_NAME
-        and all(part[:1].isupper() or (part[:1].isalpha() and not part[:1].islower()) for part in value.split())
-    )
-    return Attribute(name="name", value=value) if is_name else None
+    name = _state_name(said, value, is_one=bool(found.group("a")), speaker=speaker)
+    return Attribute(name=name, value=value) if name else None
+
+
+def _state_name(said: list[str], value: str, *, is_one: bool, speaker: bool) -> str | None:
+    if len(said) == 1 and said[0] in DIETS | NATIONALITIES:
+        return "diet" if said[0] in DIETS else "nationality"
+    if is_one:
+        return "job" if is_job(said) else None
+    # A script without capitals counts as one.
+    capital = all(part[0].isalpha() and not part[0].islower() for part in value.split())
+    return "name" if speaker and capital and len(said) <= _LONGEST_NAME else None
 
 
 def is_job(said: list[str]) -> bool:

@@ -126,9 +126,12 @@ def without_tag(sentence: str) -> str:
     >>> without_tag("My favourite colour is green, ok?"), without_tag("Who am I, please?")
     ('My favourite colour is green', 'Who am I?')
     """
-    found = _TAG.search(sentence)
-    if not found or not sentence[: found.start()].strip():
-        return sentence
+    while (found := _TAG.search(sentence)) and sentence[: found.start()].strip():
+        sentence = _cut_tag(sentence, found)
+    return sentence
+
+
+def _cut_tag(sentence: str, found: re.Match[str]) -> str:
     kept = sentence[: found.start()].rstrip(" ,;")
     asks = "?" in found.group("end") and re.match(
         r"^(?:what|which|who|whose|where|when|why|how|do|does|did|is|are|am|was|were|can|could|should|have|has|will|"
@@ -136,7 +139,7 @@ def without_tag(sentence: str) -> str:
         kept,
         re.IGNORECASE,
     )
-    return without_tag(f"{kept}?" if asks else kept)
+    return f"{kept}?" if asks else kept
 
 
 def remembering(sentence: str) -> Wish | None:

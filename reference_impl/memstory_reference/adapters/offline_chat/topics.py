@@ -1,8 +1,8 @@
 """Topic keys: the same key for what is stated and for what is asked later.
 
-A key is one of the prefixes `user.`, `project.`, `constraint.` and words of a-z, 0-9 and `_`. The words are those of the
-noun phrase, with its owner first, without articles and the like, the last one in the singular; what is preferred ends in
-`_preference`.
+A key is one of the prefixes `user.`, `project.`, `constraint.` and words of a-z, 0-9 and `_`. The words are those of
+the noun phrase, with its owner first, without articles and the like, the last one in the singular; what is preferred
+ends in `_preference`.
 """
 
 from __future__ import annotations

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import textwrap
 from collections.abc import Sequence
 
 from memstory_reference.adapters.offline_chat.lexicon import STOP_WORDS
@@ -39,8 +40,8 @@ _ORDINAL = re.compile(r"\b\d+\.$")
 _MONTH = re.compile(r"^(?:[a-z]|(?:Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec)\w*\b)")
 _WORD = re.compile(r"[\w+#]+(?:[-.:/@][\w+#]+)*", re.UNICODE)
 _POSSESSIVE = re.compile(r"['’]s\b|(?<=s)['’](?=\s)")
-_LONGEST_TEXT = 8_000
-"""Characters of a message that are read: what somebody says is shorter, and no pattern shall run for long."""
+_LONGEST_TEXT, _LONGEST_SENTENCE = 8_000, 800
+"""Characters that are read of a message, and as one sentence: no pattern shall run for long."""
 
 
 def shortened(text: str) -> str:
@@ -51,8 +52,8 @@ def shortened(text: str) -> str:
 def expanded(text: str) -> str:
     """Return `text` with its contractions written out.
 
-    >>> expanded("I'm sure my name's Ana and I don't drink")
-    'I am sure my name is Ana and I do not drink'
+    >>> expanded("My name's Ana, I'm sure; I don't drink")
+    'My name is Ana, I am sure; I do not drink'
     """
     for pattern, long_form in _EXPANSIONS:
         text = pattern.sub(long_form, text)
@@ -66,10 +67,8 @@ def sentences(text: str) -> list[str]:
     ['I live in St. Gallen.', 'Who am I?']
     """
     found: list[str] = []
-    for piece in _SENTENCE_END.split(text):
-        part = piece.strip()
-        if not part:
-            continue
+    pieces = (part for piece in _SENTENCE_END.split(text) for part in textwrap.wrap(piece, _LONGEST_SENTENCE))
+    for part in pieces:
         if found and (_ABBREVIATION.search(found[-1]) or (_ORDINAL.search(found[-1]) and _MONTH.match(part))):
             found[-1] = f"{found[-1]} {part}"
         else:

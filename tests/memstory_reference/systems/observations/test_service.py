@@ -8,8 +8,8 @@ from memstory_reference.adapters.embedder_log import LoggedEmbedder
 from memstory_reference.adapters.fixed_vectors import FixedVectors
 from memstory_reference.adapters.memory_index import InMemoryVectorStore
 from memstory_reference.errors import InputError, StoreConflictError
-from memstory_reference.systems.observations.observation import Observation
 from memstory_reference.systems.observations.config import ObservationsConfig
+from memstory_reference.systems.observations.observation import Observation
 from memstory_reference.systems.observations.service import ObservationService
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)

@@ -1,0 +1,130 @@
+"""SIGKILL at random moments of writing. Run as a script, this file is the process that forks and kills the writers."""
+
+import asyncio
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+import traceback
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from memstory_reference.adapters.chroma import open_chroma
+from memstory_reference.ports import Record
+
+OWNERS = ("ana", "bob", "cid")
+IDS, DIMENSION = 300, 16
+SYNC_ROWS = 20  # Chroma's own 1,000 would seldom be caught in the middle of writing its index files
+
+
+def vector_of(owner, row_id, step):
+    numbers = np.random.default_rng([OWNERS.index(owner), int(row_id[1:]), step])
+    return numbers.standard_normal(DIMENSION).astype(np.float32)
+
+
+def change(owner, step):
+    """Return the rows that a step writes and the ids that it deletes; every step can be done twice."""
+    if step % 4 == 3:
+        return [], [f"r{(step * 11 + n) % IDS}" for n in range(3)]
+    ids = [f"r{(step * 7 + n) % IDS}" for n in range(10)]
+    kept = {"step": step, f"key{step % 5}": True}
+    return [Record(id=one, text=f"{one} {step}", metadata=kept, vector=vector_of(owner, one, step)) for one in ids], []
+
+
+def expected(owner, steps):
+    rows = {}
+    for step in range(steps):
+        written, deleted = change(owner, step)
+        rows |= {row.id: row for row in written}
+        for one in deleted:
+            rows.pop(one, None)
+    return rows
+
+
+def content(row):
+    return None if row is None else (row.text, dict(row.metadata))
+
+
+async def opened(folder):
+    store = await open_chroma(folder, model="fixed")
+    store._catalog.sync_rows = SYNC_ROWS
+    return store
+
+
+async def write(folder, done, acknowledge):
+    """Write until killed; a step is acknowledged once its call has returned."""
+    store = await opened(folder)
+    indexes = {owner: await store.index("memory", owner) for owner in OWNERS}
+    for step in range(min(done.values()), 1_000_000):
+        for owner, index in indexes.items():
+            rows, deleted = change(owner, step)
+            await (index.upsert(rows) if rows else index.delete(deleted))
+            os.write(acknowledge, f"{owner} {step}\n".encode())
+
+
+async def verify(folder, done):
+    """Compare every row with what was acknowledged; the one step that was under way may be there or not."""
+    store = await opened(folder)
+    for owner, steps in done.items():
+        index = await store.index("memory", owner)
+        found = {row.id: row for row in await index.list()}
+        before, after = expected(owner, steps), expected(owner, steps + 1)
+        for one in before.keys() | after.keys() | found.keys():
+            states = [
+                None if row is None else (row.text, dict(row.metadata)) for row in (before.get(one), after.get(one))
+            ]
+            real = found.get(one)
+            assert (None if real is None else (real.text, dict(real.metadata))) in states, (owner, one, real, states)
+        for row in list(found.values())[:5]:
+            best = (await index.query(vector_of(owner, row.id, row.metadata["step"]), 1))[0]
+            assert (best.record.id, best.similarity) == (row.id, 1.0), (owner, row.id, best)
+    await store.close()
+
+
+def in_child(work):
+    """Fork, so that Chroma's slow import is paid once; this process never opens a client of its own."""
+    child = os.fork()
+    if child == 0:
+        try:
+            asyncio.run(work())
+        except BaseException:  # noqa: BLE001  (a forked child must not go on as its parent)
+            traceback.print_exc()
+            os._exit(1)
+        os._exit(0)
+    return child
+
+
+def kill_writers(folder, kills, seed=11):
+    moments, done = random.Random(seed), dict.fromkeys(OWNERS, 0)  # noqa: S311  (moments, not secrets)
+    for number in range(kills):
+        reading, writing = os.pipe()
+        child = in_child(lambda writing=writing: write(folder, done, writing))
+        os.close(writing)
+        with os.fdopen(reading) as lines:
+            first = lines.readline()
+            time.sleep(moments.uniform(0.0, 0.4))
+            os.kill(child, signal.SIGKILL)
+            for line in [first, *lines]:
+                owner, step = line.split()
+                done[owner] = int(step) + 1
+        os.waitpid(child, 0)
+        _, status = os.waitpid(in_child(lambda: verify(folder, done)), 0)
+        if status:
+            sys.exit(f"after kill {number + 1}, acknowledged {done}: the check failed")
+    print(min(done.values()))  # noqa: T201  (the answer to the test)
+
+
+@pytest.mark.parametrize("kills", [5, pytest.param(100, marks=pytest.mark.slow)])
+def test_nothing_acknowledged_is_lost_to_kills(tmp_path, kills):
+    command = [sys.executable, __file__, tmp_path / "store", str(kills)]
+    run = subprocess.run(command, capture_output=True, text=True, check=False)  # noqa: S603  (our own)
+    assert run.returncode == 0, run.stderr
+    assert int(run.stdout) >= kills  # each writer got at least one step done
+
+
+if __name__ == "__main__":
+    kill_writers(Path(sys.argv[1]), int(sys.argv[2]))
