@@ -1,58 +1,121 @@
-"""`memstory …`: what is done with results after a run.
+"""`memstory …`: write stories, check them, run them, and look at what came out.
 
-A command is a `Command` in `COMMANDS`: its options and what it does, as an exit code.
+Each command is a module of `memstory.commands`, imported only when it is typed, so that `--help` is quick.
 """
 
 from __future__ import annotations
 
 import argparse
+import os
 import sys
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from pathlib import Path
-from typing import Final
+from collections.abc import Mapping, Sequence
+from difflib import get_close_matches
+from importlib import import_module
+from io import TextIOWrapper
+from typing import Final, NoReturn
 
+from memstory.commands.command import FINDINGS, OK, USAGE, Command
 from memstory.errors import MemstoryError
-from memstory.reporting import report_from_spool
 
-SETUP_EXIT_CODE: Final = 4
-"""The same as pytest's for a wrong command line."""
+COMMANDS: Final[Mapping[str, str]] = {
+    "new": "write a story, a corpus or a target to start from",
+    "validate": "check stories without running them",
+    "list": "list stories with what they need",
+    "explain": "say what a story needs and which targets can run it",
+    "steps": "what a step can be, and what its result has",
+    "matchers": "what can be said of a result",
+    "schema": "write the JSON Schema by which editors complete and check stories",
+    "run": "run stories with pytest",
+    "show": "show what happened in a recorded case, step by step",
+    "rejudge": "judge the recordings of a run again, without the target",
+    "report": "write report.md again, or the report of a run that was killed",
+}
+"""Every command with its line in `memstory --help`; the module of the same name has the rest."""
 
+INTERRUPTED: Final = 130
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Command:
-    """One subcommand: `summary` for `--help`, `options` to declare arguments, `run` to do it."""
+EPILOG: Final = f"""\
+examples:
+  memstory new story coffee                      begin with a story that runs
+  memstory validate                              check every story below this folder
+  memstory run --target control:oracle           run them on a perfect memory
+  memstory show reports/latest S5                see what happened in one
 
-    summary: str
-    options: Callable[[argparse.ArgumentParser], None]
-    run: Callable[[argparse.Namespace], int]
+exit codes: {OK} fine, {FINDINGS} something was found wrong, {USAGE} the command could not be carried out;
+'memstory run' ends with pytest's own.
+
+'memstory COMMAND --help' says more, with examples.
+"""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command and return its exit code; an error made on purpose is one line on stderr."""
-    parser = argparse.ArgumentParser(prog="memstory", description="Stories and evaluation for agent memories.")
-    subparsers = parser.add_subparsers(title="commands", dest="command", required=True)
-    for name, command in COMMANDS.items():
-        command.options(subparsers.add_parser(name, help=command.summary, description=command.summary))
-    chosen = parser.parse_args(arguments)
+    typed = list(sys.argv[1:] if arguments is None else arguments)
+    name = typed[0] if typed else ""
+    if name not in COMMANDS:
+        _without_command(typed)
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, TextIOWrapper):
+            # A memory may answer anything, and a terminal may know less than Unicode.
+            stream.reconfigure(errors="backslashreplace")
     try:
-        return COMMANDS[chosen.command].run(chosen)
+        return _carry_out(name, typed[1:])
+    except BrokenPipeError:
+        # Whoever read our output has seen enough; Python would complain once more when it flushes at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return OK
     except (MemstoryError, OSError) as error:
-        sys.stderr.write(f"memstory {chosen.command}: {error}\n")
-        return SETUP_EXIT_CODE
+        sys.stderr.write(f"memstory {name}: {error}\n")
+        return USAGE
+    except KeyboardInterrupt:
+        sys.stderr.write(f"memstory {name}: interrupted\n")
+        return INTERRUPTED
 
 
-def _report_options(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("folder", type=Path, help="the folder of a run, such as reports/latest")
+def load_command(name: str) -> Command:
+    """Return the command of that name."""
+    command = import_module(f"memstory.commands.{name}").COMMAND
+    if not isinstance(command, Command):
+        raise TypeError(f"memstory.commands.{name}.COMMAND is no Command")
+    return command
 
 
-def _report(chosen: argparse.Namespace) -> int:
-    sys.stdout.write(f"{report_from_spool(chosen.folder)}\n")
-    return 0
+def parser_of(name: str, command: Command) -> argparse.ArgumentParser:
+    """Return the parser of one command, whose help ends with its examples and exit codes."""
+    parser = argparse.ArgumentParser(
+        prog=f"memstory {name}",
+        description=command.about,
+        epilog=f"{command.examples.strip()}\n\n{command.exit_codes}",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    command.options(parser)
+    return parser
 
 
-COMMANDS: Final = {
-    "report": Command(
-        summary="write report.md again, or the report of a run that was killed", options=_report_options, run=_report
-    ),
-}
+def _carry_out(name: str, typed: Sequence[str]) -> int:
+    command = load_command(name)
+    parser = parser_of(name, command)
+    if command.passes_on and not {"-h", "--help"} & set(typed[:1]):
+        return command.run(argparse.Namespace(passed_on=list(typed)))
+    return command.run(parser.parse_args(typed))
+
+
+def _without_command(typed: Sequence[str]) -> NoReturn:
+    parser = argparse.ArgumentParser(
+        prog="memstory",
+        description="Stories and evaluation for the memory of AI agents.",
+        epilog=EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    commands = parser.add_subparsers(title="commands", metavar="COMMAND")
+    for name, summary in COMMANDS.items():
+        commands.add_parser(name, help=summary)
+    if not typed:
+        parser.print_help(sys.stderr)
+        parser.exit(USAGE)
+    if not typed[0].startswith("-"):
+        near = get_close_matches(typed[0], COMMANDS, n=1)
+        hint = f" Did you mean '{near[0]}'?" if near else ""
+        parser.error(f"unknown command '{typed[0]}'.{hint} Known: {', '.join(COMMANDS)}.")
+    parser.parse_args(typed)
+    parser.error("no command was given")

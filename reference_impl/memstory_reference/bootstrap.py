@@ -9,13 +9,20 @@ from typing import TYPE_CHECKING
 from memstory_reference.adapters.cache_folder import cache_folder
 from memstory_reference.agent import AgentConfig
 from memstory_reference.errors import InputError
+from memstory_reference.manager_settings import ManagerSettings
+from memstory_reference.manager_system import ManagerPorts, ManagerSystem
 from memstory_reference.settings import TopicsSettings
+from memstory_reference.systems.manager.manager import ManagerConfig
+from memstory_reference.systems.observations.config import ObservationsConfig
+from memstory_reference.systems.observations.service import ObservationService
 from memstory_reference.systems.topics.config import TopicsConfig
 from memstory_reference.topics_system import TopicsPorts, TopicsSystem
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from memstory_reference.adapters.prefixes import ProfiledEmbedder
-    from memstory_reference.ports import ChatModel, Embedder, VectorStore
+    from memstory_reference.ports import ChatModel, Clock, Embedder, NewId, VectorStore
 
 MINILM = "all-MiniLM-L6-v2"
 NOMIC = "nomic-embed-text"
@@ -36,6 +43,19 @@ def topics(settings: TopicsSettings, ports: TopicsPorts) -> TopicsSystem:
         toolset=settings.toolset,
         agent=AgentConfig(steps=settings.steps, window_turns=settings.window_turns),
         tool_timeout_seconds=settings.tool_timeout_seconds,
+    )
+
+
+def manager(settings: ManagerSettings, ports: ManagerPorts) -> ManagerSystem:
+    """Return the manager system, not open yet."""
+    return ManagerSystem(
+        ports=ports,
+        config=ManagerConfig(
+            context_window_size=settings.context_window_size,
+            min_score=settings.min_score,
+            cleanup_interval_seconds=settings.cleanup_interval,
+            zone=settings.zone,
+        ),
     )
 
 
@@ -76,6 +96,35 @@ def make_chat(name: str, embedder: Embedder | None, *, ollama_host: str) -> Chat
 
         return OllamaChat(name.removeprefix(_OLLAMA), ollama_host)
     raise InputError(f"there is no chat model named {name!r:.80}; allowed: offline, ollama:NAME")
+
+
+async def open_observations(
+    folder: Path,
+    *,
+    embedder: Embedder,
+    chat: ChatModel | None,
+    clock: Clock,
+    new_id: NewId,
+    config: ObservationsConfig,
+    wrap: Callable[[VectorStore], VectorStore] = lambda store: store,
+) -> ObservationService:
+    """Open the observations in `folder`, both indexes in step; without a chat model they are summarised by rules."""
+    store = await open_store(folder / "vectors", embedder)
+    try:
+        service = ObservationService(
+            file=folder / "observations.sqlite3",
+            vectors=wrap(store),
+            embedder=embedder,
+            chat=chat,
+            clock=clock,
+            new_id=new_id,
+            config=config,
+        )
+        await service.open()
+    except BaseException:
+        await store.close()
+        raise
+    return service
 
 
 async def open_store(folder: Path, embedder: Embedder, *, server: str | None = None) -> VectorStore:

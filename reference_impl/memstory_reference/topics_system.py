@@ -110,6 +110,7 @@ class TopicsSystem:
             "episodic": await self.service.count(owner, "episodic"),
             **self._memory_agent.counts(),
             "messages": self.bus.published,
+            "messages_refused": self.bus.refusals,
             "handler_failures": self.bus.failures,
             "tools": [spec.name for spec in self.tools()],
             "embedder": self._ports.embedder.model,

@@ -127,4 +127,4 @@ async def test_a_broken_tool_answers_its_caller_and_is_logged(bus, box, caplog):
 async def test_a_wrong_announcement_announces_nothing(bus, box, payload):
     await bus.publish(Envelope(subject="tool.schema", payload=payload, publisher="test", owner=""))
     await bus.settle()
-    assert (box.specs(), bus.failures) == ([], 1)
+    assert (box.specs(), bus.refusals, bus.failures) == ([], 1, 0)

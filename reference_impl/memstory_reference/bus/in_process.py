@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 
 from memstory_reference.bus.payloads import pack, unpack
 from memstory_reference.bus.subjects import check_pattern, check_subject, matches
-from memstory_reference.errors import InputError, UnavailableError
+from memstory_reference.errors import InputError, MemorySystemError, UnavailableError
 from memstory_reference.ports import Envelope, Handler, Json, NoRespondersError
 
 _log = logging.getLogger(__name__)
@@ -57,10 +57,12 @@ class _InProcessSubscription:
 class InProcessBus:
     """Publish, subscribe and request among the tasks of one event loop.
 
-    A handler that raises is logged and counted in `failures`; its subscription lives on.
+    A handler that raises is logged and its subscription lives on: what the system raises on purpose is counted in
+    `refusals`, all else in `failures`.
     """
 
     def __init__(self, limits: BusLimits | None = None) -> None:
+        self.refusals = 0
         self.failures = 0
         self._limits = limits or BusLimits()
         self._subscriptions: list[_InProcessSubscription] = []
@@ -155,6 +157,9 @@ class InProcessBus:
     async def _handle(self, subscription: _InProcessSubscription, envelope: Envelope) -> None:
         try:
             await subscription.handler(envelope)
+        except MemorySystemError as error:
+            self.refusals += 1
+            _log.warning("%s refused a message on %s: %s", subscription.name, envelope.subject, error)
         except Exception:  # noqa: BLE001  (the rim of every handler: one bad message must not end a subscription)
             self.failures += 1
             _log.exception("%s failed on %s", subscription.name, envelope.subject)

@@ -73,20 +73,17 @@ class ObservationsTarget(Target):
             with of_the_story():
                 config = _config(env.options)
                 self._ports = self._ports_of(env)
-            folder = Path(env.workspace)
-            store = self._ports.with_faults(await bootstrap.open_store(folder / "vectors", self._ports.embedder))
             self._has_model = bool(env.model_rules) or "chat" in env.options
-            self._service = ObservationService(
-                file=folder / "observations.sqlite3",
-                vectors=store,
+            self._log.attach()
+            self._service = await bootstrap.open_observations(
+                Path(env.workspace),
                 embedder=self._ports.embedder,
                 chat=self._ports.chat if self._has_model else None,
                 clock=clock,
                 new_id=self._ports.new_id,
                 config=config,
+                wrap=self._ports.with_faults,
             )
-            self._log.attach()
-            await self._service.open()
         for part, mode in env.faults.items():
             self._ports.set_fault(part, mode)
 

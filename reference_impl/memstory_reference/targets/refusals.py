@@ -13,7 +13,7 @@ from memstory_reference.errors import (
     UnavailableError,
     UnknownTextError,
 )
-from memstory_reference.ports import ChatModelUnavailableError, EmbedderUnavailableError
+from memstory_reference.ports import ChatModelUnavailableError
 
 
 @contextmanager
@@ -31,10 +31,10 @@ def in_harness_words(*, is_fault_injected: bool = False) -> Iterator[None]:
         raise Refused(str(error)) from error
     except SetupProblem as error:
         raise SetupError(str(error)) from error
-    except (EmbedderUnavailableError, UnavailableError) as error:
-        raise unavailable(f"Memory unavailable: {error}") from error
     except ChatModelUnavailableError as error:
         raise unavailable(f"Model unavailable: {error}") from error
+    except UnavailableError as error:
+        raise unavailable(f"Memory unavailable: {error}") from error
     except MemorySystemError as error:
         raise TargetError(str(error)) from error
 

@@ -142,6 +142,20 @@ async def test_a_handler_that_raises_is_counted_logged_and_called_again(caplog):
     assert "fragile failed on a" in caplog.text
 
 
+async def test_a_handler_that_refuses_is_one_line_in_the_log_without_a_traceback(caplog):
+    bus = InProcessBus()
+
+    async def choosy(_):
+        raise InputError("not this one")
+
+    await bus.subscribe("a", choosy, name="choosy")
+    await bus.publish(envelope("a"))
+    await bus.settle()
+    assert (bus.refusals, bus.failures) == (1, 0)
+    assert "choosy refused a message on a: not this one" in caplog.text
+    assert "Traceback" not in caplog.text
+
+
 async def test_after_unsubscribe_nothing_is_delivered_and_what_was_under_way_is_finished():
     bus, gate, done = InProcessBus(), asyncio.Event(), []
 

@@ -21,6 +21,8 @@ class Housekeeping:
         self._manager = manager
         self._clock = clock
         self._task: asyncio.Task[None] | None = None
+        self._idle = asyncio.Event()
+        self._idle.set()
         self.runs = 0
         self.events: deque[dict[str, str | int]] = deque(maxlen=KEPT_EVENTS)
 
@@ -35,6 +37,10 @@ class Housekeeping:
             self._task.cancel()
             await asyncio.gather(self._task, return_exceptions=True)
             self._task = None
+
+    async def settle(self) -> None:
+        """Return when no cleanup is under way."""
+        await self._idle.wait()
 
     async def clean_up(self) -> int:
         """Clean up once and tell of it, if anything was removed."""
@@ -51,8 +57,11 @@ class Housekeeping:
         while True:
             await self._clock.sleep_until(due)
             due += interval
+            self._idle.clear()
             try:
                 await self.clean_up()
             except Exception:
                 # One failed run must not end the hourly rhythm; what broke is in the log.
                 LOG.exception("memory_cleanup failed")
+            finally:
+                self._idle.set()

@@ -3,37 +3,31 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from datetime import UTC, tzinfo
-from urllib.parse import quote
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime, tzinfo
 
-from memstory_reference.errors import InputError
-from memstory_reference.ports import (
-    Clock,
-    Embedder,
-    Json,
-    NewId,
-    Primitive,
-    Purpose,
-    Record,
-    VectorIndex,
-    VectorStore,
+from memstory_reference.ports import Clock, Embedder, Json, NewId, Primitive, Purpose, Record, VectorIndex, VectorStore
+from memstory_reference.systems.manager.deadlines import Deadlines
+from memstory_reference.systems.manager.inputs import checked_content, checked_floor, checked_limit, checked_query
+from memstory_reference.systems.manager.memory import Memory, MemoryType, SearchResult, is_expired, memory_type_of
+from memstory_reference.systems.manager.metadata import encode_metadata
+from memstory_reference.systems.manager.rows import (
+    CONTEXT_KEY,
+    DEFAULT_SESSION,
+    SESSION_ID,
+    NewMemory,
+    context_id,
+    is_same_fact,
+    made,
+    memory_of,
+    metadata_of,
 )
-from memstory_reference.systems.manager.memory import (
-    Memory,
-    MemoryType,
-    SearchResult,
-    is_expired,
-    memory_type_of,
-    stored_moment,
-)
-from memstory_reference.systems.manager.metadata import decode_metadata, encode_metadata
 
+LOG = logging.getLogger(__name__)
 COLLECTION = "memories"
-PAGE = 1_000
-MAX_LIMIT = 1_000
-MAX_CONTENT_CHARACTERS = 100_000
+PAGE = 5_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,6 +41,14 @@ class ManagerConfig:
     zone: tzinfo = field(default=UTC)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stored:
+    """A stored memory; `is_known` says that the same fact or context key was there before."""
+
+    memory: Memory
+    is_known: bool
+
+
 class MemoryManager:
     """The memory; every call names the owner whose memories it concerns."""
 
@@ -54,51 +56,74 @@ class MemoryManager:
         self, *, config: ManagerConfig, store: VectorStore, embedder: Embedder, clock: Clock, new_id: NewId
     ) -> None:
         self.config = config
+        self.unreadable = 0
         self._store = store
         self._embedder = embedder
         self._clock = clock
         self._new_id = new_id
-        # Upserts of one context key read nothing first, so one lock for writers is only there for update and cleanup.
+        self._deadlines = Deadlines(config.zone)
+        # Held between reading rows and writing what follows from them; never while a text is embedded.
         self._turn = asyncio.Lock()
 
     async def store(
-        self, owner: str, content: str, memory_type: MemoryType, metadata: Mapping[str, Json] | None = None
+        self,
+        owner: str,
+        content: str,
+        memory_type: MemoryType,
+        metadata: Mapping[str, Json] | None = None,
+        *,
+        session: str | None = None,
     ) -> Memory:
         """Store one memory and return it."""
-        (memory,) = await self.store_many(owner, [(content, memory_type, metadata or {})])
-        return memory
+        new = NewMemory(content=content, memory_type=memory_type, metadata=metadata or {}, session=session)
+        (stored,) = await self.store_many(owner, [new])
+        return stored.memory
 
-    async def store_many(
-        self, owner: str, entries: Sequence[tuple[str, MemoryType, Mapping[str, Json]]]
-    ) -> list[Memory]:
-        """Store several memories with one embedding call."""
+    async def store_many(self, owner: str, entries: Sequence[NewMemory]) -> list[Stored]:
+        """Store several memories with one embedding call, all of them or none."""
         now = self._clock.now().astimezone(UTC)
-        memories = [
-            Memory(
-                id=self._new_id(),
-                content=checked_content(content),
-                memory_type=memory_type_of(memory_type),
-                created_at=now,
-                metadata=dict(metadata),
-            )
-            for content, memory_type, metadata in entries
-        ]
-        await self.put(owner, memories)
-        return memories
+        return await self.put(owner, [made(owner, entry, now, self._new_id) for entry in entries])
 
-    async def put(self, owner: str, memories: Sequence[Memory]) -> None:
-        """Write memories as they are, in place of those of the same ids."""
-        rows = [(memory, {**encode_metadata(memory.metadata), **_own(memory)}) for memory in memories]
-        if not rows:
-            return
-        vectors = await self._embedder.embed([memory.content for memory in memories], Purpose.DOCUMENT)
-        index = await self._index(owner)
-        await index.upsert(
-            [
-                Record(id=memory.id, text=memory.content, metadata=metadata, vector=vector)
-                for (memory, metadata), vector in zip(rows, vectors, strict=True)
-            ]
-        )
+    async def remember_fact(self, owner: str, content: str, /, **metadata: Json) -> Memory:
+        """Store a fact with `metadata`, in which even `content` and `owner` are free keys."""
+        return await self.store(owner, content, MemoryType.FACT, metadata)
+
+    async def remember_conversation(self, owner: str, content: str, /, **metadata: Json) -> Memory:
+        """Store a piece of a conversation with `metadata`."""
+        return await self.store(owner, content, MemoryType.CONVERSATION, metadata)
+
+    async def set_context(self, owner: str, session: str, key: str, value: str) -> Memory:
+        """Keep `value` under `key` for this session, to the end of the day, in place of an older one."""
+        new = NewMemory(content=value, memory_type=MemoryType.CONTEXT, session=session, key=key)
+        (stored,) = await self.store_many(owner, [new])
+        return stored.memory
+
+    async def get_context(self, owner: str, session: str, key: str) -> str | None:
+        """Return what this session keeps under `key` today."""
+        entry = await self.context_entry(owner, session, key)
+        return entry.content if entry else None
+
+    async def context_entry(self, owner: str, session: str | None, key: str) -> Memory | None:
+        """Return the living context entry under `key`."""
+        memory = await self.get(owner, context_id(owner, session or DEFAULT_SESSION, key))
+        return memory if memory and memory.memory_type is MemoryType.CONTEXT else None
+
+    async def put(self, owner: str, memories: Sequence[Memory]) -> list[Stored]:
+        """Write memories in place of those of the same ids; a fact never takes the place of a different one."""
+        if not memories:
+            return []
+        vectorless = [Record(id=one.id, text=one.content, metadata=metadata_of(one)) for one in memories]
+        vectors = await self._embedder.embed([one.content for one in memories], Purpose.DOCUMENT)
+        records = [replace(record, vector=vector) for record, vector in zip(vectorless, vectors, strict=True)]
+        async with self._turn:
+            index = await self._index(owner)
+            known = {record.id: record for record in await index.get([record.id for record in records])}
+            ids = [self._free_id(record, known.get(record.id)) for record in records]
+            await self._write(index, owner, [replace(one, id=new) for one, new in zip(records, ids, strict=True)])
+        return [
+            Stored(memory=replace(one, id=identifier), is_known=identifier in known)
+            for one, identifier in zip(memories, ids, strict=True)
+        ]
 
     async def search(
         self,
@@ -109,159 +134,143 @@ class MemoryManager:
         limit: int | None = None,
         min_score: float | None = None,
         where: Mapping[str, Json] | None = None,
+        session: str | None = None,
     ) -> list[SearchResult]:
-        """Return living memories at or above `min_score`, best first; expired ones take no place of the `limit`."""
+        """Return living memories at or above `min_score`, best first; expired ones take no place of the `limit`.
+
+        With a `session`, what other sessions said or kept is left out. Of equal scores the newer comes first.
+        """
         limit = checked_limit(self.config.limit if limit is None else limit)
-        floor = self.config.min_score if min_score is None else min_score
-        if limit == 0 or not query.strip():
+        floor = checked_floor(self.config.min_score if min_score is None else min_score)
+        conditions = _conditions(where, memory_type)
+        if limit == 0 or not checked_query(query).strip():
             return []
-        conditions: dict[str, Primitive] = encode_metadata(where or {})
-        if memory_type is not None:
-            conditions["type"] = memory_type_of(memory_type)
         (vector,) = await self._embedder.embed([query], Purpose.QUERY)
-        index = await self._index(owner)
-        fetch, now = limit, self._clock.now()
+        index, now, fetch = await self._index(owner), self._clock.now(), limit
         while True:
-            matches = await index.query(vector, fetch, conditions or None)
-            results = [
+            matches = await index.query(vector, fetch, conditions)
+            found = [
                 SearchResult(memory=memory, score=min(1.0, max(0.0, match.similarity)))
                 for match in matches
-                if (memory := memory_of(match.record)) is not None and not is_expired(memory, now, self.config.zone)
+                if (memory := memory_of(match.record)) and self._is_seen(memory, now, session)
             ]
-            if len(results) >= limit or len(matches) < fetch:
-                return [result for result in results if result.score >= floor][:limit]
+            # What is not seen must not take a place, so the search goes wider until it has met the limit or the floor.
+            if len(found) >= limit or len(matches) < fetch or 0 < floor > matches[-1].similarity:
+                found = [result for result in found if result.score >= floor]
+                return sorted(found, key=lambda one: (-one.score, -one.memory.created_at.timestamp()))[:limit]
             fetch *= 2
 
     async def get(self, owner: str, memory_id: str) -> Memory | None:
         """Return one living memory."""
         records = await (await self._index(owner)).get([memory_id])
         memory = memory_of(records[0]) if records else None
-        return memory if memory and not is_expired(memory, self._clock.now(), self.config.zone) else None
+        return memory if memory and self._is_seen(memory, self._clock.now(), None) else None
 
     async def memories(
-        self, owner: str, memory_type: MemoryType | None = None, limit: int | None = None
+        self,
+        owner: str,
+        types: Sequence[MemoryType] = (),
+        *,
+        session: str | None = None,
+        limit: int | None = None,
     ) -> list[Memory]:
         """Return living memories, oldest first."""
-        now = self._clock.now()
-        rows = await self._all(owner, {"type": memory_type} if memory_type else None)
-        living = [memory for memory in rows if not is_expired(memory, now, self.config.zone)]
+        now, rows = self._clock.now(), await self._readable(owner)
+        living = [one for one in rows if self._is_seen(one, now, session) and (not types or one.memory_type in types)]
         return sorted(living, key=lambda memory: (memory.created_at, memory.id))[:limit]
 
     async def update(
         self, owner: str, memory_id: str, content: str, metadata: Mapping[str, Json] | None = None
     ) -> Memory | None:
         """Replace content (and metadata, if given) of a living memory; None where the owner has none of that id."""
+        (vector,) = await self._embedder.embed([checked_content(content)], Purpose.DOCUMENT)
         async with self._turn:
             old = await self.get(owner, memory_id)
             if old is None:
                 return None
-            new = Memory(
-                id=old.id,
-                content=checked_content(content),
-                memory_type=old.memory_type,
-                created_at=old.created_at,
-                metadata=old.metadata if metadata is None else dict(metadata),
-            )
-            await self.put(owner, [new])
+            new = replace(old, content=content, metadata=old.metadata if metadata is None else _kept(old, metadata))
+            record = Record(id=new.id, text=content, metadata=metadata_of(new), vector=vector)
+            await self._write(await self._index(owner), owner, [record])
             return new
 
     async def forget(self, owner: str, memory_id: str) -> bool:
-        """Delete one memory; False where the owner has none of that id."""
-        return bool(await (await self._index(owner)).delete([memory_id]))
+        """Delete one memory; False where the owner has none of that id, or only one that has expired."""
+        async with self._turn:
+            is_alive = await self.get(owner, memory_id) is not None
+            return bool(await (await self._index(owner)).delete([memory_id])) and is_alive
 
-    async def forget_all(self, owner: str) -> int:
-        """Delete everything of an owner; return how many memories there were."""
+    async def forget_all(self, owner: str, *, session: str | None = None) -> int:
+        """Delete everything of an owner, or what one session left; return how many memories there were."""
         index, deleted = await self._index(owner), 0
-        while rows := await index.list(limit=PAGE):
-            deleted += len(await index.delete([record.id for record in rows]))
+        where = {SESSION_ID: session} if session else None
+        async with self._turn:
+            while rows := await index.list(where, PAGE):
+                deleted += len(await index.delete([record.id for record in rows]))
         return deleted
 
     async def cleanup_expired(self) -> int:
         """Delete what is expired, of every owner; return how many memories that were."""
-        async with self._turn:
-            return sum([await self._cleanup(owner) for owner in await self._store.owners(COLLECTION)])
-
-    async def set_context(self, owner: str, session: str, key: str, value: str) -> Memory:
-        """Keep `value` under `key` for this session, to the end of the day, in place of an older one."""
-        if not isinstance(key, str) or not key.strip():
-            raise InputError("context key is blank")
-        memory = Memory(
-            id=context_id(owner, session, key),
-            content=checked_content(value),
-            memory_type=MemoryType.CONTEXT,
-            created_at=self._clock.now().astimezone(UTC),
-            metadata={"context_key": key, "session_id": session},
-        )
-        await self.put(owner, [memory])
-        return memory
-
-    async def get_context(self, owner: str, session: str, key: str) -> str | None:
-        """Return what this session keeps under `key` today."""
-        memory = await self.get(owner, context_id(owner, session, key))
-        return memory.content if memory else None
-
-    async def count(self, owner: str) -> int:
-        """Count rows, expired ones that await cleanup too."""
-        return await (await self._index(owner)).count()
-
-    async def _cleanup(self, owner: str) -> int:
         now = self._clock.now()
-        over = [memory.id for memory in await self._all(owner) if is_expired(memory, now, self.config.zone)]
-        return len(await (await self._index(owner)).delete(over)) if over else 0
+        due = [owner for owner in await self._store.owners(COLLECTION) if self._deadlines.is_due(owner, now)]
+        return sum([await self._cleanup(owner, now) for owner in due])
 
-    async def _all(self, owner: str, where: Mapping[str, Primitive] | None = None) -> list[Memory]:
-        index, memories, offset = await self._index(owner), [], 0
-        while rows := await index.list(where, PAGE, offset):
+    async def count(self, owner: str, memory_type: MemoryType | None = None) -> int:
+        """Count rows, expired ones that await cleanup too."""
+        return await (await self._index(owner)).count(_conditions(None, memory_type))
+
+    async def _cleanup(self, owner: str, now: datetime) -> int:
+        self._deadlines.begin(owner)
+        try:
+            index, memories = await self._index(owner), await self._readable(owner)
+            over = [one.id for one in memories if is_expired(one, now, self.config.zone)]
+            async with self._turn:
+                # A context key may have been written anew while the others were read.
+                rows = [memory_of(record) for record in await index.get(over)]
+                over = [one.id for one in rows if one and is_expired(one, now, self.config.zone)]
+                deleted = await index.delete(over)
+        except BaseException:
+            self._deadlines.forget(owner)
+            raise
+        gone = set(deleted)
+        self._deadlines.note(owner, [memory for memory in memories if memory.id not in gone])
+        return len(gone)
+
+    async def _readable(self, owner: str) -> list[Memory]:
+        index, memories, offset = await self._index(owner), list[Memory](), 0
+        while rows := await index.list(None, PAGE, offset):
             memories += [memory for record in rows if (memory := memory_of(record)) is not None]
             offset += len(rows)
+        if offset > len(memories):
+            self.unreadable = offset - len(memories)
+            LOG.warning("%d rows are no memories that can be read, and were left alone", self.unreadable)
         return memories
+
+    async def _write(self, index: VectorIndex, owner: str, records: Sequence[Record]) -> None:
+        self._deadlines.note(owner, [memory for record in records if (memory := memory_of(record))])
+        await index.upsert(records)
+
+    def _free_id(self, record: Record, old: Record | None) -> str:
+        is_fact = record.metadata.get("type") == MemoryType.FACT
+        return self._new_id() if is_fact and old and not is_same_fact(old.text, record.text) else record.id
+
+    def _is_seen(self, memory: Memory, now: datetime, session: str | None) -> bool:
+        is_elsewhere = session is not None and memory.metadata.get(SESSION_ID, session) != session
+        return not is_expired(memory, now, self.config.zone) and not (
+            is_elsewhere and memory.memory_type is not MemoryType.FACT
+        )
 
     async def _index(self, owner: str) -> VectorIndex:
         return await self._store.index(COLLECTION, owner)
 
 
-def context_id(owner: str, session: str, key: str) -> str:
-    """Return the id of a context entry; no part can reach into another.
-
-    >>> context_id("ann", "s1", "a:b")
-    'context:ann:s1:a%3Ab'
-    """
-    return ":".join(["context", *(quote(part, safe="") for part in (owner, session, key))])
+def _conditions(where: Mapping[str, Json] | None, memory_type: MemoryType | None) -> dict[str, Primitive] | None:
+    conditions = encode_metadata(where or {})
+    if memory_type is not None:
+        conditions["type"] = memory_type_of(memory_type).value
+    return conditions or None
 
 
-def memory_of(record: Record) -> Memory | None:
-    """Return a stored row as a memory; None for a row that is not one of ours to read (MF-3)."""
-    try:
-        created_at = stored_moment(record.metadata.get("created_at"))
-        memory_type = memory_type_of(record.metadata.get("type"))
-    except InputError:
-        return None
-    return Memory(
-        id=record.id,
-        content=record.text,
-        memory_type=memory_type,
-        created_at=created_at,
-        metadata=decode_metadata(record.metadata),
-    )
-
-
-def checked_content(content: object) -> str:
-    """Return `content` if it is text that says something."""
-    if not isinstance(content, str):
-        raise InputError(f"content must be text, not {type(content).__name__}")
-    if not content.strip():
-        raise InputError("content is blank")
-    if len(content) > MAX_CONTENT_CHARACTERS:
-        raise InputError(f"content has {len(content)} characters; at most {MAX_CONTENT_CHARACTERS}")
-    return content
-
-
-def checked_limit(limit: object) -> int:
-    """Return `limit` if it is a number of results, 0 included."""
-    if isinstance(limit, bool) or not isinstance(limit, int) or not 0 <= limit <= MAX_LIMIT:
-        raise InputError(f"limit {limit!r:.40} is not allowed; allowed: whole numbers from 0 to {MAX_LIMIT}")
-    return limit
-
-
-def _own(memory: Memory) -> dict[str, Primitive]:
-    return {"type": memory.memory_type.value, "created_at": memory.created_at.isoformat(timespec="microseconds")}
+def _kept(old: Memory, metadata: Mapping[str, Json]) -> dict[str, Json]:
+    """Return new metadata with what binds a context entry to its key and session."""
+    bound = {key: old.metadata[key] for key in (CONTEXT_KEY, SESSION_ID) if key in old.metadata}
+    return {**metadata, **bound} if old.memory_type is MemoryType.CONTEXT else dict(metadata)

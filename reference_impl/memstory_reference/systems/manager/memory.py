@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from datetime import UTC, datetime, time, timedelta, tzinfo
+from datetime import MAXYEAR, MINYEAR, UTC, datetime, time, timedelta, tzinfo
 from enum import StrEnum
 
 from memstory_reference.errors import InputError
 from memstory_reference.ports import Json
 
 CONVERSATION_DAYS = 30
+YEARS = range(MINYEAR, MAXYEAR + 1)
+"""A moment at either end could not be moved into another zone, or to its expiry."""
 
 
 class MemoryType(StrEnum):
@@ -59,7 +61,9 @@ def expires_at(memory_type: MemoryType, created_at: datetime, zone: tzinfo = UTC
         case MemoryType.CONVERSATION:
             return created_at + timedelta(days=CONVERSATION_DAYS)
         case MemoryType.CONTEXT:
-            return datetime.combine(created_at.astimezone(zone).date(), time.max, zone).astimezone(UTC)
+            # From the next midnight back: in some zones the clocks change at midnight, and 23:59 comes twice.
+            tomorrow = created_at.astimezone(zone).date() + timedelta(days=1)
+            return datetime.combine(tomorrow, time.min, zone).astimezone(UTC) - timedelta(microseconds=1)
         case MemoryType.FACT:
             return None
 
@@ -72,13 +76,16 @@ def is_expired(memory: Memory, now: datetime, zone: tzinfo = UTC) -> bool:
 
 def stored_moment(text: object) -> datetime:
     """Return a stored timestamp as aware UTC; one without a zone is from an older version and meant UTC."""
-    if not isinstance(text, str):
-        raise InputError(f"created_at {text!r:.60} is no timestamp")
     try:
-        moment = datetime.fromisoformat(text)
-    except ValueError as error:
-        raise InputError(f"created_at {text!r:.60} is no timestamp") from error
-    return moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
+        moment = datetime.fromisoformat(text) if isinstance(text, str) else None
+        moment = moment and (moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC))
+    except (ValueError, OverflowError):
+        moment = None
+    if moment is None or not YEARS.start < moment.year < YEARS.stop - 1:
+        raise InputError(
+            f"created_at {text!r:.60} is no timestamp; allowed: ISO 8601, such as 2026-05-01T12:00:00+00:00"
+        )
+    return moment
 
 
 def score_of_distance(distance: float) -> float:

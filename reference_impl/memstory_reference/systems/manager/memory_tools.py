@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 
-from memstory_reference.errors import MemorySystemError
+from memstory_reference.errors import MemorySystemError, UnavailableError
 from memstory_reference.ports import Json, ToolSpec
 from memstory_reference.systems.manager.manager import MemoryManager
 from memstory_reference.systems.manager.memory import memory_type_of
@@ -60,11 +60,12 @@ class Called:
 
 
 class MemoryTools:
-    """The tools of one owner; an owner is never an argument."""
+    """The tools of one owner in one session; neither is ever an argument."""
 
-    def __init__(self, manager: MemoryManager, owner: str) -> None:
+    def __init__(self, manager: MemoryManager, owner: str, session: str | None = None) -> None:
         self._manager = manager
         self._owner = owner
+        self._session = session
         self._functions: Mapping[str, tuple[ToolSpec, Callable[[Mapping[str, Json]], Awaitable[Json]]]] = {
             SEARCH.name: (SEARCH, self._search),
             STORE.name: (STORE, self._store),
@@ -74,10 +75,12 @@ class MemoryTools:
     async def call(self, name: str, arguments: object) -> Called:
         """Call a tool; what is wrong with the call is the answer, in words."""
         if name not in self._functions:
-            return Called(error=f"there is no tool named {name[:80]!r}; there are: {', '.join(self._functions)}")
+            return Called(error=f"there is no tool named {name!r:.80}; there are: {', '.join(self._functions)}")
         spec, function = self._functions[name]
         try:
             return Called(result=await function(check_arguments(spec, arguments)))
+        except UnavailableError as error:
+            return Called(error=f"Memory unavailable: {error}")
         except MemorySystemError as error:
             return Called(error=str(error))
 
@@ -105,8 +108,9 @@ class MemoryTools:
         memory = await self._manager.store(
             self._owner,
             arguments["content"],
-            memory_type_of(arguments.get("memory_type", "fact")),
+            memory_type_of(arguments.get("memory_type") or "fact"),
             arguments.get("metadata"),
+            session=self._session,
         )
         return {
             "id": memory.id,

@@ -53,9 +53,14 @@ def _encoded(key: object, value: Json) -> Primitive:
     if isinstance(value, float) and math.isfinite(value):
         return value
     try:
-        return _MARK + json.dumps(value, ensure_ascii=False, sort_keys=True, allow_nan=False)
+        text = json.dumps(value, ensure_ascii=False, sort_keys=True, allow_nan=False)
+        is_same = json.loads(text) == value
     except (TypeError, ValueError, RecursionError) as error:
-        raise InputError(f"metadata {key!r} cannot be kept: {error}") from error
+        raise InputError(f"metadata {key!r:.60} cannot be kept: {error}") from error
+    if not is_same:
+        # A tuple would come back as a list, and the key 1 as the text "1".
+        raise InputError(f"metadata {key!r:.60} would come back changed; allowed: what JSON can hold")
+    return _MARK + text
 
 
 def _decoded(value: Primitive | None) -> Json:

@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass
 
 from memstory_reference.bus.subjects import RESPONSE_GENERATION
 from memstory_reference.errors import InputError, UnavailableError
-from memstory_reference.ports import Bus, EmbedderUnavailableError, Envelope, Json, Subscription
+from memstory_reference.ports import Bus, Envelope, Json, Subscription
 from memstory_reference.systems.topics.memory_service import MemoryService
 from memstory_reference.systems.topics.tool_schemas import RECALL_TOOLS
 
@@ -74,7 +74,7 @@ class MemoryAgent:
         except InputError as error:
             self._counts.refused += 1
             _log.warning("a response is not kept: %s", error)
-        except (EmbedderUnavailableError, UnavailableError) as error:
+        except UnavailableError as error:
             self._counts.failed += 1
             _log.warning("a response could not be kept: %s", error)
         else:

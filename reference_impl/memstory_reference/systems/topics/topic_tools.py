@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Literal
 
 from memstory_reference.errors import InputError, StoreConflictError, UnavailableError
-from memstory_reference.ports import Clock, EmbedderUnavailableError, Json, ToolSpec
+from memstory_reference.ports import Clock, Json, ToolSpec
 from memstory_reference.systems.topics.memory_service import MemoryService
 from memstory_reference.systems.topics.result_texts import (
     NO_MEMORIES,
@@ -86,7 +86,7 @@ def _tool(spec: ToolSpec, call: _Call, aliases: Sequence[str] = ()) -> Tool:
     async def guarded(arguments: Mapping[str, Json], caller: ToolCaller) -> str:
         try:
             return await call(arguments, caller)
-        except (EmbedderUnavailableError, UnavailableError, StoreConflictError) as error:
+        except (UnavailableError, StoreConflictError) as error:
             raise UnavailableError(unavailable(error)) from error
 
     return Tool(spec=spec, call=guarded, aliases=aliases)

@@ -1,0 +1,1 @@
+"""The commands of `memstory`: one module each, with its `COMMAND`; the other modules are what they share."""

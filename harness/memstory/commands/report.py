@@ -1,0 +1,34 @@
+"""`memstory report`: the report of a run that is over, or was killed."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+from memstory.commands.command import OK, Command
+from memstory.commands.output import say
+from memstory.reporting import report_from_spool
+
+
+def _options(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("folder", type=Path, help="the folder of a run, such as reports/latest")
+
+
+def _run(chosen: argparse.Namespace) -> int:
+    say(report_from_spool(chosen.folder))
+    return OK
+
+
+COMMAND = Command(
+    about=(
+        "Write the report of a run that was killed from what it had done by then; of a run that ended, write report.md\n"
+        "again from results.json."
+    ),
+    examples="""
+examples:
+  memstory report reports/latest
+""",
+    exit_codes="exit codes: 0 fine, 2 the folder holds no run, or one of another version",
+    options=_options,
+    run=_run,
+)

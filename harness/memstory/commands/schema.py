@@ -1,0 +1,60 @@
+"""`memstory schema`: the grammar of stories, for editors."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from importlib.resources import files
+from pathlib import Path
+
+from memstory.commands.command import OK, Command
+from memstory.errors import SetupError
+
+SCHEMA_NAME = "story.schema.json"
+MODE_LINE = f"# yaml-language-server: $schema={SCHEMA_NAME}"
+"""The first line by which editors find the schema beside a story."""
+
+
+def _options(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--output", type=Path, metavar="FILE", help="write it there instead of printing it")
+
+
+def _run(chosen: argparse.Namespace) -> int:
+    text = files("memstory").joinpath(SCHEMA_NAME).read_text("utf-8")
+    if chosen.output is None:
+        sys.stdout.write(text)
+        return OK
+    if chosen.output.exists() and not _is_story_schema(chosen.output):
+        raise SetupError(f"{chosen.output} is there already and is no schema of stories: name another --output")
+    chosen.output.write_text(text, "utf-8")
+    sys.stdout.write(
+        f"wrote {chosen.output}\n"
+        "An editor that speaks YAML checks and completes a story by it, if the story begins with this line:\n"
+        f"  {MODE_LINE.replace(SCHEMA_NAME, chosen.output.name)}\n"
+    )
+    return OK
+
+
+def _is_story_schema(path: Path) -> bool:
+    try:
+        tree = json.loads(path.read_text("utf-8"))
+    except ValueError:
+        return False
+    return isinstance(tree, dict) and tree.get("$id") == "urn:memstory:story"
+
+
+COMMAND = Command(
+    about=(
+        "Write the JSON Schema of stories. It is the one grammar: 'memstory validate' and every run read stories by it, and\n"
+        "so can an editor with a YAML language server, which then completes words and marks mistakes."
+    ),
+    examples=f"""
+examples:
+  memstory schema --output {SCHEMA_NAME}     for the stories of this folder
+  memstory schema | jq '."$defs".step.properties | keys'
+""",
+    exit_codes="exit codes: 0 fine, 2 the file could not be written",
+    options=_options,
+    run=_run,
+)

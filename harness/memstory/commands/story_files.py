@@ -1,0 +1,91 @@
+"""Which files are stories: the plugin's own rule, for commands that do not start pytest.
+
+A YAML file is one if its name ends in `.story.yaml`, if it lies below the bundled stories or a folder of the ini setting
+`memstory_stories`, or if it was named itself. No other YAML is opened.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from difflib import get_close_matches
+from pathlib import Path
+from typing import Final
+
+from memstory.bundled import bundled_stories
+from memstory.commands.ini_setting import story_folders
+from memstory.errors import SetupError
+
+ENDINGS: Final = (".story.yaml", ".story.yml")
+SUFFIXES: Final = frozenset({".yaml", ".yml"})
+_NOT_SEARCHED: Final = frozenset({"node_modules", "build", "dist", "venv", "__pycache__"})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoryFile:
+    """A file of stories, and how messages name it."""
+
+    path: Path
+    display: str
+
+
+def story_files(named: Sequence[str], *, bundled: bool = False) -> Sequence[StoryFile]:
+    """Return the story files that are named or lie below a named folder, in order and each once.
+
+    Raises:
+        SetupError: a path that is not there or is no YAML, or no story file at all.
+    """
+    places = [*named, *([str(bundled_stories())] if bundled else [])] or ["."]
+    roots = [bundled_stories().resolve(), *story_folders(Path.cwd())]
+    found: dict[Path, StoryFile] = {}
+    for place in places:
+        for path in _below(Path(place), roots):
+            found.setdefault(path.resolve(), StoryFile(path=path, display=displayed(path)))
+    if not found:
+        raise SetupError(
+            f"no story file in {', '.join(places)}. A file of stories ends in .story.yaml, lies in a folder of the ini "
+            "setting memstory_stories, or is named itself; --bundled names those that come with memstory"
+        )
+    return tuple(found.values())
+
+
+def displayed(path: Path) -> str:
+    """Return `path` as seen from the present folder, where it lies below it."""
+    try:
+        return path.resolve().relative_to(Path.cwd().resolve()).as_posix()
+    except ValueError:
+        return path.as_posix()
+
+
+def _below(place: Path, roots: Sequence[Path]) -> Iterator[Path]:
+    if place.is_dir():
+        yield from (path for path in _yaml_below(place) if _is_story(path, roots))
+    elif not place.exists():
+        raise SetupError(f"no file or folder {place}.{_near(place)}")
+    elif place.suffix not in SUFFIXES:
+        raise SetupError(f"{place} is no story file: its name ends in '{place.suffix}', not in .yaml or .yml")
+    else:
+        yield place
+
+
+def _yaml_below(folder: Path) -> Iterator[Path]:
+    for place, folders, files in os.walk(folder):
+        folders[:] = sorted(
+            name
+            for name in folders
+            if not name.startswith(".")
+            and name not in _NOT_SEARCHED
+            and not Path(place, name, "pyvenv.cfg").exists()  # A virtual environment, whatever its name.
+        )
+        yield from (Path(place, name) for name in sorted(files) if Path(name).suffix in SUFFIXES)
+
+
+def _is_story(path: Path, roots: Sequence[Path]) -> bool:
+    return path.name.endswith(ENDINGS) or any(path.resolve().is_relative_to(root) for root in roots)
+
+
+def _near(missing: Path) -> str:
+    beside = [path.name for path in missing.parent.iterdir()] if missing.parent.is_dir() else []
+    near = get_close_matches(missing.name, beside, n=1)
+    return f" Did you mean '{missing.parent / near[0]}'?" if near else ""

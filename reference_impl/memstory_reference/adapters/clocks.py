@@ -1,0 +1,20 @@
+"""The clock of this machine: the one place that asks it for the time."""
+
+from __future__ import annotations
+
+import asyncio
+from datetime import UTC, datetime
+
+LONGEST_SLEEP_SECONDS = 60.0
+"""Slept at once: a machine that was suspended, or whose clock was set, is late by this much at most."""
+
+
+class SystemClock:
+    """A `Clock` that tells the real time."""
+
+    def now(self) -> datetime:
+        return datetime.now(UTC)
+
+    async def sleep_until(self, moment: datetime) -> None:
+        while (left := (moment - self.now()).total_seconds()) > 0:
+            await asyncio.sleep(min(left, LONGEST_SLEEP_SECONDS))

@@ -1,0 +1,67 @@
+"""Tools for MCP clients over stdin and stdout, by the official SDK; import it only where MCP was chosen."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import mcp_types
+from mcp.server.context import ServerRequestContext
+from mcp.server.lowlevel import Server
+from mcp.server.stdio import stdio_server
+
+from memstory_reference.ports import Json, ToolSpec
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToolAnswer:
+    """What a tool answers: the error in words, or any result."""
+
+    result: Json = None
+    error: str | None = None
+
+
+CallTool = Callable[[str, Json], Awaitable[ToolAnswer]]
+"""The name and the arguments of a call to its answer; a wrong call is an answer too, never an exception."""
+
+
+def tool_server(name: str, version: str, tools: Sequence[ToolSpec], call: CallTool) -> Server[dict[str, Any]]:
+    """Return the server `name`, not connected yet, with exactly these tools and nothing else."""
+    announced = [
+        mcp_types.Tool(name=tool.name, description=tool.description, input_schema=dict(tool.parameters))
+        for tool in tools
+    ]
+
+    async def list_tools(
+        _context: ServerRequestContext[dict[str, Any]], _params: mcp_types.PaginatedRequestParams | None
+    ) -> mcp_types.ListToolsResult:
+        return mcp_types.ListToolsResult(tools=announced)
+
+    async def call_tool(
+        _context: ServerRequestContext[dict[str, Any]], params: mcp_types.CallToolRequestParams
+    ) -> mcp_types.CallToolResult:
+        return _result(await call(params.name, params.arguments or {}))
+
+    return Server(name, version=version, on_list_tools=list_tools, on_call_tool=call_tool)
+
+
+async def serve(server: Server[dict[str, Any]]) -> None:
+    """Answer on stdin and stdout until stdin ends."""
+    async with stdio_server() as (reading, writing):
+        await server.run(reading, writing, server.create_initialization_options())
+
+
+def _result(answer: ToolAnswer) -> mcp_types.CallToolResult:
+    if answer.error is not None:
+        return mcp_types.CallToolResult(content=[_text(answer.error)], is_error=True)
+    # Structured content is an object by the protocol; the SDK's own servers wrap a list in the same way.
+    structured = answer.result if isinstance(answer.result, dict) else {"result": answer.result}
+    return mcp_types.CallToolResult(
+        content=[_text(json.dumps(answer.result, ensure_ascii=False))], structured_content=structured
+    )
+
+
+def _text(text: str) -> mcp_types.TextContent:
+    return mcp_types.TextContent(type="text", text=text)

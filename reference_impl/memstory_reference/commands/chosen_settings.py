@@ -1,0 +1,32 @@
+"""What is typed behind a command as settings of the topics memory: the settings' file first, then each option."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+from memstory_reference.ports import Json
+from memstory_reference.settings import TopicsSettings, default_topics, read_topics
+
+_SETTING_OF = {"store": "chroma_path", "embedder": "embedding_model", "chat": "chat", "toolset": "toolset"}
+"""Options that stand for one setting each."""
+
+
+def add_store_options(parser: argparse.ArgumentParser) -> None:
+    """Add the options that say which memory is meant."""
+    parser.add_argument("--store", metavar="DIR", help="folder of the memory (default: .chroma here)")
+    parser.add_argument(
+        "--embedder", metavar="NAME", help="all-MiniLM-L6-v2 (the default), nomic-embed-text or ollama:NAME"
+    )
+    parser.add_argument("--settings", metavar="FILE", type=Path, help="settings of the memory, as memory.yaml has them")
+
+
+def chosen_settings(parsed: argparse.Namespace) -> TopicsSettings:
+    """Return the settings that were typed; InputError says which option or line is wrong."""
+    settings = read_topics(parsed.settings) if parsed.settings else default_topics()
+    typed = {option: getattr(parsed, option, None) for option in _SETTING_OF}
+    changes: dict[str, Json] = {_SETTING_OF[option]: value for option, value in typed.items() if value is not None}
+    if typed["store"] is not None:
+        # A folder that was typed is meant, whatever server the file names.
+        changes["chroma_server"] = None
+    return settings.changed(changes, "command line")

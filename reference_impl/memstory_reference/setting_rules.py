@@ -1,0 +1,88 @@
+"""What a setting may be, and how a file of settings is read: shared by the settings of all systems."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from difflib import get_close_matches
+from pathlib import Path
+
+import yaml
+
+from memstory_reference.errors import InputError
+from memstory_reference.ports import Json
+
+MAX_TEXT_CHARACTERS = 500
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """What a setting allows, in words and as a test."""
+
+    allowed: str
+    fits: Callable[[Json], bool]
+
+
+def number(low: float, high: float, what: str) -> Rule:
+    """Return the rule of a number within bounds."""
+
+    def fits(value: Json) -> bool:
+        return isinstance(value, (int, float)) and not isinstance(value, bool) and low <= value <= high
+
+    return Rule(f"{what} from {low:g} to {high:g}", fits)
+
+
+def count(high: int, low: int = 1) -> Rule:
+    """Return the rule of a whole number within bounds."""
+    return Rule(f"a whole number from {low} to {high}", lambda value: type(value) is int and low <= value <= high)
+
+
+def or_null(rule: Rule) -> Rule:
+    """Return `rule`, or nothing."""
+    return Rule(f"{rule.allowed}, or null", lambda value: value is None or rule.fits(value))
+
+
+def text(what: str, *starts: str) -> Rule:
+    """Return the rule of a text on one line that begins with one of `starts`."""
+
+    def fits(value: Json) -> bool:
+        return (
+            isinstance(value, str)
+            and 0 < len(value.strip()) <= MAX_TEXT_CHARACTERS
+            and value.isprintable()
+            and value.startswith(starts or "")
+        )
+
+    return Rule(what, fits)
+
+
+def check(values: Mapping[str, Json], rules: Mapping[str, Rule], where: str) -> None:
+    """Raise InputError for a value that no rule allows; it names `where`, the key and what is allowed."""
+    for key, value in values.items():
+        if key not in rules:
+            near = get_close_matches(str(key), rules, n=1)
+            hint = f" Did you mean '{near[0]}'?" if near else ""
+            raise InputError(f"{where}: unknown setting {key!r:.80}.{hint} Known: {', '.join(rules)}")
+        if not rules[key].fits(value):
+            raise InputError(f"{where}: {key} is {value!r:.80}; allowed: {rules[key].allowed}")
+
+
+def read_text(file: Path) -> str:
+    """Return what `file` holds, or raise InputError."""
+    try:
+        return file.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise InputError(f"{file}: cannot be read as settings: {error}") from error
+
+
+def mapping(yaml_text: str, where: str) -> dict[str, Json]:
+    """Return the settings in a YAML text."""
+    try:
+        values = yaml.safe_load(yaml_text)
+    except yaml.YAMLError as error:
+        raise InputError(f"{where}: is no YAML: {' '.join(str(error).split())}") from error
+    if values is None:
+        return {}
+    if not isinstance(values, dict):
+        raise InputError(f"{where}: settings are 'key: value' lines, not a {type(values).__name__}")
+    return values
