@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 from difflib import get_close_matches
 from importlib import import_module
 from io import TextIOWrapper
+from textwrap import fill
 from typing import Final, NoReturn
 
 from memstory.commands.command import FINDINGS, OK, USAGE, Command
@@ -33,6 +34,7 @@ COMMANDS: Final[Mapping[str, str]] = {
 """Every command with its line in `memstory --help`; the module of the same name has the rest."""
 
 INTERRUPTED: Final = 130
+_WIDTH: Final = 88
 
 EPILOG: Final = f"""\
 examples:
@@ -84,12 +86,16 @@ def parser_of(name: str, command: Command) -> argparse.ArgumentParser:
     """Return the parser of one command, whose help ends with its examples and exit codes."""
     parser = argparse.ArgumentParser(
         prog=f"memstory {name}",
-        description=command.about,
-        epilog=f"{command.examples.strip()}\n\n{command.exit_codes}",
+        description=_wrapped(command.about),
+        epilog=f"{command.examples.strip()}\n\n{_wrapped(command.exit_codes)}",
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     command.options(parser)
     return parser
+
+
+def _wrapped(text: str) -> str:
+    return "\n".join(line if line.startswith(" ") else fill(line, _WIDTH) for line in text.split("\n"))
 
 
 def _carry_out(name: str, typed: Sequence[str]) -> int:

@@ -16,6 +16,7 @@ from memstory_reference.systems.manager.manager import ManagerConfig
 from memstory_reference.systems.observations.config import ObservationsConfig
 from memstory_reference.systems.observations.service import ObservationService
 from memstory_reference.systems.topics.config import TopicsConfig
+from memstory_reference.systems.topics.memory_service import MemoryService
 from memstory_reference.topics_system import TopicsPorts, TopicsSystem
 
 if TYPE_CHECKING:
@@ -26,20 +27,15 @@ if TYPE_CHECKING:
 
 MINILM = "all-MiniLM-L6-v2"
 NOMIC = "nomic-embed-text"
-_OLLAMA = "ollama:"
+_OLLAMA, _RECORD, _REPLAY = "ollama:", "record:", "replay:"
+STORE_FILE = "chroma.sqlite3"
 
 
 def topics(settings: TopicsSettings, ports: TopicsPorts) -> TopicsSystem:
     """Return the topics system, not open yet."""
     return TopicsSystem(
         ports=ports,
-        config=TopicsConfig(
-            collection=settings.collection,
-            top_k=settings.top_k,
-            min_score=settings.min_score,
-            strict_topics=settings.strict_topics,
-            retention_days=settings.retention_days,
-        ),
+        config=_topics_config(settings),
         toolset=settings.toolset,
         agent=AgentConfig(steps=settings.steps, window_turns=settings.window_turns),
         tool_timeout_seconds=settings.tool_timeout_seconds,
@@ -56,6 +52,16 @@ def manager(settings: ManagerSettings, ports: ManagerPorts) -> ManagerSystem:
             cleanup_interval_seconds=settings.cleanup_interval,
             zone=settings.zone,
         ),
+    )
+
+
+def memory_service(settings: TopicsSettings, store: VectorStore, embedder: Embedder) -> MemoryService:
+    """Return the topics memory alone, with this machine's clock: for looking into a store without any agent."""
+    from memstory_reference.adapters.clocks import SystemClock  # noqa: PLC0415
+    from memstory_reference.adapters.random_ids import random_id  # noqa: PLC0415
+
+    return MemoryService(
+        config=_topics_config(settings), store=store, embedder=embedder, clock=SystemClock(), new_id=random_id
     )
 
 
@@ -78,15 +84,44 @@ def make_embedder(name: str, *, ollama_host: str) -> ProfiledEmbedder:
         from memstory_reference.adapters.ollama_embedder import OllamaEmbedder  # noqa: PLC0415
 
         return CachedEmbedder(OllamaEmbedder(name.removeprefix(_OLLAMA), ollama_host), cache / FILE)
-    raise InputError(f"there is no embedder named {name!r:.80}; allowed: {MINILM}, {NOMIC}, ollama:NAME")
+    raise _no_embedder(name)
 
 
-def make_chat(name: str, embedder: Embedder | None, *, ollama_host: str) -> ChatModel:
+def make_idle_embedder(name: str) -> Embedder:
+    """Return an embedder that only says which model a setting names: nothing is loaded, and nobody is asked."""
+    from memstory_reference.adapters.idle_embedder import IdleEmbedder  # noqa: PLC0415
+
+    if name in (MINILM, "minilm"):
+        return IdleEmbedder(MINILM)
+    if name == NOMIC or _is_ollama(name):
+        return IdleEmbedder(name.removeprefix(_OLLAMA).removesuffix(":latest"))
+    raise _no_embedder(name)
+
+
+def make_chat(
+    name: str, embedder: Embedder | None, *, ollama_host: str, on_text: Callable[[str], None] | None = None
+) -> ChatModel:
     """Return the chat model that a setting names; the stand-in compares texts by `embedder` if it has one.
+
+    `on_text` is told each part of an answer by a model that answers in parts. `record:NAME@FILE` is the model NAME
+    whose calls are kept in FILE, `replay:FILE` answers from there without any model.
 
     Raises:
         InputError: no chat model has this name.
     """
+    if name.startswith(_RECORD):
+        inner, _, file = name.removeprefix(_RECORD).partition("@")
+        if not file or inner.startswith((_RECORD, _REPLAY)):
+            raise InputError(
+                f"{name!r:.80} records nothing; allowed: record:NAME@FILE, as record:ollama:qwen3:4b@run.json"
+            )
+        from memstory_reference.adapters.cassette import RecordingChat  # noqa: PLC0415
+
+        return RecordingChat(make_chat(inner, embedder, ollama_host=ollama_host, on_text=on_text), Path(file))
+    if name.startswith(_REPLAY) and name != _REPLAY:
+        from memstory_reference.adapters.cassette import ReplayingChat  # noqa: PLC0415
+
+        return ReplayingChat(Path(name.removeprefix(_REPLAY)))
     if name == "offline":
         from memstory_reference.adapters.offline_chat import OfflineChat  # noqa: PLC0415
 
@@ -95,7 +130,9 @@ def make_chat(name: str, embedder: Embedder | None, *, ollama_host: str) -> Chat
         from memstory_reference.adapters.ollama_chat import OllamaChat  # noqa: PLC0415
 
         return OllamaChat(name.removeprefix(_OLLAMA), ollama_host)
-    raise InputError(f"there is no chat model named {name!r:.80}; allowed: offline, ollama:NAME")
+    raise InputError(
+        f"there is no chat model named {name!r:.80}; allowed: offline, ollama:NAME, record:NAME@FILE, replay:FILE"
+    )
 
 
 async def open_observations(
@@ -127,6 +164,11 @@ async def open_observations(
     return service
 
 
+def is_store(folder: Path) -> bool:
+    """Say whether a vector store lies in `folder`; nothing is opened or made."""
+    return (folder / STORE_FILE).is_file()
+
+
 async def open_store(folder: Path, embedder: Embedder, *, server: str | None = None) -> VectorStore:
     """Open the vector store for the vectors of `embedder`: of `server` (HOST:PORT), else in `folder`.
 
@@ -138,6 +180,20 @@ async def open_store(folder: Path, embedder: Embedder, *, server: str | None = N
         return await open_chroma(folder, model=embedder.model, dimension=embedder.dimension)
     host, _, port = server.rpartition(":")
     return await open_chroma_server(host, int(port), model=embedder.model, dimension=embedder.dimension)
+
+
+def _topics_config(settings: TopicsSettings) -> TopicsConfig:
+    return TopicsConfig(
+        collection=settings.collection,
+        top_k=settings.top_k,
+        min_score=settings.min_score,
+        strict_topics=settings.strict_topics,
+        retention_days=settings.retention_days,
+    )
+
+
+def _no_embedder(name: str) -> InputError:
+    return InputError(f"there is no embedder named {name!r:.80}; allowed: {MINILM}, {NOMIC}, ollama:NAME")
 
 
 def _is_ollama(name: str) -> bool:

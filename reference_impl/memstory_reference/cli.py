@@ -6,11 +6,11 @@ import argparse
 import sys
 from collections.abc import Sequence
 
-from memstory_reference.commands import mcp, models
+from memstory_reference.commands import chat, mcp, memory, models
 from memstory_reference.errors import MemorySystemError
 from memstory_reference.ports import ChatModelUnavailableError, EmbedderUnavailableError
 
-COMMANDS = (mcp, models)
+COMMANDS = (chat, mcp, memory, models)
 """Each has `add(subparsers)`, which sets `run`: parsed arguments to exit code. Heavy imports wait until `run`."""
 
 FAILED = 1

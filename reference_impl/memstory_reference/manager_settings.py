@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cache
@@ -10,6 +11,7 @@ from pathlib import Path
 from zoneinfo import ZoneInfo
 
 from memstory_reference.errors import InputError
+from memstory_reference.ollama_address import ollama_url
 from memstory_reference.ports import Json
 from memstory_reference.setting_rules import Rule, check, count, mapping, number, read_text, text
 
@@ -47,9 +49,14 @@ class ManagerSettings:
         return replace(self, **values)
 
 
-@cache
 def default_manager() -> ManagerSettings:
-    """Return the settings that are shipped with the system."""
+    """Return the settings that are shipped with the system; OLLAMA_HOST, where it is set, says where Ollama answers."""
+    address = ollama_url(os.environ)
+    return _shipped() if address is None else replace(_shipped(), ollama_host=address)
+
+
+@cache
+def _shipped() -> ManagerSettings:
     shipped = (files("memstory_reference.systems.manager") / DEFAULTS).read_text(encoding="utf-8")
     values = _section(shipped, DEFAULTS)
     check(values, _RULES, DEFAULTS)
@@ -85,6 +92,6 @@ _RULES: Mapping[str, Rule] = {
     "cleanup_interval": number(1, LONGEST_INTERVAL_SECONDS, "a number of seconds"),
     "timezone": Rule("the name of a time zone, such as UTC or Europe/Vienna", _is_zone),
     "min_score": number(0, 1, "a number"),
-    "chat": text("offline or ollama:NAME"),
+    "chat": text("offline, ollama:NAME, record:NAME@FILE or replay:FILE"),
     "ollama_host": text("an address such as http://127.0.0.1:11434", "http://", "https://"),
 }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -10,6 +11,7 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Literal
 
+from memstory_reference.ollama_address import ollama_url
 from memstory_reference.ports import Json
 from memstory_reference.setting_rules import Rule, check, count, mapping, number, or_null, read_text, text
 
@@ -41,9 +43,14 @@ class TopicsSettings:
         return replace(self, **values)
 
 
-@cache
 def default_topics() -> TopicsSettings:
-    """Return the settings that are shipped with the system."""
+    """Return the settings that are shipped with the system; OLLAMA_HOST, where it is set, says where Ollama answers."""
+    address = ollama_url(os.environ)
+    return _shipped() if address is None else replace(_shipped(), ollama_host=address)
+
+
+@cache
+def _shipped() -> TopicsSettings:
     shipped = (files("memstory_reference.systems.topics") / TOPICS_DEFAULTS).read_text(encoding="utf-8")
     values = mapping(shipped, TOPICS_DEFAULTS)
     check(values, _RULES, TOPICS_DEFAULTS)
@@ -67,7 +74,7 @@ _RULES: Mapping[str, Rule] = {
     "toolset": Rule("single or dual", lambda value: value in ("single", "dual")),
     "strict_topics": Rule("true or false", lambda value: isinstance(value, bool)),
     "retention_days": or_null(number(0, 365_000, "a number of days")),
-    "chat": text("offline or ollama:NAME"),
+    "chat": text("offline, ollama:NAME, record:NAME@FILE or replay:FILE"),
     "ollama_host": text("an address such as http://127.0.0.1:11434", "http://", "https://"),
     "steps": count(100),
     "window_turns": count(1_000),

@@ -16,8 +16,8 @@ USAGE: Final = 2
 class Command:
     """One command: `about` and `examples` for its help, `options` to declare arguments, `run` to do it.
 
-    `exit_codes` is the last line of the help. With `passes_on`, what was typed is not parsed but given to `run` as
-    `passed_on`.
+    In `about`, a line that begins with a space stays as it is, the others are wrapped; `exit_codes` ends the help. With
+    `passes_on`, what was typed is not parsed but given to `run` as `passed_on`.
     """
 
     about: str

@@ -166,7 +166,11 @@ MATCHERS: Final[Mapping[str, tuple[str, Json, Json]]] = {
     "not": ("{not: {contains: tea}}", "coffee", "tea"),
     "fields": ("{fields: {type: fact}}", {"type": "fact", "id": "m1"}, {"type": "rule"}),
     "same_as": ("{same_as: first}", "m1", "m2"),
-    "none_contain": ("{none_contain: [my secret]}", {"found": {"my secret": []}}, {"found": {"my secret": ["a.db"]}}),
+    "none_contain": (
+        "{none_contain: [my secret]}",
+        {"containing": {"my secret": []}},
+        {"containing": {"my secret": ["a.db"]}},
+    ),
 }
 """Matchers as written, with a value that fits and one that does not; `same_as` speaks of a saved name."""
 

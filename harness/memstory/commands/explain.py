@@ -143,8 +143,8 @@ def _as_json(story: Story, abilities: Sequence[Ability]) -> dict[str, object]:
 
 COMMAND = Command(
     about=(
-        "Say what a story needs of a target, which steps that comes from, and which of the known targets can run it.\n"
-        "Nobody types needs by hand: they follow from the steps and expectations."
+        "Say what a story needs of a target, which steps that comes from, and which of the known targets can "
+        "run it. Nobody types needs by hand: they follow from the steps and expectations."
     ),
     examples="""
 examples:
@@ -152,7 +152,9 @@ examples:
   memstory explain mine.story.yaml                        every story of a file
   memstory explain S5 --target my_memory:MyFactory        only whether your own backend can
 """,
-    exit_codes="exit codes: 0 some target can run it, 1 none can or it is no valid story, 2 there is no such story or target",
+    exit_codes=(
+        "exit codes: 0 some target can run it, 1 none can or it is no valid story, 2 there is no such story or target"
+    ),
     options=_options,
     run=_run,
 )

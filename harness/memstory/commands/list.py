@@ -59,8 +59,8 @@ def _as_json(story: Story) -> dict[str, object]:
 
 COMMAND = Command(
     about=(
-        "List stories: id, title, tags, what they need of a target, and where they are written. A row of 'parametrize' is\n"
-        "a story of its own. What cannot be read is told on stderr."
+        "List stories: id, title, tags, what they need of a target, and where they are written. A row of "
+        "'parametrize' is a story of its own. What cannot be read is told on stderr."
     ),
     examples="""
 examples:
@@ -68,7 +68,7 @@ examples:
   memstory list --bundled --tag topics       those of the bundled ones that have a tag
   memstory list --json | jq -r '.[].id'      for programs
 """,
-    exit_codes="exit codes: 0 fine, 1 some document could not be read, 2 there is nothing to list",
+    exit_codes=("exit codes: 0 fine, 1 some document could not be read, 2 there is nothing to list"),
     options=_options,
     run=_run,
 )

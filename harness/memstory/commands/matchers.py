@@ -49,7 +49,9 @@ def _as_json(words: Mapping[str, str], shown: Mapping[str, str]) -> list[dict[st
 
 
 COMMAND = Command(
-    about="List the matchers, the checks of hits and of tool calls, and the metrics of retrieval, each with an example.",
+    about=(
+        "List the matchers, the checks of hits and of tool calls, and the metrics of retrieval, each with an example."
+    ),
     examples="""
 examples:
   memstory matchers

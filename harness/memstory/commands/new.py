@@ -62,7 +62,9 @@ def write(kind: str, name: str, folder: Path) -> list[Path]:
     }
     taken = [path.as_posix() for path in contents if path.exists()]
     if taken:
-        raise SetupError(f"{' and '.join(taken)} {'is' if len(taken) == 1 else 'are'} there already; choose another name")
+        raise SetupError(
+            f"{' and '.join(taken)} {'is' if len(taken) == 1 else 'are'} there already; choose another name"
+        )
     folder.mkdir(parents=True, exist_ok=True)
     for path, text in contents.items():
         path.write_text(text, "utf-8")
@@ -103,7 +105,7 @@ examples:
   memstory new corpus recipes --folder stories
   memstory new target my_memory
 """,
-    exit_codes="exit codes: 0 written, 2 not written: a file of that name is there, or it is no name",
+    exit_codes=("exit codes: 0 written, 2 not written: a file of that name is there, or it is no name"),
     options=_options,
     run=_run,
 )

@@ -21,14 +21,14 @@ def _run(chosen: argparse.Namespace) -> int:
 
 COMMAND = Command(
     about=(
-        "Write the report of a run that was killed from what it had done by then; of a run that ended, write report.md\n"
-        "again from results.json."
+        "Write the report of a run that was killed from what it had done by then; of a run that ended, write "
+        "report.md again from results.json."
     ),
     examples="""
 examples:
   memstory report reports/latest
 """,
-    exit_codes="exit codes: 0 fine, 2 the folder holds no run, or one of another version",
+    exit_codes=("exit codes: 0 fine, 2 the folder holds no run, or one of another version"),
     options=_options,
     run=_run,
 )

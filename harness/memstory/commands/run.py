@@ -18,12 +18,12 @@ _KILLED = 128
 def _options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "paths", nargs="*", metavar="PATH",
-        help="story files, folders to search, or node ids such as a.story.yaml::S5[topics] (default: the present folder)",
+        help="story files, folders to search, or ids such as a.story.yaml::S5[topics] (default: the present folder)",
     )  # fmt: skip
     parser.add_argument(_BUNDLED, action="store_true", help="the stories that come with memstory")
     parser.add_argument(
         "pytest", nargs="*", metavar="OPTION",
-        help="everything from the first option on goes to pytest: --target NAME, --report DIR, -k, -m, -x, --lf, -n 2 …",
+        help="from the first option on everything goes to pytest: --target NAME, --report DIR, -k, -x, --lf, -n 2 …",
     )  # fmt: skip
 
 
@@ -56,8 +56,8 @@ def pytest_arguments(typed: Sequence[str]) -> Sequence[str]:
 
 COMMAND = Command(
     about=(
-        "Run stories with pytest, in a process of its own. Paths come first; everything from the first option on goes to\n"
-        "pytest as it is. The other tests of the project are not collected."
+        "Run stories with pytest, in a process of its own. Paths come first; everything from the first option"
+        " on goes to pytest as it is. The other tests of the project are not collected."
     ),
     examples="""
 examples:
@@ -67,8 +67,8 @@ examples:
   memstory run stories -k S5 -x --report out              pytest's own options, after the paths
 """,
     exit_codes=(
-        "exit codes: pytest's own: 0 all passed, 1 something failed or nothing could run, 2 interrupted, 4 wrong options,\n"
-        "5 nothing was selected; 2 also if there is no story file"
+        "exit codes: pytest's own: 0 all passed, 1 something failed or nothing could run, 2 interrupted, 4 "
+        "wrong options, 5 nothing was selected; 2 also if there is no story file"
     ),
     options=_options,
     run=_run,

@@ -46,15 +46,16 @@ def _is_story_schema(path: Path) -> bool:
 
 COMMAND = Command(
     about=(
-        "Write the JSON Schema of stories. It is the one grammar: 'memstory validate' and every run read stories by it, and\n"
-        "so can an editor with a YAML language server, which then completes words and marks mistakes."
+        "Write the JSON Schema of stories. It is the one grammar: 'memstory validate' and every run read "
+        "stories by it, and so can an editor with a YAML language server, which then completes words and "
+        "marks mistakes."
     ),
     examples=f"""
 examples:
   memstory schema --output {SCHEMA_NAME}     for the stories of this folder
   memstory schema | jq '."$defs".step.properties | keys'
 """,
-    exit_codes="exit codes: 0 fine, 2 the file could not be written",
+    exit_codes=("exit codes: 0 fine, 2 the file could not be written"),
     options=_options,
     run=_run,
 )

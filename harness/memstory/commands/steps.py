@@ -56,7 +56,7 @@ def _as_json(name: str, word: StepWord) -> dict[str, object]:
 
 
 COMMAND = Command(
-    about="List every step: what it does, and what 'expect:' can speak of in its result.",
+    about=("List every step: what it does, and what 'expect:' can speak of in its result."),
     examples="""
 examples:
   memstory steps              all of them, with what may stand beside them

@@ -1,7 +1,7 @@
 """Which files are stories: the plugin's own rule, for commands that do not start pytest.
 
-A YAML file is one if its name ends in `.story.yaml`, if it lies below the bundled stories or a folder of the ini setting
-`memstory_stories`, or if it was named itself. No other YAML is opened.
+A YAML file is one if its name ends in `.story.yaml`, if it lies below the bundled stories or a folder of the ini
+setting `memstory_stories`, or if it was named itself. No other YAML is opened.
 """
 
 from __future__ import annotations

@@ -89,8 +89,9 @@ def _unknown_targets(stories: Sequence[Story]) -> Iterator[str]:
 
 COMMAND = Command(
     about=(
-        "Check stories as a run would read them, without running them: the YAML, the grammar, names, ids that are used\n"
-        "twice, files of data that are missing or wrong. Every mistake is told at once, as file:line:column."
+        "Check stories as a run would read them, without running them: the YAML, the grammar, names, ids that"
+        " are used twice, files of data that are missing or wrong. Every mistake is told at once, as "
+        "file:line:column."
     ),
     examples="""
 examples:
@@ -99,7 +100,7 @@ examples:
   memstory validate --bundled              the stories that come with memstory
   memstory validate --json | jq .errors    for programs
 """,
-    exit_codes="exit codes: 0 nothing is wrong, 1 something is, 2 there is nothing to check",
+    exit_codes=("exit codes: 0 nothing is wrong, 1 something is, 2 there is nothing to check"),
     options=_options,
     run=_run,
 )

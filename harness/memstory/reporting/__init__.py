@@ -2,8 +2,18 @@
 
 from memstory.reporting.document import build
 from memstory.reporting.fingerprint import make_fingerprint
+from memstory.reporting.recordings import read_recordings
 from memstory.reporting.spool import Spool
 from memstory.reporting.terminal import terminal_summary
-from memstory.reporting.writing import report_from_spool, write_reports
+from memstory.reporting.writing import read_results, report_from_spool, write_reports
 
-__all__ = ["Spool", "build", "make_fingerprint", "report_from_spool", "terminal_summary", "write_reports"]
+__all__ = [
+    "Spool",
+    "build",
+    "make_fingerprint",
+    "read_recordings",
+    "read_results",
+    "report_from_spool",
+    "terminal_summary",
+    "write_reports",
+]

@@ -13,6 +13,7 @@ from memstory.errors import SetupError
 from memstory.reporting.document import SCHEMA, build
 from memstory.reporting.fingerprint import make_fingerprint
 from memstory.reporting.markdown import render
+from memstory.reporting.recordings import RECORDINGS_NAME, recordings_text
 from memstory.reporting.spool import SPOOL_NAME, Spool
 from memstory.results import CaseResult
 from memstory.target import Json
@@ -24,11 +25,15 @@ REPORT_NAME: Final = "report.md"
 def write_reports(
     folder: Path, results: Sequence[CaseResult], fingerprint: Mapping[str, Json], *, complete: bool = True
 ) -> None:
-    """Write `results.json` and `report.md`; then the spool is done with, so that one left over marks a killed run."""
+    """Write `results.json`, `report.md` and `recordings.jsonl`.
+
+    Then the spool is done with, so that one left over marks a killed run.
+    """
     document = build(results, fingerprint, complete=complete)
     folder.mkdir(parents=True, exist_ok=True)
     _replace(folder / RESULTS_NAME, json.dumps(document, indent=1, ensure_ascii=False) + "\n")
     _replace(folder / REPORT_NAME, render(document))
+    _replace(folder / RECORDINGS_NAME, recordings_text(results))
     Spool(folder).clear()
 
 
@@ -43,12 +48,17 @@ def report_from_spool(folder: Path) -> str:
         write_reports(folder, spooled.results, make_fingerprint(spooled.results), complete=False)
         torn = f"; {spooled.torn} more was being written and is lost" if spooled.torn else ""
         return f"{folder / REPORT_NAME}: the run was cut short, {len(spooled.results)} cases were done{torn}"
-    document = _read(folder / RESULTS_NAME)
+    document = read_results(folder / RESULTS_NAME)
     _replace(folder / REPORT_NAME, render(document))
     return f"{folder / REPORT_NAME}: made from {RESULTS_NAME}, {len(document['cases'])} cases"
 
 
-def _read(path: Path) -> Json:
+def read_results(path: Path) -> Json:
+    """Return the document at `path`, which is `results.json` of some folder.
+
+    Raises:
+        SetupError: it is not there, is no JSON, or is of another version.
+    """
     try:
         document = json.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError as error:

@@ -8,10 +8,10 @@ from collections.abc import Mapping
 from importlib.metadata import version
 from pathlib import Path
 from types import ModuleType
-from uuid import uuid4
 
 from memstory_reference import bootstrap
-from memstory_reference.adapters.system_clock import SystemClock
+from memstory_reference.adapters.clocks import SystemClock
+from memstory_reference.adapters.random_ids import random_id
 from memstory_reference.errors import SetupProblem
 from memstory_reference.manager_settings import ManagerSettings, default_manager, read_manager
 from memstory_reference.manager_system import ManagerPorts, ManagerSystem
@@ -47,7 +47,7 @@ async def serve(settings: ManagerSettings, owner: str) -> int:
     mcp_server = _mcp_server()
     system = await _system(settings)
     # One client starts one process: that is one session of the memory.
-    session = uuid4().hex
+    session = random_id()
 
     async def call(name: str, arguments: Mapping[str, Json]) -> Json:
         called = await system.call_tool(name, arguments, owner=owner, session=session)
@@ -68,7 +68,7 @@ async def _system(settings: ManagerSettings) -> ManagerSystem:
         embedder=embedder,
         store=await bootstrap.open_store(settings.folder, embedder),
         chat=bootstrap.make_chat(settings.chat, embedder, ollama_host=settings.ollama_host),
-        new_id=lambda: str(uuid4()),
+        new_id=random_id,
     )
     return bootstrap.manager(settings, ports)
 

@@ -20,7 +20,8 @@ def printable(text: str) -> str:
     >>> printable("red \x1b[31m\nnext")
     'red �[31m\nnext'
     """
-    return _STEERING.sub("\ufffd", text.replace("\r\n", "\n"))
+    # A carriage return goes: it would let a line write over itself, and streamed text may end between \r and \n.
+    return _STEERING.sub("\ufffd", text.replace("\r", ""))
 
 
 def cell(text: str, limit: int = CELL_CHARACTERS) -> str:

@@ -28,7 +28,6 @@ from memstory.target import (
     Turn,
 )
 from memstory_reference import bootstrap
-from memstory_reference.adapters.prefixes import ProfiledEmbedder
 from memstory_reference.errors import InputError
 from memstory_reference.ports import Envelope
 from memstory_reference.systems.topics.engrams import EngramEntry, FoundEngram, TopicEntry
@@ -36,6 +35,7 @@ from memstory_reference.systems.topics.memory_service import MemoryService
 from memstory_reference.systems.topics.result_texts import engrams_text
 from memstory_reference.targets.environment_ports import EnvironmentPorts, MakeEmbedder, environment_ports
 from memstory_reference.targets.refusals import in_harness_words, of_the_story
+from memstory_reference.targets.shared_embedders import SharedEmbedders
 from memstory_reference.targets.topics_options import OPTIONS, topics_options
 from memstory_reference.targets.topics_values import (
     EPISODIC,
@@ -97,7 +97,8 @@ class TopicsTarget(Target):
                     profile=options.profile,
                 )
             folder = Path(env.workspace) / settings.chroma_path
-            store = self._ports.with_faults(await bootstrap.open_store(folder, self._ports.embedder))
+            opened = await bootstrap.open_store(folder, self._ports.embedder, server=settings.chroma_server)
+            store = self._ports.with_faults(opened)
             ports = TopicsPorts(
                 clock=clock,
                 embedder=self._ports.embedder,
@@ -287,19 +288,13 @@ class TopicsFactory(TargetFactory):
     spec: ClassVar[str | None] = "memstory_reference.targets.topics:TopicsFactory"
 
     def __init__(self) -> None:
-        self._embedders: dict[tuple[str, str], ProfiledEmbedder] = {}
+        self._embedders = SharedEmbedders()
 
     def capabilities(self, options: Mapping[str, Json]) -> frozenset[Capability]:
         return CAPABILITIES
 
     def target(self) -> TopicsTarget:
-        return TopicsTarget(self._embedder)
-
-    def _embedder(self, name: str, ollama_host: str) -> ProfiledEmbedder:
-        key = (name, ollama_host)
-        if key not in self._embedders:
-            self._embedders[key] = bootstrap.make_embedder(name, ollama_host=ollama_host)
-        return self._embedders[key]
+        return TopicsTarget(self._embedders.make)
 
 
 def _check_names(what: str, args: Mapping[str, Json], known: Sequence[str]) -> None:

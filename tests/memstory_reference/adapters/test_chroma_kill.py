@@ -26,27 +26,26 @@ def vector_of(owner, row_id, step):
     return numbers.standard_normal(DIMENSION).astype(np.float32)
 
 
-def change(owner, step):
-    """Return the rows that a step writes and the ids that it deletes; every step can be done twice."""
-    if step % 4 == 3:
-        return [], [f"r{(step * 61 + n) % IDS}" for n in range(5)]
-    ids = [f"r{(step * 37 + n) % IDS}" for n in range(40)]
-    kept = {"step": step, f"key{step % 5}": True}
-    return [Record(id=one, text=f"{one} {step}", metadata=kept, vector=vector_of(owner, one, step)) for one in ids], []
+def written(step):
+    return [] if step % 4 == 3 else [f"r{(step * 37 + n) % IDS}" for n in range(40)]
 
 
-def expected(owner, steps):
+def deleted(step):
+    return [f"r{(step * 61 + n) % IDS}" for n in range(5)] if step % 4 == 3 else []
+
+
+def content(row_id, step):
+    return f"{row_id} {step}", {"step": step, f"key{step % 5}": True}
+
+
+def expected(steps):
+    """Return what each row holds after so many steps; every step may be done twice."""
     rows = {}
     for step in range(steps):
-        written, deleted = change(owner, step)
-        rows |= {row.id: row for row in written}
-        for one in deleted:
+        rows |= {one: content(one, step) for one in written(step)}
+        for one in deleted(step):
             rows.pop(one, None)
     return rows
-
-
-def content(row):
-    return None if row is None else (row.text, dict(row.metadata))
 
 
 async def opened(folder):
@@ -61,9 +60,16 @@ async def write(folder, done, acknowledge):
     indexes = {owner: await store.index("memory", owner) for owner in OWNERS}
     for step in range(min(done.values()), 1_000_000):
         for owner, index in indexes.items():
-            rows, deleted = change(owner, step)
-            await (index.upsert(rows) if rows else index.delete(deleted))
+            if ids := written(step):
+                await index.upsert([row_of(owner, one, step) for one in ids])
+            else:
+                await index.delete(deleted(step))
             os.write(acknowledge, f"{owner} {step}\n".encode())
+
+
+def row_of(owner, row_id, step):
+    text, metadata = content(row_id, step)
+    return Record(id=row_id, text=text, metadata=metadata, vector=vector_of(owner, row_id, step))
 
 
 async def verify(folder, done):
@@ -72,10 +78,10 @@ async def verify(folder, done):
     for owner, steps in done.items():
         index = await store.index("memory", owner)
         found = {row.id: row for row in await index.list()}
-        before, after = expected(owner, steps), expected(owner, steps + 1)
+        before, after = expected(steps), expected(steps + 1)
         for one in before.keys() | after.keys() | found.keys():
-            allowed = [content(before.get(one)), content(after.get(one))]
-            assert content(found.get(one)) in allowed, (owner, one, found.get(one), allowed)
+            real = (found[one].text, dict(found[one].metadata)) if one in found else None
+            assert real in (before.get(one), after.get(one)), (owner, one, real, before.get(one), after.get(one))
         for row in list(found.values())[:5]:
             best = (await index.query(vector_of(owner, row.id, row.metadata["step"]), 1))[0]
             assert (best.record.id, best.similarity) == (row.id, 1.0), (owner, row.id, best)
@@ -103,7 +109,7 @@ def kill_writers(folder, kills, seed=11):
         os.close(writing)
         with os.fdopen(reading) as lines:
             first = lines.readline()
-            time.sleep(moments.uniform(0.0, 0.4))
+            time.sleep(moments.uniform(0.0, 0.25))
             os.kill(child, signal.SIGKILL)
             for line in [first, *lines]:
                 owner, step = line.split()

@@ -233,7 +233,7 @@ def _is_standing(subject: str) -> bool:
     found = [singular(word) for word in words(subject)]
     if not found or found[-1] in PASSING:
         return False
-    return found[0] in {"my", "our"} or any(word in PROJECT_WORDS for word in found)
+    return "my" in found or "our" in found or any(word in PROJECT_WORDS for word in found)
 
 
 def _is_passing(value: str) -> bool:

@@ -37,7 +37,7 @@ _TAG = re.compile(
 )
 _KEEP_TAG = re.compile(
     r"[\s,;.:!–—-]+(?:(?:and|so|please|now|just|do|you should|you must|make sure you|make sure to|could you|can you|"
-    r"will you|i want you to)[,\s]+)*"
+    r"will you|i want you to)[,\s]+){0,6}"
     r"(?:keep|remember|note|save|store|memori[sz]e|(?:do not|don['’]t|never) forget|write|jot|bear|record|log)\s+"
     r"(?:that|it|this|them|those|all that|all of that)(?:\s+(?:down|somewhere|well))?"
     r"(?:\s+(?:in (?:your )?(?:mind|memory)|for (?:me|later|next time|the future|future reference)|forever|"
@@ -67,7 +67,7 @@ _OBJECT = (
     r"in (?:your )?memory|to (?:your )?memory|the fact|about me|the following|these|this|forever|permanently))*"
 )
 _REQUEST = re.compile(
-    rf"^(?:{_ASKING}[,\s]+)*(?P<verb>{_KEEPING}){_OBJECT}(?:\s*[,:–—-]\s*|\s+|(?=[.!?]*$))(?:that\b(?:\s*[:,]\s*|"
+    rf"^(?:{_ASKING}[,\s]+){{0,6}}(?P<verb>{_KEEPING}){_OBJECT}(?:\s*[,:–—-]\s*|\s+|(?=[.!?]*$))(?:that\b(?:\s*[:,]\s*|"
     r"\s+|(?=[.!?]*$))|it\b(?=[.!?]*$))?(?P<rest>.*)$",
     re.IGNORECASE | re.DOTALL,
 )
@@ -98,7 +98,7 @@ _NO_REQUEST = re.compile(
 _NEEDS_ASKING = re.compile(r"^(?:know|save|store|record|log|hold|note)$", re.IGNORECASE)
 _FORGET = re.compile(
     r"^(?:(?:please|you can|you may|you should|can you|could you|would you|i want you to|i(?:['’]d| would) like you "
-    r"to|now|just|so|kindly|actually)[,\s]+)*"
+    r"to|now|just|so|kindly|actually)[,\s]+){0,6}"
     r"(?P<verb>forget|delete|remove|erase|drop|wipe|clear|stop remembering|unlearn)\s+(?P<rest>.+)$",
     re.IGNORECASE,
 )

@@ -10,15 +10,21 @@ from datetime import UTC, datetime, tzinfo
 
 from memstory_reference.ports import Clock, Embedder, Json, NewId, Primitive, Purpose, Record, VectorIndex, VectorStore
 from memstory_reference.systems.manager.deadlines import Deadlines
-from memstory_reference.systems.manager.inputs import checked_content, checked_floor, checked_limit, checked_query
+from memstory_reference.systems.manager.inputs import (
+    checked_content,
+    checked_floor,
+    checked_key,
+    checked_limit,
+    checked_query,
+)
 from memstory_reference.systems.manager.memory import Memory, MemoryType, SearchResult, is_expired, memory_type_of
 from memstory_reference.systems.manager.metadata import encode_metadata
 from memstory_reference.systems.manager.rows import (
     CONTEXT_KEY,
-    DEFAULT_SESSION,
     SESSION_ID,
     NewMemory,
     context_id,
+    is_context_entry,
     is_same_fact,
     made,
     memory_of,
@@ -104,9 +110,16 @@ class MemoryManager:
         return entry.content if entry else None
 
     async def context_entry(self, owner: str, session: str | None, key: str) -> Memory | None:
-        """Return the living context entry under `key`."""
-        memory = await self.get(owner, context_id(owner, session or DEFAULT_SESSION, key))
-        return memory if memory and memory.memory_type is MemoryType.CONTEXT else None
+        """Return the living context entry under `key`: of one session, or the newest of all sessions for None."""
+        checked_key(key)
+        if session is None:
+            where: dict[str, Primitive] = {"type": MemoryType.CONTEXT.value, CONTEXT_KEY: key}
+            rows = await (await self._index(owner)).list(where)
+        else:
+            rows = await (await self._index(owner)).get([context_id(owner, session, key)])
+        now, entries = self._clock.now(), [memory for record in rows if (memory := memory_of(record))]
+        living = [one for one in entries if is_context_entry(owner, one) and self._is_seen(one, now, session)]
+        return max(living, key=lambda one: (one.created_at, one.id), default=None)
 
     async def put(self, owner: str, memories: Sequence[Memory]) -> list[Stored]:
         """Write memories in place of those of the same ids; a fact never takes the place of a different one."""

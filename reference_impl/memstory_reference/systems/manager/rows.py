@@ -63,6 +63,13 @@ def context_id(owner: str, session: str, key: str) -> str:
     return CONTEXT_IDS + ":".join(quote(part, safe="") for part in (owner, session, key))
 
 
+def is_context_entry(owner: str, memory: Memory) -> bool:
+    """Say whether a memory was written under a key; one whose metadata only say so was not."""
+    session, key = memory.metadata.get(SESSION_ID), memory.metadata.get(CONTEXT_KEY)
+    is_named = isinstance(session, str) and isinstance(key, str) and memory.id == context_id(owner, session, key)
+    return is_named and memory.memory_type is MemoryType.CONTEXT
+
+
 def fact_id(content: str) -> str:
     """Return the id of a fact: the same words are the same fact, however often they are said.
 

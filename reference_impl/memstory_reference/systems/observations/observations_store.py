@@ -44,6 +44,7 @@ CREATE TABLE IF NOT EXISTS observations (
 );
 CREATE INDEX IF NOT EXISTS by_time ON observations (owner, timestamp DESC, row DESC);
 CREATE VIRTUAL TABLE IF NOT EXISTS words USING fts5(owner_tag, title, narrative, facts, task, tokenize = 'unicode61');
+CREATE VIRTUAL TABLE IF NOT EXISTS vocabulary USING fts5vocab(words, 'row');
 CREATE TABLE IF NOT EXISTS outbox (
     sequence INTEGER PRIMARY KEY AUTOINCREMENT, owner TEXT NOT NULL, id TEXT NOT NULL
 );
@@ -115,13 +116,15 @@ class ObservationsStore:
 
     def named(self, owner: str, keywords: Sequence[Keyword], limit: int) -> list[str]:
         """Return the ids that the full-text index finds for any keyword, best bm25 first."""
+        keywords = self._telling(keywords)
         if not keywords:
             return []
         # The owner stands inside MATCH: a join would first rank everybody's rows.
         expression = f'owner_tag : "{_tag(owner)}" AND {{title narrative facts task}} : ({fts_query(keywords)})'
         rows = self._db.execute(
-            "SELECT o.id FROM words JOIN observations AS o ON o.row = words.rowid "
-            "WHERE words MATCH ? ORDER BY bm25(words), o.id LIMIT ?",
+            # Cut before the join: common words match thousands of rows, and only the best are looked up.
+            "SELECT o.id FROM (SELECT rowid, rank FROM words WHERE words MATCH ? ORDER BY rank LIMIT ?) AS best "
+            "JOIN observations AS o ON o.row = best.rowid ORDER BY best.rank, o.id",
             (expression, limit),
         )
         return [identifier for (identifier,) in rows]
@@ -176,6 +179,18 @@ class ObservationsStore:
         """Strike off what the vector index has taken."""
         with self._transaction():
             self._db.executemany("DELETE FROM outbox WHERE sequence = ?", [(entry.sequence,) for entry in pending])
+
+    def _telling(self, keywords: Sequence[Keyword]) -> Sequence[Keyword]:
+        """Leave out words that most rows hold, if others remain: bm25 gives them no weight, yet they cost the most."""
+        (rows,) = self._db.execute("SELECT count(*) FROM observations").fetchone()
+        telling = [keyword for keyword in keywords if self._rows_holding(keyword) <= rows / 2]
+        return telling or keywords
+
+    def _rows_holding(self, keyword: Keyword) -> int:
+        (held,) = self._db.execute(
+            "SELECT coalesce(max(doc), 0) FROM vocabulary WHERE term = ?", (keyword.text,)
+        ).fetchone()
+        return int(held)
 
     def _index(self, owner: str, observation: Observation, row: int | None) -> None:
         words = (observation.title, observation.narrative, "\n".join(observation.facts), observation.task)

@@ -1,0 +1,144 @@
+"""A small agent over a small memory, so that the stand-in is driven as in life: calls, results, answer, next turn."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+import pytest
+
+from memstory_reference.adapters.offline_chat import OfflineChat
+from memstory_reference.ports import Embedder, Message, ToolRequest, ToolSpec
+
+
+def tool(name: str, description: str, required: Sequence[str], **parameters: str) -> ToolSpec:
+    properties = {key: {"type": "string", "description": said} for key, said in parameters.items()}
+    return ToolSpec(
+        name=name,
+        description=description,
+        parameters={"type": "object", "properties": properties, "required": list(required)},
+    )
+
+
+SINGLE = (
+    tool("save_topic", "Remember a preference or fact for good.", ["topic", "content"], topic="Key.", content="Value."),
+    tool("recall_topic", "Look up a standing fact by its key.", ["topic"], topic="Key."),
+    tool("save_memory", "Note something in the middle of a conversation.", ["content"], content="What to note."),
+    tool("search_memory", "Search past sessions by meaning.", ["query"], query="Words."),
+)
+DUAL = (
+    tool("memory_recall", "Retrieve from memory, by topic or by query.", [], topic="Key.", query="Words."),
+    tool("memory_save", "Save a fact to memory.", ["topic", "content"], topic="Key.", content="Value."),
+)
+NOTES = (
+    tool("add", "Add a memory.", ["content"], content="Text."),
+    tool("search", "Search memories.", ["query"], query="Words."),
+    tool("get", "Get a memory by id.", ["id"], id="Id."),
+)
+FOREIGN = (
+    ToolSpec(
+        name="search_memories",
+        description="Search stored memories.",
+        parameters={
+            "type": "object",
+            "properties": {"query": {"type": "string"}, "memory_type": {"type": "string"}, "limit": {"type": "integer"}},
+            "required": ["query"],
+        },
+    ),
+    ToolSpec(
+        name="store_memory",
+        description="Store a memory.",
+        parameters={
+            "type": "object",
+            "properties": {
+                "content": {"type": "string"},
+                "memory_type": {"type": "string", "enum": ["fact", "preference"]},
+                "metadata": {"type": "object"},
+            },
+            "required": ["content", "memory_type"],
+        },
+    ),
+    tool("forget_memory", "Forget a memory.", ["memory_id"], memory_id="Id."),
+)
+TOOLSETS = {"single": SINGLE, "dual": DUAL, "notes": NOTES, "foreign": FOREIGN, "none": ()}
+
+Call = tuple[str, dict[str, object]]
+
+
+@dataclass(kw_only=True)
+class Talk:
+    """A conversation with the stand-in. `ingests`: each turn is kept as an engram, as a memory agent does."""
+
+    tools: Sequence[ToolSpec]
+    chat: OfflineChat
+    ingests: bool = True
+    topics: dict[str, str] = field(default_factory=dict)
+    engrams: list[str] = field(default_factory=list)
+    window: list[Message] = field(default_factory=list)
+    calls: list[Call] = field(default_factory=list)
+    down: bool = False
+
+    def new_session(self) -> None:
+        self.window.clear()
+
+    async def say(self, text: str) -> str:
+        """Return the answer; `calls` are those of this turn."""
+        self.calls = []
+        messages = [Message(role="system", content="You are a helpful assistant."), *self.window]
+        messages.append(Message(role="user", content=text))
+        for _ in range(6):
+            reply = await self.chat.chat(messages, self.tools)
+            if not reply.tool_requests:
+                break
+            messages.append(Message(role="assistant", content=reply.content, tool_requests=reply.tool_requests))
+            messages += [Message(role="tool", content=self._answer(call), tool=call.name) for call in reply.tool_requests]
+        else:
+            pytest.fail(f"no answer after six rounds of tools: {self.calls}")
+        self.window += [Message(role="user", content=text), Message(role="assistant", content=reply.content)]
+        if self.ingests:
+            self.engrams.append(f"Q: {text} A: {reply.content}")
+        return reply.content
+
+    def called(self, *names: str) -> list[dict[str, object]]:
+        return [arguments for name, arguments in self.calls if name in names]
+
+    def _answer(self, call: ToolRequest) -> str:
+        arguments = dict(call.arguments)
+        self.calls.append((call.name, arguments))
+        if self.down:
+            return "Memory unavailable: the embedder does not answer"
+        if "memory_id" in arguments:
+            self.engrams.pop(int(str(arguments["memory_id"])))
+            return "forgotten"
+        if "content" in arguments:
+            return self._save(arguments)
+        if arguments.get("topic"):
+            value = self.topics.get(str(arguments["topic"]))
+            return f"[Memory: {arguments['topic']}] {value}" if value is not None else "No memories found."
+        lines = [f"{at}. (relevance: 0.50) 2026-05-30 {text}" for at, text in enumerate(self.engrams, start=1)]
+        return "\n".join(["[Memory recall — 2026-05-31]", *lines]) if lines else "No memories found."
+
+    def _save(self, arguments: dict[str, object]) -> str:
+        if "topic" in arguments:
+            self.topics[str(arguments["topic"])] = str(arguments["content"])
+            return f"Memory saved: {arguments['topic']}"
+        self.engrams.append(str(arguments["content"]))
+        return "Memory saved."
+
+
+TalkWith = Callable[..., Talk]
+
+
+@pytest.fixture
+def talk_with() -> TalkWith:
+    """Return a function that starts a conversation: `talk_with("single", embedder=None, ingests=True)`."""
+
+    def start(toolset: str = "single", *, embedder: Embedder | None = None, ingests: bool = True) -> Talk:
+        return Talk(tools=TOOLSETS[toolset], chat=OfflineChat(embedder), ingests=ingests)
+
+    return start
+
+
+@pytest.fixture
+def toolsets() -> dict[str, Sequence[ToolSpec]]:
+    return dict(TOOLSETS)
