@@ -20,6 +20,7 @@ from memstory_reference.adapters.chroma import ChromaStore, open_chroma
 from memstory_reference.ports import Record, Vectors
 
 OWNERS, DIMENSION, K = 100, 384, 10
+TEXT = "The user prefers " + "short words " * 8
 SIZES = (1_000, 10_000, 50_000)
 SAMPLES, WRITES = 500, 200
 GOAL_RATIO, GOAL_MS, GOAL_BATCH = 2.0, 3.0, 5.0
@@ -35,9 +36,9 @@ def vectors(count: int, seed: int) -> Vectors:
 def rows(count: int, seed: int) -> list[Record]:
     """Return rows of a memory's usual size."""
     return [
-        Record(id=f"r{seed}-{n}", text="The user prefers " + "short words " * 8, metadata={"kind": "episodic", "turn": n}, vector=v)
-        for n, v in enumerate(vectors(count, seed))
-    ]  # fmt: skip
+        Record(id=f"r{seed}-{n}", text=TEXT, metadata={"kind": "episodic", "turn": n}, vector=vector)
+        for n, vector in enumerate(vectors(count, seed))
+    ]
 
 
 async def p50_ms(work: Callable[[], Awaitable[object]]) -> float:

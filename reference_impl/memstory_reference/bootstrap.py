@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
 MINILM = "all-MiniLM-L6-v2"
 NOMIC = "nomic-embed-text"
+OBSERVATIONS_FILE = "observations.sqlite3"
 _OLLAMA, _RECORD, _REPLAY = "ollama:", "record:", "replay:"
 STORE_FILE = "chroma.sqlite3"
 
@@ -149,7 +150,7 @@ async def open_observations(
     store = await open_store(folder / "vectors", embedder)
     try:
         service = ObservationService(
-            file=folder / "observations.sqlite3",
+            file=folder / OBSERVATIONS_FILE,
             vectors=wrap(store),
             embedder=embedder,
             chat=chat,

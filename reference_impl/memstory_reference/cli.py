@@ -6,11 +6,10 @@ import argparse
 import sys
 from collections.abc import Sequence
 
-from memstory_reference.commands import chat, mcp, memory, models
+from memstory_reference.commands import chat, mcp, memory, models, observations
 from memstory_reference.errors import MemorySystemError
-from memstory_reference.ports import ChatModelUnavailableError, EmbedderUnavailableError
 
-COMMANDS = (chat, mcp, memory, models)
+COMMANDS = (chat, memory, observations, mcp, models)
 """Each has `add(subparsers)`, which sets `run`: parsed arguments to exit code. Heavy imports wait until `run`."""
 
 FAILED = 1
@@ -24,7 +23,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         code = parsed.run(parsed)
         sys.stdout.flush()
-    except (MemorySystemError, EmbedderUnavailableError, ChatModelUnavailableError, OSError) as error:
+    except (MemorySystemError, OSError) as error:
         sys.stderr.write(f"{parser.prog}: {error}\n")
         return FAILED
     except KeyboardInterrupt:

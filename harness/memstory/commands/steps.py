@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Sequence
 
 from memstory.commands.command import OK, USAGE, Command, add_json
 from memstory.commands.examples import STEPS as EXAMPLES
@@ -10,6 +11,8 @@ from memstory.commands.output import say, say_json, table
 from memstory.errors import SetupError
 from memstory.grammar import unknown
 from memstory.vocabulary import ANY_STEP_FIELDS, MODIFIERS, STEPS, StepWord
+
+_ONLY_WITH = {"context_tokens": ("say", "context")}
 
 
 def _options(parser: argparse.ArgumentParser) -> None:
@@ -40,9 +43,13 @@ def _all() -> str:
     ])  # fmt: skip
 
 
+def expectable(name: str) -> Sequence[str]:
+    """Return everything that `expect:` of a step may speak of."""
+    return [*STEPS[name].fields, *(field for field in ANY_STEP_FIELDS if name in _ONLY_WITH.get(field, STEPS))]
+
+
 def _one(name: str, word: StepWord) -> str:
-    fields = ", ".join([*word.fields, *ANY_STEP_FIELDS])
-    return f"{name}: {word.summary}\nexpect: {fields}\n\n{EXAMPLES[name].strip()}"
+    return f"{name}: {word.summary}\nexpect: {', '.join(expectable(name))}\n\n{EXAMPLES[name].strip()}"
 
 
 def _as_json(name: str, word: StepWord) -> dict[str, object]:
@@ -50,7 +57,7 @@ def _as_json(name: str, word: StepWord) -> dict[str, object]:
         "step": name,
         "summary": word.summary,
         "args": word.args,
-        "fields": list(word.fields),
+        "expect": list(expectable(name)),
         "example": EXAMPLES[name].strip(),
     }
 

@@ -15,8 +15,8 @@ from memstory_reference.adapters.vector_rows import (
     checked_records,
     checked_vector,
     checked_where,
-    matches,
     page,
+    same_as,
     with_vectors,
 )
 from memstory_reference.errors import UnavailableError
@@ -27,39 +27,38 @@ class ExactRows:
     """Rows and their unit vectors in one growing matrix; it trusts what `vector_rows` has checked."""
 
     def __init__(self) -> None:
-        self._records: dict[str, Record] = {}
+        self._rows: list[Record] = []
         self._places: dict[str, int] = {}
-        self._ids: list[str] = []
         self._matrix: NDArray[np.float32] = np.empty((0, 0), dtype=np.float32)
 
     def __len__(self) -> int:
         """Count all rows."""
-        return len(self._ids)
+        return len(self._rows)
 
     def put(self, records: Sequence[Record]) -> None:
         """Write rows that all have a vector."""
         for record in records:
-            vector = np.asarray(record.vector, dtype=np.float32)
-            place = self._places.get(record.id)
-            if place is None:
-                place = self._new_place(record.id, len(vector))
+            vector, row = np.asarray(record.vector, dtype=np.float32), replace(record, vector=None)
+            place = self._places.setdefault(record.id, len(self._rows))
+            if place == len(self._rows):
+                self._rows.append(row)
+                self._make_room(len(vector))
+            self._rows[place] = row
             self._matrix[place] = vector
-            self._records[record.id] = replace(record, vector=None)
 
     def drop(self, ids: Sequence[str]) -> list[str]:
         """Delete rows; the last row moves into each hole."""
         gone = [one for one in ids if one in self._places]
         for one in gone:
-            place, last = self._places.pop(one), self._ids.pop()
-            if last != one:
-                self._ids[place], self._places[last] = last, place
-                self._matrix[place] = self._matrix[len(self._ids)]
-            del self._records[one]
+            place, last = self._places.pop(one), self._rows.pop()
+            if last.id != one:
+                self._rows[place], self._places[last.id] = last, place
+                self._matrix[place] = self._matrix[len(self._rows)]
         return gone
 
     def get(self, ids: Sequence[str]) -> list[Record]:
         """Return the rows that exist, without vectors."""
-        return [self._records[one] for one in ids if one in self._records]
+        return [self._rows[self._places[one]] for one in ids if one in self._places]
 
     def vector(self, row_id: str) -> NDArray[np.float32] | None:
         """Return a copy of a row's vector, or None."""
@@ -68,33 +67,36 @@ class ExactRows:
 
     def select(self, where: Mapping[str, Primitive]) -> list[str]:
         """Return the ids of the rows that match, sorted."""
-        return sorted(one for one, row in self._records.items() if matches(row.metadata, where))
+        return sorted(self._rows[place].id for place in self._matching(where))
 
     def nearest(self, vector: NDArray[np.float32], k: int, where: Mapping[str, Primitive]) -> list[Match]:
         """Return the k nearest rows, ties by id."""
-        ids = self._ids if not where else self.select(where)
-        if k <= 0 or not ids:
+        places = np.array(self._matching(where), dtype=np.intp)
+        if k <= 0 or not len(places):
             return []
-        rows = self._matrix[: len(ids)] if not where else self._matrix[[self._places[one] for one in ids]]
-        scores = cosines(rows, vector)
-        if k < len(ids):  # all that tie with the k-th stay in until the ids have decided
-            worst = np.partition(scores, -k)[-k]
-            chosen = np.flatnonzero(scores >= worst)
-        else:
-            chosen = np.arange(len(ids))
-        ranked = sorted((-float(scores[place]), ids[place]) for place in chosen)[:k]
-        return [Match(record=self._records[one], similarity=0.0 - score) for score, one in ranked]
+        scores = cosines(self._matrix[: len(self._rows)], vector)[places]
+        if k < len(places):  # all that tie with the k-th stay in until the ids have decided
+            near = scores >= np.partition(scores, -k)[-k]
+            places, scores = places[near], scores[near]
+        found = [
+            Match(record=self._rows[place], similarity=float(score))
+            for place, score in zip(places, scores, strict=True)
+        ]
+        return sorted(found, key=lambda match: (-match.similarity, match.record.id))[:k]
 
-    def _new_place(self, row_id: str, dimension: int) -> int:
-        place = len(self._ids)
-        if place >= len(self._matrix):
-            grown = np.empty((max(16, 2 * place), dimension), dtype=np.float32)
-            if place:
-                grown[:place] = self._matrix
+    def _matching(self, where: Mapping[str, Primitive]) -> Sequence[int]:
+        places: Sequence[int] = range(len(self._rows))
+        for key, value in where.items():
+            is_same = same_as(value)
+            places = [place for place in places if is_same(self._rows[place].metadata.get(key))]
+        return places
+
+    def _make_room(self, dimension: int) -> None:
+        if len(self._rows) > len(self._matrix):
+            grown = np.empty((max(16, 2 * len(self._matrix)), dimension), dtype=np.float32)
+            if len(self._matrix):
+                grown[: len(self._matrix)] = self._matrix
             self._matrix = grown
-        self._ids.append(row_id)
-        self._places[row_id] = place
-        return place
 
 
 class InMemoryVectorStore:

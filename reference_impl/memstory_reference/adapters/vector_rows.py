@@ -96,17 +96,15 @@ def page(ids: Sequence[str], limit: int | None, offset: int) -> Sequence[str]:
     return ids[offset:] if limit is None else ids[offset : offset + limit]
 
 
-def matches(metadata: Mapping[str, Primitive | None], where: Mapping[str, Primitive]) -> bool:
-    """Say whether every key has exactly this value; True is not 1, but 1 is 1.0, as in Chroma.
+def same_as(value: Primitive) -> Callable[[Primitive | None], bool]:
+    """Return the test of a filter's value: True is not 1, but 1 is 1.0, as in Chroma.
 
-    >>> matches({"kind": "topic", "turn": 1}, {"turn": 1.0}), matches({"turn": True}, {"turn": 1})
-    (True, False)
+    >>> same_as(1)(1.0), same_as(1)(True), same_as("a")(None)
+    (True, False, False)
     """
-    return all(key in metadata and _is_same(metadata[key], value) for key, value in where.items())
-
-
-def _is_same(left: Primitive | None, right: Primitive) -> bool:
-    return isinstance(left, bool) == isinstance(right, bool) and left == right
+    if isinstance(value, bool):
+        return lambda other: other is value
+    return lambda other: other == value and not isinstance(other, bool)
 
 
 def _with_stored(record: Record, vector: NDArray[np.float32] | None) -> Record:

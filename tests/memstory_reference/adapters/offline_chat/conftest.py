@@ -41,7 +41,11 @@ FOREIGN = (
         description="Search stored memories.",
         parameters={
             "type": "object",
-            "properties": {"query": {"type": "string"}, "memory_type": {"type": "string"}, "limit": {"type": "integer"}},
+            "properties": {
+                "query": {"type": "string"},
+                "memory_type": {"type": "string"},
+                "limit": {"type": "integer"},
+            },
             "required": ["query"],
         },
     ),
@@ -91,7 +95,9 @@ class Talk:
             if not reply.tool_requests:
                 break
             messages.append(Message(role="assistant", content=reply.content, tool_requests=reply.tool_requests))
-            messages += [Message(role="tool", content=self._answer(call), tool=call.name) for call in reply.tool_requests]
+            messages += [
+                Message(role="tool", content=self._answer(call), tool=call.name) for call in reply.tool_requests
+            ]
         else:
             pytest.fail(f"no answer after six rounds of tools: {self.calls}")
         self.window += [Message(role="user", content=text), Message(role="assistant", content=reply.content)]

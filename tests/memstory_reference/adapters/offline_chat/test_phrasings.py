@@ -11,7 +11,10 @@ SAVES = {
         ("My favorite author's Ursula Le Guin", {"user.author_preference": "Ursula Le Guin"}),
         ("Emacs is my editor of choice.", {"user.editor_preference": "Emacs"}),
         ("I prefer tea over coffee", {"user.drink_preference": "tea"}),
-        ("I'd rather have window seats on flights, please note that.", {"user.seat_preference": "window seats on flights"}),
+        (
+            "I'd rather have window seats on flights, please note that.",
+            {"user.seat_preference": "window seats on flights"},
+        ),
         ("The tea I like best is Assam.", {"user.tea_preference": "Assam"}),
         ("I like Vim more than Emacs", {"user.editor_preference": "Vim"}),
         ("I like my coffee black", {"user.coffee_preference": "black"}),
@@ -64,7 +67,10 @@ SAVES = {
         ("From now on, answer in French.", {"constraint.answer_french": "answer in French"}),
         ("Please use metric units from now on.", {"constraint.metric_unit": "use metric units"}),
         ("No deploys on Fridays.", {"constraint.deploy_friday": "no deploys on Fridays"}),
-        ("You must not push to main on Fridays.", {"constraint.push_main_friday": "you must not push to main on Fridays"}),
+        (
+            "You must not push to main on Fridays.",
+            {"constraint.push_main_friday": "you must not push to main on Fridays"},
+        ),
         ("Use spaces, not tabs.", {"constraint.space_tab": "use spaces, not tabs"}),
         ("Always answer in one sentence.", {"constraint.answer_sentence": "always answer in one sentence"}),
     ],
@@ -75,7 +81,10 @@ SAVES = {
         ("I work at Siemens as an engineer", {"user.employer": "Siemens", "user.job": "engineer"}),
         ("My sister is called Ana and my dog Rex", {"user.sister_name": "Ana", "user.dog_name": "Rex"}),
         ("I am 41 and my wife is 39.", {"user.age": "41", "user.wife_age": "39"}),
-        ("My favourite number is 7. My favourite colour is green.", {"user.number_preference": "7", "user.colour_preference": "green"}),
+        (
+            "My favourite number is 7. My favourite colour is green.",
+            {"user.number_preference": "7", "user.colour_preference": "green"},
+        ),
     ],
     "one fact with an and": [
         ("My favourite band is Simon and Garfunkel", {"user.band_preference": "Simon and Garfunkel"}),
@@ -184,9 +193,27 @@ CORRECTIONS = [
     ("My preferred language is Elixir", "Actually it is Rust now.", "What language do I prefer?", "Rust", "Elixir"),
     ("My preferred language is Elixir", "No, I meant Rust.", "What language do I prefer?", "Rust", "Elixir"),
     ("My preferred language is Elixir", "It's Rust now, not Elixir.", "What language do I prefer?", "Rust", "Elixir"),
-    ("The project deadline is 14 March", "Make that 15 March instead.", "When is the deadline?", "15 March", "14 March"),
-    ("The project deadline is 14 March", "Correction: the deadline is 20 April.", "When is the deadline?", "20 April", "14 March"),
-    ("The project deadline is 14 March", "Sorry, my deadline is 15 April", "When is the deadline?", "15 April", "14 March"),
+    (
+        "The project deadline is 14 March",
+        "Make that 15 March instead.",
+        "When is the deadline?",
+        "15 March",
+        "14 March",
+    ),
+    (
+        "The project deadline is 14 March",
+        "Correction: the deadline is 20 April.",
+        "When is the deadline?",
+        "20 April",
+        "14 March",
+    ),
+    (
+        "The project deadline is 14 March",
+        "Sorry, my deadline is 15 April",
+        "When is the deadline?",
+        "15 April",
+        "14 March",
+    ),
     ("My favourite colour is red", "Scratch that, blue.", "What's my favourite colour?", "blue", "red"),
     ("My favourite colour is red", "Change my favourite colour to blue", "What's my favourite colour?", "blue", "red"),
     ("I prefer coffee", "I've changed my mind, I prefer tea now.", "Do I prefer tea or coffee?", "tea", "coffee"),
@@ -237,7 +264,9 @@ async def test_a_correction_replaces_the_value_of_its_topic(talk_with, statement
     assert old not in answer
 
 
-@pytest.mark.parametrize("text", ["Actually, I'm tired.", "It is late now.", "No, thanks", "Wait, what?", "Actually that's fine"])
+@pytest.mark.parametrize(
+    "text", ["Actually, I'm tired.", "It is late now.", "No, thanks", "Wait, what?", "Actually that's fine"]
+)
 async def test_talk_after_a_fact_corrects_nothing(talk_with, text):
     talk = talk_with("single")
     await talk.say("My preferred language is Elixir")

@@ -1,0 +1,382 @@
+# noqa: INP001  (a script, no package)
+"""Writes docs/reference from the code: `python docs/make_reference.py`; `--check` only says what is not current."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, get_args
+
+from memstory.capabilities import FEATURES, OPERATIONS, PREFIXES
+from memstory.cli import COMMANDS, load_command, parser_of
+from memstory.commands import examples
+from memstory.commands.steps import expectable
+from memstory.datasets.loading import DATASETS, LOCOMO_VARIABLE
+from memstory.discovery import known_names, load_targets
+from memstory.errors import SetupError
+from memstory.grammar import grammar
+from memstory.pytest_plugin.options import add_options
+from memstory.reporting.views import SYMBOLS
+from memstory.results import Outcome
+from memstory.vocabulary import (
+    CALL_CHECKS,
+    HIT_CHECKS,
+    HIT_FIELDS,
+    MATCHERS,
+    METRICS,
+    MODIFIERS,
+    STEPS,
+)
+
+Schema = Mapping[str, Any]
+
+FOLDER = Path(__file__).parent / "reference"
+NOTICE = "<!-- made by `python docs/make_reference.py`: change the code, not this page -->"
+
+OUTCOMES = {
+    "passed": ("PASSED", "every expectation held", "nobody"),
+    "failed": ("FAILED", "an expectation did not hold; the message says which, and what came instead", "the backend"),
+    "unsupported": ("SKIPPED", "the target lacks a capability, or the machine the data; the reason is told", "nobody"),
+    "error": ("ERROR", "the target broke instead of answering, or could not be started", "the adapter or the machine"),
+    "invalid": (
+        "FAILED",
+        "the story is wrong: `file:line:column`, what was found, what is allowed",
+        "the story's author",
+    ),
+}
+"""Each outcome: what pytest shows, what it means, and who has to act."""
+
+KEYS = ["key", "meaning"]
+CHECKS = ["check", "holds if", "written"]
+ABLE = ["capability", "a target that has it"]
+UNCUT = ("mrr", "abstention")
+
+STORY = """
+# A story
+
+One YAML document, with `---` between two. It has either `steps` or a `retrieval`. What it needs of a target follows
+from what it says; nobody types that by hand.
+"""
+MODEL = """
+## A scripted model
+
+{meaning} A call that no rule fits ends the case as `error` and prints the prompt. No language model judges anything.
+"""
+DURATIONS = """
+A duration is a text such as `30d`, `1h 5m`, `500ms` or `1us`, or a mapping of {units}. Known data sets: {datasets}.
+"""
+STEPS_HEAD = """
+# Steps
+
+A step is a mapping with one operation, and what may stand beside it. `memstory steps` prints this list,
+`memstory steps STEP` one of them.
+"""
+MATCHERS_HEAD = """
+# Matchers
+
+An expectation is a plain value, which means `equals`, or a mapping of matchers that must all hold. A mapping of other
+keys means `fields`. `memstory matchers` prints these tables.
+"""
+HITS = """
+## Hits
+
+What may stand under `hits:`, where `ferry` is a saved name. A hit is a saved name, or a mapping of matchers on
+{fields}. Checks combine.
+"""
+CALLS = """
+## Tool calls
+
+What may stand under `tool_calls:`. A call is the name of a tool, or `{name: {argument: matcher}}`. Each call is held
+against the schema that the target announced, too.
+"""
+METRICS_HEAD = """
+## Metrics
+
+What may stand under `metrics:` of a retrieval story; `k` is a number, as in `recall@5`.
+"""
+OUTCOMES_HEAD = """
+# Outcomes
+
+A case is one story on one target. It ends in one of five ways, in the report and in pytest:
+"""
+OUTCOMES_TAIL = """
+`unsupported` and `error` count neither for nor against a target, and are always shown.
+
+A story with `trials` runs several times, each time with a seed of its own, and passes if as many trials pass as `pass`
+asks for; it is called flaky if any did not. Trials that broke decide nothing. Nothing is run again in silence.
+
+A run whose stories were all unsupported counts as a failure: nothing was found out.
+"""
+OPTIONS_HEAD = """
+# Options
+
+They are pytest's, and so those of `memstory run`. Pytest's own work as everywhere: `-k`, `-m`, `-x`, `--lf`, `-n 2`. A
+tag of a story is a marker.
+"""
+TARGETS_HEAD = """
+# Targets
+
+A target is a memory under test. `--target` takes a name from this table, the name of a group, a name that your own
+package or `conftest.py` offers, or `module:Class` of a factory. [Test your own
+memory](../how-to/test-your-own-memory.md) shows how to write one.
+"""
+CAPABILITIES_HEAD = """
+## Capabilities
+
+What a story needs and a target can. `memstory explain STORY` compares the two.
+"""
+CLI_HEAD = """
+# The command line
+
+What `memstory COMMAND --help` says.
+"""
+
+
+def table(headers: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    """Return a table of markdown."""
+    lines = [headers, ["---"] * len(headers), *rows]
+    return "\n".join(f"| {' | '.join(cell.replace('|', '&#124;') for cell in line)} |" for line in lines)
+
+
+def code(text: str) -> str:
+    """Return `text` as code within a line."""
+    return f"`{text}`"
+
+
+def block(text: str, language: str = "yaml") -> str:
+    """Return `text` as a block of code."""
+    return f"```{language}\n{text.strip()}\n```"
+
+
+def resolved(schema: Schema) -> Schema:
+    """Return `schema` with what it refers to."""
+    reference = schema.get("$ref")
+    inner = resolved(grammar()["$defs"][reference.rpartition("/")[2]]) if reference else {}
+    return {**inner, **schema}
+
+
+def keys(schema: Schema, before: str = "") -> Iterator[list[str]]:
+    """Yield a row for each key of a mapping and of the mappings in it: its name and what it means."""
+    whole = resolved(schema)
+    for name, inner in whole.get("properties", {}).items():
+        needed = ", needed" if name in whole.get("required", ()) else ""
+        deeper = resolved(inner)
+        yield [code(before + name) + needed, meaning(deeper)]
+        if inner.get("$ref", "").rpartition("/")[2] not in {"expect", "step", "duration"} and name != "expect":
+            listed = deeper["items"] if isinstance(deeper.get("items"), dict) else {}
+            yield from keys({"properties": deeper.get("properties", {}), "required": deeper.get("required", ())},
+                            f"{before}{name}.") if "object" in str(deeper.get("type")) else ()  # fmt: skip
+            if listed and "$ref" not in listed:
+                yield from keys(listed, f"{before}{name}[].")
+
+
+def meaning(schema: Schema) -> str:
+    """Return what a key means, with the values that it may have where they are few."""
+    allowed = [value for value in schema.get("enum", ()) if value is not None]
+    values = f" One of {', '.join(code(str(value).lower()) for value in allowed)}." if allowed else ""
+    bounds = [f"{word} {schema[key]}" for key, word in (("minimum", "from"), ("maximum", "to")) if key in schema]
+    return str(schema.get("description", "")) + values + (f" A number {' '.join(bounds)}." if bounds else "")
+
+
+def page(*parts: str) -> str:
+    """Return a page of its parts."""
+    return "\n\n".join(part.strip() for part in parts if part)
+
+
+def words(named: Mapping[str, str], *more: Mapping[str, str]) -> list[list[str]]:
+    """Return rows of names with their meanings, and with what `more` has for each name."""
+    return [[code(name), text, *(code(other[name]) for other in more)] for name, text in named.items()]
+
+
+def story_page() -> str:
+    """Return the page on the keys of a story."""
+    own = grammar()["properties"]
+    elsewhere = ("`steps[]", "`perturb", "`model", "`retrieval")
+    sections = [
+        part
+        for name, title in (("retrieval", "A retrieval task"), ("perturb", "Perturbations"))
+        for part in (f"## {title}\n\n{meaning(resolved(own[name]))}", table(KEYS, keys(own[name], f"{name}.")))
+    ]
+    units = ", ".join(map(code, grammar()["$defs"]["duration"]["properties"]))
+    return page(
+        STORY,
+        table(KEYS, [row for row in keys(grammar()) if not row[0].startswith(elsewhere)]),
+        *sections,
+        MODEL.format(meaning=meaning(own["model"])),
+        table(["key of a rule", "meaning"], keys(grammar()["$defs"]["rule"])),
+        DURATIONS.format(units=units, datasets=", ".join(map(code, DATASETS))),
+    )
+
+
+def steps_page() -> str:
+    """Return the page on steps."""
+    listed = [[f"[{name}](#{name})", word.summary, ", ".join(map(code, word.fields)) or "–"]
+              for name, word in STEPS.items()]  # fmt: skip
+    results = grammar()["$defs"]["expect"]["properties"].items()
+    return page(
+        STEPS_HEAD,
+        table(["beside an operation", "meaning"], words(MODIFIERS)),
+        table(["step", "what it does", "its result has"], listed),
+        "What `expect:` of a step may speak of; the last four go with every step, `context_tokens` with a context:",
+        table(["result", "what it is"], [[code(name), meaning(resolved(inner))] for name, inner in results]),
+        *(_step(name) for name in STEPS),
+    )
+
+
+def _step(name: str) -> str:
+    schema = grammar()["$defs"]["step"]["properties"][name]
+    rows = [row for row in keys(schema) if "steps[]" not in row[0]]
+    return page(
+        f"## {name}",
+        meaning(resolved(schema)),
+        table(KEYS, rows) if rows else "",
+        f"Expect: {', '.join(map(code, expectable(name)))}.",
+        block(examples.STEPS[name]),
+    )
+
+
+def matchers_page() -> str:
+    """Return the page on what can be said of a result."""
+    written, fits, misfits = ({name: str(shown[part]) if part == 0 else repr(shown[part])
+                               for name, shown in examples.MATCHERS.items()} for part in range(3))  # fmt: skip
+    metrics = {name if name in UNCUT else f"{name}@k": text for name, text in METRICS.items()}
+    return page(
+        MATCHERS_HEAD,
+        table(["matcher", "holds if", "written", "for", "not for"], words(MATCHERS, written, fits, misfits)),
+        "`same_as` speaks of a name that a step has saved; here it stands for `'m1'`.",
+        HITS.format(fields=", ".join(map(code, HIT_FIELDS))),
+        table(CHECKS, words(HIT_CHECKS, examples.HIT_CHECKS)),
+        CALLS,
+        table(CHECKS, words(CALL_CHECKS, examples.CALL_CHECKS)),
+        METRICS_HEAD,
+        table(["metric", "what it is"], words(metrics)),
+    )
+
+
+def outcomes_page() -> str:
+    """Return the page on outcomes."""
+    rows = [[f"{SYMBOLS[name]} {code(name)}", *OUTCOMES[name]] for name in get_args(Outcome)]
+    return page(OUTCOMES_HEAD, table(["outcome", "pytest shows", "meaning", "who acts"], rows), OUTCOMES_TAIL)
+
+
+class Recorder:
+    """Takes the options of the plugin as a parser of pytest does, and keeps them."""
+
+    def __init__(self) -> None:
+        self.options: list[list[str]] = []
+        self.settings: list[list[str]] = []
+
+    def getgroup(self, *_: str) -> Recorder:
+        return self
+
+    def addoption(self, name: str, **about: Any) -> None:
+        written = f"{name} {about['metavar']}" if "metavar" in about else name
+        self.options.append([code(written), about["help"].replace("%(default)g", f"{about.get('default')}")])
+
+    def addini(self, name: str, text: str, *, type: str, default: object) -> None:  # noqa: A002  (pytest's own name)
+        self.settings.append([code(name), text, code(type)])
+
+
+def options_page() -> str:
+    """Return the page on options."""
+    recorder = Recorder()
+    add_options(recorder)  # type: ignore[arg-type]  # the part of a parser that options need
+    return page(
+        OPTIONS_HEAD,
+        table(["option", "meaning"], recorder.options),
+        "In `pytest.ini`, or `[tool.pytest.ini_options]` of `pyproject.toml`:",
+        table(["setting", "meaning", "type"], recorder.settings),
+        "In the environment:",
+        table(["variable", "meaning"], [[code(LOCOMO_VARIABLE), "where the JSON file of LoCoMo is"]]),
+    )
+
+
+def targets_page() -> str:
+    """Return the page on targets and capabilities."""
+    return page(
+        TARGETS_HEAD,
+        table(["name", "what it is", "options"], _targets()),
+        CAPABILITIES_HEAD,
+        "Found in the steps and expectations of a story:",
+        table(ABLE, words(OPERATIONS)),
+        "Shown by no step; a story names them under `requires:`:",
+        table(ABLE, words(FEATURES)),
+        "Whatever follows the dot is the target's own word:",
+        table(ABLE, words({f"{name}.…": text for name, text in PREFIXES.items()})),
+    )
+
+
+def _targets() -> Iterator[list[str]]:
+    for name in known_names():
+        try:
+            members = load_targets([name])
+        except SetupError as error:
+            sys.stderr.write(f"{name} is left out: {error}\n")
+            continue
+        if list(members) != [name]:
+            yield [code(name), f"a group: {', '.join(map(code, members))}", ""]
+            continue
+        words = members[name].capabilities({})
+        options = sorted(word.removeprefix("option.") for word in words if word.startswith("option."))
+        about = (type(members[name]).__doc__ or "").strip().splitlines()
+        yield [code(name), about[0] if about else "", ", ".join(map(code, options))]
+
+
+def cli_page() -> str:
+    """Return the page on the commands."""
+    listed = [[f"[{name}](#memstory-{name})", text] for name, text in COMMANDS.items()]
+    return page(CLI_HEAD, table(["command", "what it does"], listed), *map(_command, COMMANDS))
+
+
+def _command(name: str) -> str:
+    command = load_command(name)
+    rows = [
+        [code(", ".join(action.option_strings) or str(action.metavar or action.dest)), action.help or ""]
+        for action in parser_of(name, command)._actions  # noqa: SLF001  (argparse has no other way to list them)
+        if not isinstance(action, argparse._HelpAction)  # noqa: SLF001  (the same)
+    ]
+    lines = command.about.split("\n")
+    return page(
+        f"## memstory {name}",
+        " ".join(line for line in lines if not line.startswith(" ")),
+        "\n".join(f"- {line.strip()}" for line in lines if line.startswith(" ")),
+        table(["argument", "meaning"], rows) if rows else "",
+        block(command.examples.strip().partition("\n")[2], "text"),
+        f"{command.exit_codes[0].upper()}{command.exit_codes[1:]}.",
+    )
+
+
+PAGES: Mapping[str, Callable[[], str]] = {
+    "story": story_page,
+    "steps": steps_page,
+    "matchers": matchers_page,
+    "outcomes": outcomes_page,
+    "options": options_page,
+    "targets": targets_page,
+    "cli": cli_page,
+}
+
+
+def pages() -> Mapping[Path, str]:
+    """Return the text of every page by its place."""
+    return {FOLDER / f"{name}.md": f"{NOTICE}\n\n{made()}\n" for name, made in PAGES.items()}
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Write the pages, or say which are not current; 1 if any is not."""
+    parser = argparse.ArgumentParser(description="Write docs/reference from the code.")
+    parser.add_argument("--check", action="store_true", help="write nothing, say what is not current")
+    check = parser.parse_args(arguments).check
+    stale = {path: text for path, text in pages().items() if not path.exists() or path.read_text("utf-8") != text}
+    for path, text in stale.items():
+        sys.stdout.write(f"{'not current' if check else 'wrote'}: {path.name}\n")
+        if not check:
+            path.parent.mkdir(exist_ok=True)
+            path.write_text(text, "utf-8")
+    return 1 if check and stale else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

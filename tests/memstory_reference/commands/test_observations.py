@@ -1,0 +1,83 @@
+import asyncio
+import json
+
+import pytest
+
+from memstory_reference import bootstrap
+from memstory_reference.adapters.clocks import SystemClock
+from memstory_reference.cli import main
+from memstory_reference.systems.observations.config import ObservationsConfig
+
+pytestmark = pytest.mark.usefixtures("minilm_weights")
+
+
+async def fill(folder):
+    service = await bootstrap.open_observations(
+        folder,
+        embedder=bootstrap.make_embedder(bootstrap.MINILM, ollama_host=""),
+        chat=None,
+        clock=SystemClock(),
+        new_id=str,
+        config=ObservationsConfig(),
+    )
+    for number, task in enumerate(("Control the token budget of agents", "Bake sourdough bread")):
+        await service.compress_and_store(
+            task=task, output=f"{task}. It worked.", owner="default", run_id=f"run-{number}"
+        )
+    await service.close()
+
+
+@pytest.fixture(scope="module")
+def store(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("observations")
+    asyncio.run(fill(folder))
+    return folder
+
+
+@pytest.fixture
+def command(store, capsys):
+    def run(*words):
+        code = main(["observations", *words, "--store", str(store)])
+        return code, *capsys.readouterr()
+
+    return run
+
+
+def test_list_begins_with_the_newest(command):
+    code, out, _ = command("list", "--json")
+    assert (code, [one["id"] for one in json.loads(out)]) == (0, ["run-1", "run-0"])
+
+
+def test_search_shows_every_number_of_the_rank(command):
+    code, out, _ = command("search", "token budget control")
+    header, _, only = out.splitlines()
+    assert (code, header.split()) == (0, ["run", "title", "sim", "qual", "q_adjust", "rank", "found", "by"])
+    assert "run-0" in only
+
+
+def test_a_topic_that_nobody_worked_on_is_said_to_be_new(command):
+    code, out, _ = command("search", "orbital mechanics")
+    assert (code, out) == (0, "Nothing is known about this; a run on it would start from scratch.\n")
+
+
+def test_a_rating_moves_the_rank(command):
+    before = json.loads(command("search", "token budget", "--json")[1])[0]
+    assert command("rate", "run-0", "1")[:2] == (0, "run-0: rated 1\n")
+    after = json.loads(command("search", "token budget", "--json")[1])[0]
+    assert after["rank"] == pytest.approx(before["rank"] * 1.15)
+
+
+def test_an_unknown_run_or_rating_is_one_line_and_not_zero(command):
+    unknown, out_of_range = command("rate", "no-run", "1"), command("rate", "run-0", "9")
+    assert (unknown[0], unknown[2].count("\n"), out_of_range[0], out_of_range[2].count("\n")) == (1, 1, 1, 1)
+    assert "outside -2 to 2" in out_of_range[2]
+
+
+def test_a_folder_without_a_store_is_said_to_be_empty_and_stays_so(tmp_path, capsys):
+    code = main(["observations", "list", "--store", str(tmp_path)])
+    assert (code, list(tmp_path.iterdir())) == (1, [])
+    assert "no observations are stored here" in capsys.readouterr().err
+
+
+def test_reindex_tells_how_many(command):
+    assert command("reindex")[:2] == (0, "2 observations indexed\n")
