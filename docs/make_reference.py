@@ -7,6 +7,7 @@ import argparse
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
+from textwrap import dedent
 from typing import Any, get_args
 
 from memstory.capabilities import FEATURES, OPERATIONS, PREFIXES
@@ -343,7 +344,7 @@ def _command(name: str) -> str:
         " ".join(line for line in lines if not line.startswith(" ")),
         "\n".join(f"- {line.strip()}" for line in lines if line.startswith(" ")),
         table(["argument", "meaning"], rows) if rows else "",
-        block(command.examples.strip().partition("\n")[2], "text"),
+        block(dedent(command.examples.strip().partition("\n")[2]), "text"),
         f"{command.exit_codes[0].upper()}{command.exit_codes[1:]}.",
     )
 

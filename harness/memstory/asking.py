@@ -1,102 +1,118 @@
-"""Runs a retrieval task: remember every document, ask every question, record ids only."""
+"""Runs a retrieval task: remember every document, ask every question, record ids only; once for each level."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from dataclasses import dataclass
 from time import perf_counter
 
+from memstory.controls import Oracle
+from memstory.datasets import load_distractors
 from memstory.environments import for_collection
+from memstory.errors import StoryError
+from memstory.perturbation import Perturbed, level_name, levels_of, perturbed
 from memstory.recording import QuestionRecord, RetrievalRecord
+from memstory.remembering import DocumentIds, Rememberer
 from memstory.retrieval import Collection, Document, Question, RetrievalTask
-from memstory.stage import FIRST_SESSION, open_stage
+from memstory.stage import open_stage
 from memstory.story import Retrieval
-from memstory.target import Environment, Hit, Item, Query, Receipt, Scope, Target, TargetFactory
+from memstory.target import Environment, Json, Query, Scope, Target, TargetFactory
 
 Progress = Callable[[int, int, str], None]
 """`progress(done, total, what)`, called after each collection."""
 
 
-class DocumentIds:
-    """Which documents a hit stands for: by the id on its receipt, else by its text."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Asked:
+    """What a story says of its retrieval task; `seed` is the trial's own."""
 
-    def __init__(self, documents: Sequence[Document], receipt: Receipt) -> None:
-        self._by_id: dict[str, list[str]] = {}
-        self._by_text: dict[str, list[str]] = {}
-        self._documents = documents
-        for document in documents:
-            self._by_text.setdefault(document.text, []).append(document.id)
-        # One receipt item a document: they belong together by position. Otherwise the backend made pieces of them.
-        by_position = len(receipt.items) == len(documents)
-        for number, item in enumerate(receipt.items):
-            ids = [documents[number].id] if by_position else self._by_content(item.text)
-            if item.id is not None:
-                known = self._by_id.setdefault(item.id, [])
-                known += [one for one in ids if one not in known]
+    task: RetrievalTask
+    retrieval: Retrieval
+    perturb: Mapping[str, Json]
+    seed: int
 
-    def of(self, hit: Hit) -> list[str]:
-        """Return the documents of `hit`; one that nothing can be said about keeps its rank as `unknown:ID`."""
-        if hit.id is not None and hit.id in self._by_id:
-            return self._by_id[hit.id]
-        return self._by_content(hit.text) or [f"unknown:{hit.id}"]
 
-    def _by_content(self, text: str) -> list[str]:
-        if text in self._by_text:
-            return self._by_text[text]
-        piece = text.strip()
-        return [document.id for document in self._documents if piece and piece in document.text][:1]
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Gave:
+    """What one collection gave at one level."""
+
+    about: Mapping[str, str]
+    questions: Sequence[QuestionRecord]
+    documents: int
+    add_seconds: float
 
 
 async def run_retrieval(
-    task: RetrievalTask, retrieval: Retrieval, env: Environment, factory: TargetFactory, progress: Progress | None
-) -> tuple[RetrievalRecord, Mapping[str, str]]:
-    """Return what every collection of `task` gave, each in a memory of its own, and what the target said of itself."""
-    questions: list[QuestionRecord] = []
-    about: Mapping[str, str] = {}
-    add_seconds = 0.0
-    for number, collection in enumerate(task.collections):
-        stage = open_stage(for_collection(env, number), factory, hosted=False)
-        try:
-            await stage.open()
-            about = await stage.target.about()
-            seconds, records = await _one_collection(collection, retrieval, stage.target, stage.env.owner)
-        finally:
-            await stage.close()
-        add_seconds += seconds
-        questions += records
-        if progress is not None:
-            what = f"{collection.id}: {len(collection.documents)} documents, {len(collection.questions)} questions"
-            progress(number + 1, len(task.collections), what)
-    return _record(task, retrieval.k, questions, add_seconds), about
+    asked: Asked, env: Environment, factory: TargetFactory, progress: Progress | None
+) -> AsyncIterator[tuple[RetrievalRecord, Mapping[str, str]]]:
+    """Yield for each level what the collections gave, each in a memory of its own, and what the target said of itself.
+
+    Raises:
+        StoryError: a perturbation that these data do not have, or have too little of.
+        NotSupported: a perturbation that the target cannot take.
+    """
+    levels = levels_of(asked.perturb)
+    pool = load_distractors(asked.retrieval.mark) if any(level.get("distractors") for level in levels) else ()
+    collections, done = asked.task.collections, 0
+    for level in levels:
+        gave: list[_Gave] = []
+        for collection in collections:
+            harder = _perturbed(asked, collection, level, pool)
+            gave.append(await _one_collection(harder, asked.retrieval, for_collection(env, done), factory))
+            done += 1
+            if progress is not None:
+                progress(done, len(levels) * len(collections), _said(harder.collection, level))
+        yield _record(asked, level, gave), gave[-1].about if gave else {}
 
 
-def _record(task: RetrievalTask, k: int, questions: Sequence[QuestionRecord], add_seconds: float) -> RetrievalRecord:
-    sizes = [len(collection.documents) for collection in task.collections]
+async def _one_collection(task: Perturbed, retrieval: Retrieval, env: Environment, factory: TargetFactory) -> _Gave:
+    stage = open_stage(env, factory, hosted=False)
+    try:
+        await stage.open()
+        if isinstance(stage.target, Oracle):
+            stage.target.take_gold(task.collection)
+        begun = perf_counter()
+        ids = await Rememberer(stage, factory.capabilities(env.options), retrieval.kind).remember(task)
+        seconds = perf_counter() - begun
+        asker = Asker(stage.target, Scope(user=env.owner), retrieval, ids)
+        return _Gave(
+            about=await stage.target.about(),
+            questions=[await asker.ask(question) for question in task.collection.questions],
+            documents=len(task.collection.documents),
+            add_seconds=seconds,
+        )
+    finally:
+        await stage.close()
+
+
+def _perturbed(asked: Asked, collection: Collection, level: Mapping[str, Json], pool: Sequence[Document]) -> Perturbed:
+    # Trials differ in what chance gives them; collections of one task do, too.
+    seed = f"{asked.perturb.get('seed', 0)}/{asked.seed}/{collection.id}"
+    try:
+        return perturbed(collection, level, pool, seed)
+    except ValueError as error:
+        raise StoryError(f"perturb: {error}", asked.retrieval.mark) from error
+
+
+def _said(collection: Collection, level: Mapping[str, Json]) -> str:
+    counts = f"{len(collection.documents)} documents, {len(collection.questions)} questions"
+    return ", ".join(part for part in (f"{collection.id}: {counts}", level_name(level)) if part)
+
+
+def _record(asked: Asked, level: Mapping[str, Json], gave: Sequence[_Gave]) -> RetrievalRecord:
+    sizes = [one.documents for one in gave]
     return RetrievalRecord(
-        name=task.name,
-        digest=task.digest,
-        k=k,
+        name=asked.task.name,
+        digest=asked.task.digest,
+        k=asked.retrieval.k,
         documents=sum(sizes),
         smallest=min(sizes, default=0),
-        questions=tuple(questions),
-        apart=tuple(task.apart),
-        unusable=tuple(task.unusable),
-        add_seconds=add_seconds,
+        questions=tuple(question for one in gave for question in one.questions),
+        apart=tuple(asked.task.apart),
+        unusable=tuple(asked.task.unusable),
+        add_seconds=sum(one.add_seconds for one in gave),
+        level=level,
     )
-
-
-async def _one_collection(
-    collection: Collection, retrieval: Retrieval, target: Target, owner: str
-) -> tuple[float, list[QuestionRecord]]:
-    items = [
-        Item(text=one.text, key=one.key, kind=one.kind or retrieval.kind, metadata=one.metadata)
-        for one in collection.documents
-    ]
-    begun = perf_counter()
-    receipt = await target.add(items, Scope(user=owner, session=FIRST_SESSION))
-    await target.settle()
-    add_seconds = perf_counter() - begun
-    asker = Asker(target, Scope(user=owner), retrieval, DocumentIds(collection.documents, receipt))
-    return add_seconds, [await asker.ask(question) for question in collection.questions]
 
 
 class Asker:
@@ -117,7 +133,7 @@ class Asker:
         best: dict[str, float | None] = {}
         for hit in hits[: self._k]:
             # Several pieces of one document count once, at the rank of the best of them.
-            for document in self._ids.of(hit):
+            for document in self._ids.of(hit.id, hit.text):
                 best.setdefault(document, hit.score)
         ranked = list(best.items())[: self._k]
         return QuestionRecord(

@@ -49,6 +49,7 @@ FEATURES: Mapping[Capability, str] = {
     "delete.reports_missing": "says whether what is to be forgotten was known",
     "delete.scope": "forgets everything of a user",
     "expiry": "forgets by age",
+    "expiry.at": "hides a memory from the moment on that its metadata `expires_at` names",
     "expiry.read_filter": "hides what has expired before it is cleaned up",
     "hold_buffer": "holds uncertain memories until they are confirmed",
     "importance": "weighs how important a memory is",

@@ -11,6 +11,10 @@ if TYPE_CHECKING:
     from memstory.story import Story
 
 
+EMPTY_CONTROL = "control:nothing"
+"""The memory that remembers nothing. It gets every story, since one that it passes shows nothing about any target."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Case:
     """One story on one target. Rows of `parametrize` are already stories of their own, named by `story.row`."""
@@ -29,5 +33,5 @@ def cases_of(stories: Sequence[Story], targets: Sequence[str]) -> Iterator[Case]
     """Yield a case for every story and every chosen target that the story does not exclude, in order."""
     for story in stories:
         for target in targets:
-            if not story.targets or target in story.targets:
+            if not story.targets or target in story.targets or target == EMPTY_CONTROL:
                 yield Case(story=story, target=target)

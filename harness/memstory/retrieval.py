@@ -10,24 +10,29 @@ from memstory.target import Json
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Document:
-    """One text to be remembered, under the id by which labels name it."""
+    """One text to be remembered, under the id by which labels name it; `outdated` are earlier texts, oldest first."""
 
     id: str
     text: str
     key: str | None = None
     kind: str | None = None
     metadata: Mapping[str, Json] = field(default_factory=dict)
+    outdated: Sequence[str] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Question:
-    """One query with its gold document ids. `relevant=()` with `judged=True` means that nothing must be returned."""
+    """One query with its gold document ids. `relevant=()` with `judged=True` means that nothing must be returned.
+
+    `variants` ask the same in other words.
+    """
 
     id: str
     text: str
     relevant: Sequence[str] = ()
     category: str | None = None
     judged: bool = True
+    variants: Sequence[str] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

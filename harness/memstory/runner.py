@@ -13,7 +13,7 @@ from pathlib import Path
 from time import perf_counter
 from typing import Any
 
-from memstory.asking import Progress, run_retrieval
+from memstory.asking import Asked, Progress, run_retrieval
 from memstory.cases import Case
 from memstory.datasets import load_task
 from memstory.environments import make_environment
@@ -22,7 +22,7 @@ from memstory.failures import failure_of
 from memstory.recording import Failure, Recording
 from memstory.stage import Stage, open_stage
 from memstory.steps import Branch, Holds, Performer
-from memstory.story import Retrieval, Step
+from memstory.story import Step
 from memstory.target import Capability, Environment, Json, TargetFactory
 
 CASE_SECONDS = 60.0
@@ -89,9 +89,9 @@ async def run(
             able = factory.capabilities(env.options)
             _refuse_what_cannot_run(case, able)
             if case.story.retrieval:
-                await _run_task(
-                    case.story.retrieval, base or _folder(case), state, env=env, factory=factory, progress=progress
-                )
+                task = await asyncio.to_thread(load_task, case.story.retrieval, base or _folder(case))
+                asked = Asked(task=task, retrieval=case.story.retrieval, perturb=case.story.perturb, seed=seed)
+                await _run_task(asked, state, env=env, factory=factory, progress=progress)
             if case.story.steps:
                 stage = open_stage(env, factory, hosted=hosted or _crashes(case.story.steps))
                 await _run_steps(case, stage, able, state, holds)
@@ -117,8 +117,6 @@ def _refuse_what_cannot_run(case: Case, able: frozenset[Capability]) -> None:
     missing = sorted(case.story.needs - able)
     if missing:
         raise NotSupported(missing[0], f"'{case.target}' does not support {', '.join(missing)}")
-    if case.story.perturb:
-        raise NotSupported("perturb", "perturbations cannot be run yet; take `perturb:` out to run the plain story")
 
 
 def _folder(case: Case) -> Path:
@@ -126,17 +124,11 @@ def _folder(case: Case) -> Path:
 
 
 async def _run_task(
-    retrieval: Retrieval,
-    base: Path,
-    state: _Run,
-    *,
-    env: Environment,
-    factory: TargetFactory,
-    progress: Progress | None,
+    asked: Asked, state: _Run, *, env: Environment, factory: TargetFactory, progress: Progress | None
 ) -> None:
-    task = await asyncio.to_thread(load_task, retrieval, base)
-    record, about = await run_retrieval(task, retrieval, env, factory, progress)
-    state.parts.update(retrieval=(record,), about=dict(about))
+    async for record, about in run_retrieval(asked, env, factory, progress):
+        state.parts["retrieval"] = (*state.parts.get("retrieval", ()), record)
+        state.parts["about"] = dict(about)
 
 
 async def _run_steps(case: Case, stage: Stage, able: frozenset[Capability], state: _Run, holds: Holds | None) -> None:

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from memstory.checks import Context, judge
+from memstory.perturbation import level_name
 from memstory.recording import Recording, RetrievalRecord
 from memstory.results import Score, Verdict
 from memstory.story import Expectation, Matcher, Story
@@ -33,7 +34,7 @@ def score_verdicts(story: Story, recording: Recording, scores: Sequence[Score]) 
 
 
 def _of_task(task: RetrievalRecord, expected: Expectation, scores: Sequence[Score]) -> Iterator[Verdict]:
-    level = f" at {', '.join(f'{name} {value}' for name, value in task.level.items())}" if task.level else ""
+    level = f" at {level_name(task.level)}" if task.level else ""
     if expected.field == "latency_ms":
         seconds = [question.seconds for question in task.questions]
         value = 1000 * sum(seconds) / len(seconds) if seconds else None

@@ -130,7 +130,7 @@ def make_chat(
     if _is_ollama(name):
         from memstory_reference.adapters.ollama_chat import OllamaChat  # noqa: PLC0415
 
-        return OllamaChat(name.removeprefix(_OLLAMA), ollama_host)
+        return OllamaChat(name.removeprefix(_OLLAMA), ollama_host, on_text=on_text)
     raise InputError(
         f"there is no chat model named {name!r:.80}; allowed: offline, ollama:NAME, record:NAME@FILE, replay:FILE"
     )

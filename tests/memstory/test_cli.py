@@ -1,9 +1,111 @@
 import json
+import os
+import subprocess
+import sys
+from pathlib import Path
 
 import pytest
 
-from memstory.cli import main
+from memstory.cli import COMMANDS, load_command, main
 from memstory.reporting import make_fingerprint, write_reports
+
+MEMSTORY = [sys.executable, "-c", "import sys; from memstory.cli import main; sys.exit(main())"]
+
+HELP = """\
+usage: memstory [-h] COMMAND ...
+
+Stories and evaluation for the memory of AI agents.
+
+options:
+  -h, --help  show this help message and exit
+
+commands:
+  COMMAND
+    new       write a story, a corpus or a target to start from
+    validate  check stories without running them
+    list      list stories with what they need
+    explain   say what a story needs and which targets can run it
+    steps     what a step can be, and what its result has
+    matchers  what can be said of a result
+    schema    write the JSON Schema by which editors complete and check stories
+    run       run stories with pytest
+    show      show what happened in a recorded case, step by step
+    rejudge   judge the recordings of a run again, without the target
+    report    write report.md again, or the report of a run that was killed
+
+examples:
+  memstory new story coffee                      begin with a story that runs
+  memstory validate                              check every story below this folder
+  memstory run --target control:oracle           run them on a perfect memory
+  memstory show reports/latest S5                see what happened in one
+
+exit codes: 0 fine, 1 something was found wrong, 2 the command could not be carried out;
+'memstory run' ends with pytest's own.
+
+'memstory COMMAND --help' says more, with examples.
+"""
+
+VALIDATE_HELP_TAIL = """\
+examples:
+  memstory validate                        every story below this folder
+  memstory validate mine.story.yaml        one file
+  memstory validate --bundled              the stories that come with memstory
+  memstory validate --json | jq .errors    for programs
+
+exit codes: 0 nothing is wrong, 1 something is, 2 there is nothing to check
+"""
+
+
+@pytest.fixture(autouse=True)
+def wide_terminal(monkeypatch):
+    monkeypatch.setenv("COLUMNS", "120")
+
+
+def helped(capsys, *words):
+    with pytest.raises(SystemExit) as stopped:
+        main([*words, "--help"])
+    assert stopped.value.code == 0
+    return capsys.readouterr().out
+
+
+def test_help_is_word_by_word(capsys):
+    assert helped(capsys) == HELP
+
+
+def test_help_of_a_command_ends_with_examples_and_exit_codes(capsys):
+    assert helped(capsys, "validate").endswith(VALIDATE_HELP_TAIL)
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_every_command_teaches_with_examples_and_exit_codes(capsys, name):
+    text = helped(capsys, name)
+    assert text.startswith(f"usage: memstory {name} ")
+    assert f"\n  memstory {name}" in text
+    assert "\nexit codes: " in text
+    assert load_command(name).about.endswith((".", "to run on it"))
+
+
+def test_without_a_command_the_help_is_shown_and_the_code_is_2(capsys):
+    with pytest.raises(SystemExit) as stopped:
+        main([])
+    assert stopped.value.code == 2
+    assert capsys.readouterr().err == HELP
+
+
+def test_an_unknown_command_gets_the_nearest_name(capsys):
+    with pytest.raises(SystemExit) as stopped:
+        main(["reprot"])
+    assert stopped.value.code == 2
+    assert "unknown command 'reprot'. Did you mean 'report'? Known: new, validate, " in capsys.readouterr().err
+
+
+def test_help_imports_neither_pytest_nor_the_grammar_nor_any_target():
+    watch = "import sys; from memstory.cli import main\ntry: main(['--help'])\nexcept SystemExit: pass\n"
+    heavy = "print({'pytest', 'jsonschema', 'yaml', 'deepdiff', 'chromadb', 'tabulate'} & set(sys.modules))"
+    done = subprocess.run(  # noqa: S603  (our own interpreter)
+        [sys.executable, "-c", watch + heavy], capture_output=True, text=True, check=True
+    )
+    assert done.stdout.splitlines()[-1] == "set()"
 
 
 def test_report_makes_the_report_again_and_says_where(tmp_path, capsys):
@@ -18,13 +120,34 @@ def test_report_makes_the_report_again_and_says_where(tmp_path, capsys):
 def test_a_folder_without_results_is_one_line_on_stderr_and_a_code(tmp_path, capsys, content):
     if content:
         (tmp_path / "results.json").write_text(content)
-    assert main(["report", str(tmp_path)]) == 4
+    assert main(["report", str(tmp_path)]) == 2
     error = capsys.readouterr().err
     assert error.startswith("memstory report: ")
     assert error.count("\n") == 1
 
 
-def test_an_unknown_command_names_the_known_ones(capsys):
-    with pytest.raises(SystemExit):
-        main(["reprot"])
-    assert "report" in capsys.readouterr().err
+def test_a_reader_that_closes_early_gets_no_traceback():
+    read, write = os.pipe()
+    os.close(read)
+    done = subprocess.run(  # noqa: S603  (our own interpreter)
+        [*MEMSTORY, "matchers"], stdout=write, stderr=subprocess.PIPE, text=True, check=False
+    )
+    os.close(write)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_a_terminal_that_knows_only_ascii_gets_escapes_not_a_traceback():
+    done = subprocess.run(  # noqa: S603  (our own interpreter)
+        [*MEMSTORY, "run", "--help"],
+        env={**os.environ, "PYTHONIOENCODING": "ascii"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0
+    assert r"\u2026" in done.stdout
+
+
+def test_the_installed_command_is_this_one():
+    text = (Path(__file__).parents[2] / "pyproject.toml").read_text("utf-8")
+    assert 'memstory = "memstory.cli:main"' in text

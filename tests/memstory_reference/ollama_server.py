@@ -54,7 +54,9 @@ class FakeOllama:
     models: dict[str, FakeModel] = field(default_factory=lambda: dict(MODELS))
     requests: list[tuple[str, Json]] = field(default_factory=list)
     replies: list[Json] = field(default_factory=list)
-    """Messages for the next chats, in turn; without one the last user message is repeated."""
+    """Messages for the next chats, in turn; without one `reply` is asked."""
+    reply: Callable[[Json], Json] = field(default=lambda body: {"content": body["messages"][-1]["content"]})
+    """What the model says to a chat request; by default it repeats the last message."""
     embed: Callable[[FakeModel, str], list[float]] = field(default=lambda model, text: vector(text, model.dimension))
     change_answer: Callable[[Json], Json] = field(default=lambda answer: answer)
     """Applied to every embed answer, to break it."""
@@ -115,7 +117,7 @@ class FakeOllama:
             raise ApiError(400, f'"{body["model"]}" does not support chat')
         if body.get("tools") and "tools" not in model.capabilities:
             raise ApiError(400, f"registry.ollama.ai/library/{body['model']} does not support tools")
-        message = self.replies.pop(0) if self.replies else {"content": body["messages"][-1]["content"]}
+        message = self.replies.pop(0) if self.replies else self.reply(body)
         start = {"model": body["model"], "created_at": NOW}
         end = {"done": True, "done_reason": "stop", "eval_count": 3, "eval_duration": 2_000_000, **TIMINGS}
         if body.get("stream", True) is False:

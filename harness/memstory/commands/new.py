@@ -29,7 +29,7 @@ _NAME: Final = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,49}\Z")
 
 
 def _options(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("kind", choices=list(_TEMPLATES), help="what to write")
+    parser.add_argument("kind", choices=list(_TEMPLATES), help="what to write: story, corpus or target")
     parser.add_argument("name", metavar="NAME", help="its name: a letter, then letters, digits, '-' and '_'")
     parser.add_argument("--folder", type=Path, default=Path(), metavar="DIR", help="where to (default: here)")
 

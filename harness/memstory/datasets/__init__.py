@@ -3,6 +3,6 @@
 Loaders read and check; they never guess a label and never download anything.
 """
 
-from memstory.datasets.loading import load_task
+from memstory.datasets.loading import load_distractors, load_task
 
-__all__ = ["load_task"]
+__all__ = ["load_distractors", "load_task"]

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from pathlib import Path
 from typing import NoReturn, TypeVar
@@ -18,8 +18,21 @@ from memstory.errors import Mark, StoryError
 from memstory.retrieval import Collection, Document, Question, RetrievalTask
 from memstory.target import Json
 
-DOCUMENT_FIELDS = {"id": "text", "text": "text", "key": "text", "kind": "text", "metadata": "object"}
-QUERY_FIELDS = {"id": "text", "text": "text", "relevant": "list of texts", "category": "text"}
+DOCUMENT_FIELDS = {
+    "id": "text",
+    "text": "text",
+    "key": "text",
+    "kind": "text",
+    "metadata": "object",
+    "outdated": "list of texts",
+}
+QUERY_FIELDS = {
+    "id": "text",
+    "text": "text",
+    "relevant": "list of texts",
+    "category": "text",
+    "variants": "list of texts",
+}
 
 Identified = TypeVar("Identified", Document, Question)
 
@@ -36,9 +49,7 @@ class Line:
 
 def read_task(corpus: Path, queries: Path, mark: Mark) -> RetrievalTask:
     """Return the task of two files; a bad line is a StoryError that names `file:line` after the story's own place."""
-    documents = _unique(
-        (line, Document(**line.fields)) for line in _lines(corpus, mark, DOCUMENT_FIELDS, required=("id", "text"))
-    )
+    documents = read_documents(corpus, mark)
     asked = _unique(
         (line, Question(**line.fields))
         for line in _lines(queries, mark, QUERY_FIELDS, required=("id", "text", "relevant"))
@@ -56,6 +67,11 @@ def read_task(corpus: Path, queries: Path, mark: Mark) -> RetrievalTask:
     )
 
 
+def read_documents(path: Path, mark: Mark) -> tuple[Document, ...]:
+    """Return the documents of one file; a bad line is a StoryError that names `file:line` after `mark`."""
+    return _unique((line, Document(**line.fields)) for line in _lines(path, mark, DOCUMENT_FIELDS, ("id", "text")))
+
+
 def _usable(asked: Sequence[Question], known: frozenset[str]) -> tuple[tuple[Question, ...], tuple[str, ...]]:
     """Leave gold ids out that no document has; a question that had only such ids cannot be judged."""
     questions, unusable = [], []
@@ -65,9 +81,7 @@ def _usable(asked: Sequence[Question], known: frozenset[str]) -> tuple[tuple[Que
             f"{question.id}: no document has the id {gold!r}" for gold in question.relevant if gold not in known
         ]
         judged = bool(relevant) or not question.relevant
-        questions.append(
-            Question(id=question.id, text=question.text, relevant=relevant, category=question.category, judged=judged)
-        )
+        questions.append(replace(question, relevant=relevant, judged=judged))
     return tuple(questions), tuple(unusable)
 
 

@@ -9,14 +9,16 @@ from pathlib import Path
 from typing import Final
 
 import memstory
-from memstory.datasets.jsonl import read_task
+from memstory.bundled import bundled_stories
+from memstory.datasets.jsonl import read_documents, read_task
 from memstory.datasets.locomo import read_locomo
-from memstory.errors import NotSupported, SetupError, StoryError
-from memstory.retrieval import RetrievalTask
+from memstory.errors import Mark, NotSupported, SetupError, StoryError
+from memstory.retrieval import Document, RetrievalTask
 from memstory.story import Retrieval
 
 LOCOMO_VARIABLE: Final = "MEMSTORY_LOCOMO"
 LOCOMO_PLACE: Final = Path("shared", "data", "locomo-dev.json")
+DISTRACTORS: Final = Path("corpora", "distractors.jsonl")
 DATASETS: Final = {"locomo": read_locomo}
 
 
@@ -48,6 +50,18 @@ def load_task(
         hint = f" Did you mean {near[0]!r}?" if near else ""
         raise StoryError(f"unknown dataset {retrieval.dataset!r}. Known: {', '.join(DATASETS)}.{hint}", retrieval.mark)
     return DATASETS[retrieval.dataset](find_locomo(retrieval.path, base, environ))
+
+
+def load_distractors(mark: Mark, root: Path | None = None) -> tuple[Document, ...]:
+    """Return the memories that are put beside a corpus to make it harder; `root` is where the bundled stories lie.
+
+    Raises:
+        SetupError: the installation lacks the file.
+    """
+    path = (root or bundled_stories()) / DISTRACTORS
+    if not path.is_file():
+        raise SetupError(f"{path} is missing, which 'distractors' are drawn from: install memstory again")
+    return read_documents(path, mark)
 
 
 def find_locomo(named: str | None, base: Path, environ: Mapping[str, str]) -> Path:

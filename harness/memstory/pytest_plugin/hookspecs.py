@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 if TYPE_CHECKING:
-    from memstory.pytest_plugin.session import SessionState
     from memstory.target import TargetFactory
 
-SESSION: pytest.StashKey[SessionState] = pytest.StashKey()
+# Its value is `session.SessionState`; naming that here would make the two modules need each other.
+SESSION: pytest.StashKey[Any] = pytest.StashKey()
 """There as soon as a story was collected."""
 
 

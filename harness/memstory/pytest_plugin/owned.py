@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from memstory.bundled import bundled_stories
+
 _ENDINGS = (".story.yaml", ".story.yml")
 _ROOTS: pytest.StashKey[Sequence[Path]] = pytest.StashKey()
 
@@ -18,10 +20,3 @@ def is_story_file(path: Path, session: pytest.Session) -> bool:
     if _ROOTS not in session.config.stash:
         session.config.stash[_ROOTS] = [bundled_stories(), *session.config.getini("memstory_stories")]
     return any(path.is_relative_to(root) for root in session.config.stash[_ROOTS])
-
-
-def bundled_stories() -> Path:
-    """Return the folder of the stories that come with memstory, as installed or in a checkout."""
-    package = Path(__file__).parents[1]
-    installed = package / "stories"
-    return installed if installed.is_dir() else package.parents[1] / "stories"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
-from pathlib import Path
 
 import pytest
 
@@ -12,7 +11,7 @@ from memstory.pytest_plugin.chosen import load_chosen, options_of
 from memstory.pytest_plugin.hookspecs import SESSION
 from memstory.pytest_plugin.options import chosen_options, report_folder
 from memstory.pytest_plugin.worker import Worker
-from memstory.reporting import Spool, make_fingerprint, terminal_summary, write_reports
+from memstory.reporting import Spool, begin_reports, make_fingerprint, terminal_summary, write_reports
 from memstory.results import CaseResult
 
 
@@ -46,7 +45,8 @@ def state_of(config: pytest.Config) -> SessionState:
     """Return the state of this session, made when the first story is met."""
     if SESSION not in config.stash:
         config.stash[SESSION] = SessionState(config)
-    return config.stash[SESSION]
+    state: SessionState = config.stash[SESSION]
+    return state
 
 
 def begin(config: pytest.Config) -> None:
@@ -55,9 +55,7 @@ def begin(config: pytest.Config) -> None:
         return
     state = state_of(config)
     try:
-        state.folder.mkdir(parents=True, exist_ok=True)
-        state.spool.clear()
-        _probe(state.folder)
+        begin_reports(state.folder)
     except OSError as error:
         reason = error.strerror or error
         raise pytest.UsageError(
@@ -75,7 +73,7 @@ def finish(session: pytest.Session) -> None:
         results = state.spool.read()
         if results:
             fingerprint = make_fingerprint(results, started=state.started, options=chosen_options(session.config))
-            write_reports(state.folder, results, fingerprint)
+            write_reports(state.folder, results, fingerprint, complete=not _is_cut_short(session))
     except (OSError, SetupError) as error:
         state.summary = f"the reports could not be written to {state.folder}: {error}"
         session.exitstatus = pytest.ExitCode.INTERNAL_ERROR
@@ -89,6 +87,11 @@ def is_worker(config: pytest.Config) -> bool:
     return hasattr(config, "workerinput")
 
 
+def _is_cut_short(session: pytest.Session) -> bool:
+    stopped = session.exitstatus in (pytest.ExitCode.INTERRUPTED, pytest.ExitCode.INTERNAL_ERROR)
+    return stopped or bool(session.shouldfail or session.shouldstop)
+
+
 def _summary(state: SessionState, results: list[CaseResult], session: pytest.Session) -> str:
     lines = [terminal_summary(results), f"report: {state.folder / 'report.md'}"]
     if all(result.outcome == "unsupported" for result in results):
@@ -96,10 +99,3 @@ def _summary(state: SessionState, results: list[CaseResult], session: pytest.Ses
         if session.exitstatus == pytest.ExitCode.OK:
             session.exitstatus = pytest.ExitCode.TESTS_FAILED
     return "\n".join(lines)
-
-
-def _probe(folder: Path) -> None:
-    """Write something: rights and mounts are known by trying only."""
-    probe = folder / ".writable"
-    probe.touch()
-    probe.unlink()

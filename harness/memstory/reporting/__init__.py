@@ -5,10 +5,11 @@ from memstory.reporting.fingerprint import make_fingerprint
 from memstory.reporting.recordings import read_recordings
 from memstory.reporting.spool import Spool
 from memstory.reporting.terminal import terminal_summary
-from memstory.reporting.writing import read_results, report_from_spool, write_reports
+from memstory.reporting.writing import begin_reports, read_results, report_from_spool, write_reports
 
 __all__ = [
     "Spool",
+    "begin_reports",
     "build",
     "make_fingerprint",
     "read_recordings",

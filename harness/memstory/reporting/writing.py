@@ -20,6 +20,18 @@ from memstory.target import Json
 
 RESULTS_NAME: Final = "results.json"
 REPORT_NAME: Final = "report.md"
+_PROBE: Final = ".writable"
+
+
+def begin_reports(folder: Path) -> None:
+    """Make `folder` ready for a run, without what an earlier one left: a run killed at once must not seem to be it."""
+    folder.mkdir(parents=True, exist_ok=True)
+    for name in (RESULTS_NAME, REPORT_NAME, RECORDINGS_NAME):
+        (folder / name).unlink(missing_ok=True)
+    Spool(folder).clear()
+    # Rights and mounts are known by trying only.
+    (folder / _PROBE).touch()
+    (folder / _PROBE).unlink()
 
 
 def write_reports(

@@ -31,8 +31,8 @@ Think = bool | Literal["low", "medium", "high"]
 class OllamaChat:
     """Asks `model` at `host`; every failure is a `ChatModelUnavailableError` that says what to type.
 
-    Answers are streamed, so `timeout_seconds` is the longest silence and not the longest answer; `progress` is called
-    with each piece of text.
+    Answers are streamed, so `timeout_seconds` is the longest silence and not the longest answer; `on_text` is told
+    each piece of text.
     """
 
     def __init__(
@@ -43,7 +43,7 @@ class OllamaChat:
         timeout_seconds: float = TIMEOUT_SECONDS,
         keep_alive: float | str | None = None,
         think: Think | None = None,
-        progress: Callable[[str], None] | None = None,
+        on_text: Callable[[str], None] | None = None,
     ) -> None:
         self.name = f"ollama:{model}"
         self._model = model
@@ -51,8 +51,7 @@ class OllamaChat:
         self._timeout_seconds = timeout_seconds
         self._keep_alive = keep_alive
         self._think = think
-        self._progress = progress
-        self._client = ollama.AsyncClient(host=host, timeout=timeout_seconds)
+        self._on_text = on_text
 
     async def chat(
         self,
@@ -67,8 +66,8 @@ class OllamaChat:
         try:
             async for part in self._stream(messages, tools, temperature, response_schema):
                 answer.take(part)
-                if self._progress is not None and part.message.content:
-                    self._progress(part.message.content)
+                if self._on_text is not None and part.message.content:
+                    self._on_text(part.message.content)
         except ollama.ResponseError as error:
             raise self._refused(error, answer) from error
         except httpx.TimeoutException as error:
@@ -76,7 +75,7 @@ class OllamaChat:
         except (httpx.ConnectError, ConnectionError) as error:
             raise _unreachable(self._host) from error
         except httpx.HTTPError as error:
-            raise self._broken_off(f"the connection broke: {error or type(error).__name__}", answer) from error
+            raise self._broken_off(f"the connection broke: {str(error) or type(error).__name__}", answer) from error
         except (ValueError, TypeError) as error:
             # The client reads each line as JSON of a known shape.
             raise self._broken_off("it sent a line that is no part of an answer", answer) from error
@@ -90,10 +89,6 @@ class OllamaChat:
         """Return the names of the models that the server has, in order."""
         return await list_models(self._host, timeout_seconds=self._timeout_seconds)
 
-    async def close(self) -> None:
-        """Close the connections."""
-        await self._client.close()  # type: ignore[no-untyped-call]  # the client has no hint here
-
     async def _stream(
         self,
         messages: Sequence[Message],
@@ -101,18 +96,20 @@ class OllamaChat:
         temperature: float | None,
         response_schema: Mapping[str, Json] | None,
     ) -> AsyncIterator[ollama.ChatResponse]:
-        parts = await self._client.chat(
-            model=self._model,
-            messages=[_written(message) for message in messages],
-            tools=[_announced(tool) for tool in tools] or None,
-            stream=True,
-            think=self._think,
-            format=None if response_schema is None else dict(response_schema),
-            options=None if temperature is None else {"temperature": temperature},
-            keep_alive=self._keep_alive,
-        )
-        async for part in parts:
-            yield part
+        # A client of its own: beside a model's answer it costs nothing, and nobody has to close it.
+        async with ollama.AsyncClient(host=self._host, timeout=self._timeout_seconds) as client:
+            parts = await client.chat(
+                model=self._model,
+                messages=[_written(message) for message in messages],
+                tools=[_announced(tool) for tool in tools] or None,
+                stream=True,
+                think=self._think,
+                format=None if response_schema is None else dict(response_schema),
+                options=None if temperature is None else {"temperature": temperature},
+                keep_alive=self._keep_alive,
+            )
+            async for part in parts:
+                yield part
 
     def _refused(self, error: ollama.ResponseError, answer: _Answer) -> ChatModelUnavailableError:
         if error.status_code == _IN_STREAM:

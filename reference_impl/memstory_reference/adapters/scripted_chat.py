@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 
 from memstory_reference.errors import MemorySystemError
@@ -39,10 +40,30 @@ class ScriptedChat:
         for rule in self._rules:
             if _fits(rule.get("when") or {}, purpose, said, results):
                 return _reply(rule["reply"])
-        raise UnscriptedCallError(
-            f"no rule under `model:` fits this call (purpose {purpose}):\n{said[:SHOWN_CHARACTERS]}"
-            + "".join(f"\n[tool result] {result[:SHOWN_CHARACTERS]}" for result in results)
-        )
+        raise UnscriptedCallError(_unscripted(purpose, said, results, self._rules))
+
+
+def _unscripted(purpose: str, said: str, results: Sequence[str], rules: Sequence[Mapping[str, Json]]) -> str:
+    prompt = [_shortened(said), *(f"[tool result] {_shortened(result)}" for result in results)]
+    conditions = [
+        f"  {number}. when: {json.dumps(rule.get('when') or {}, ensure_ascii=False)}"
+        for number, rule in enumerate(rules, 1)
+    ]
+    return "\n".join(
+        [
+            f"no rule under `model:` fits this call (purpose {purpose}):",
+            *prompt,
+            "the rules are:" if rules else "there are no rules.",
+            *conditions,
+            f"Add a rule, such as: {{when: {{purpose: {purpose}, contains: ...}}, reply: ...}}",
+        ]
+    )
+
+
+def _shortened(text: str) -> str:
+    """Return the beginning and the end of a long text: what is asked often stands last."""
+    half = SHOWN_CHARACTERS // 2
+    return text if len(text) <= SHOWN_CHARACTERS else f"{text[:half]}\n[…]\n{text[-half:]}"
 
 
 def _split(messages: Sequence[Message]) -> tuple[str, list[str]]:

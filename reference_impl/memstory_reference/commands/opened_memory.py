@@ -79,8 +79,13 @@ async def entry_named(service: MemoryService, owner: str, name: str) -> TopicEnt
     if len(fitting) > 1:
         raise InputError(f"{name!r:.80} begins several ids: {', '.join(engram.id for engram in fitting[:3])}, …")
     if not fitting:
-        topics = [topic.topic for topic in await service.list_topics(owner)]
-        near = get_close_matches(name.strip().lower(), topics, n=1)
-        hint = f" Did you mean '{near[0]}'?" if near else ""
+        near = _near(name.strip().lower(), [topic.topic for topic in await service.list_topics(owner)])
+        hint = f" Did you mean '{near}'?" if near else ""
         raise InputError(f"nothing is remembered under {name!r:.80}.{hint}")
     return fitting[0]
+
+
+def _near(name: str, topics: Sequence[str]) -> str | None:
+    # The beginning of a topic is short for it, though other topics may share more letters.
+    begun = [topic for topic in topics if topic.startswith(name)]
+    return next(iter(begun or get_close_matches(name, topics, n=1)), None)

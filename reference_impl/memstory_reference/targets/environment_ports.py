@@ -15,9 +15,11 @@ from memstory_reference.adapters.faults import MODES, FaultyChat, FaultyEmbedder
 from memstory_reference.adapters.fixed_vectors import FixedVectors
 from memstory_reference.adapters.prefixes import NO_PREFIXES, Profile, ProfiledEmbedder
 from memstory_reference.adapters.scripted_chat import ScriptedChat
+from memstory_reference.errors import UnavailableError
 from memstory_reference.ports import NewId, VectorStore
 from memstory_reference.targets.chat_log import LoggedChat
 from memstory_reference.targets.seeded_ids import seeded_ids
+from memstory_reference.targets.witnessed_embedder import WitnessedEmbedder
 
 MakeEmbedder = Callable[[str, str], ProfiledEmbedder]
 """Name and Ollama's address to an embedder; a factory shares what is dear to load among its targets."""
@@ -31,12 +33,16 @@ class Switch(Protocol):
 
 @dataclass(slots=True, kw_only=True)
 class EnvironmentPorts:
-    """What a system runs on in a case; `switches` are the parts that the story can make fail."""
+    """What a system runs on in a case; `switches` are the parts that the story can make fail.
+
+    `failures` are the real ones of the embedder, which no story asked for.
+    """
 
     embedder: LoggedEmbedder
     chat: LoggedChat
     new_id: NewId
     switches: dict[str, Switch]
+    failures: list[UnavailableError]
 
     def with_faults(self, store: VectorStore) -> VectorStore:
         """Return `store` as one that the story can make fail."""
@@ -68,7 +74,9 @@ def environment_ports(
     profile: Profile = NO_PREFIXES,
 ) -> EnvironmentPorts:
     """Return the ports of `env`: its fixed vectors and scripted model where it has them, else those named."""
-    inner = FixedVectors(env.vectors, profile=profile) if env.vectors else make_embedder(embedder, ollama_host)
+    inner = WitnessedEmbedder(
+        FixedVectors(env.vectors, profile=profile) if env.vectors else make_embedder(embedder, ollama_host)
+    )
     # The stand-in compares texts of its own making, which have no fixed vectors.
     own = None if env.vectors else inner
     model = (
@@ -80,4 +88,5 @@ def environment_ports(
         chat=LoggedChat(faulty_chat),
         new_id=seeded_ids(Path(env.workspace), env.seed),
         switches={"embedder": faulty_embedder, "model": faulty_chat},
+        failures=inner.failures,
     )

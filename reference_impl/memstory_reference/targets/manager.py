@@ -287,7 +287,7 @@ class ManagerTarget(Target):
         return Path(self._env.workspace) / FOLDER
 
     def _in_harness_words(self) -> AbstractContextManager[None]:
-        return in_harness_words(is_fault_injected=self._ports.is_fault_injected)
+        return in_harness_words(is_fault_injected=self._ports.is_fault_injected, failures=self._ports.failures)
 
 
 class ManagerFactory(TargetFactory):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
 from memstory.errors import Refused, SetupError, StoryError, TargetError
@@ -17,14 +17,17 @@ from memstory_reference.ports import ChatModelUnavailableError
 
 
 @contextmanager
-def in_harness_words(*, is_fault_injected: bool = False) -> Iterator[None]:
+def in_harness_words(*, is_fault_injected: bool = False, failures: Sequence[UnavailableError] = ()) -> Iterator[None]:
     """Turn what the reference raises inside into what the harness knows.
 
-    A part that is down because the story made it so is an answer that the story judges; otherwise it is an error.
+    A part that is down because the story made it so is an answer that the story judges; otherwise it is an error, also
+    where a system put it into words of its own: `failures` holds what really failed so far.
     """
     unavailable = Refused if is_fault_injected else TargetError
     try:
         yield
+        if failures:
+            raise TargetError(f"Memory unavailable: {failures[0]}") from failures[0]
     except UnknownTextError as error:
         raise StoryError(str(error)) from error
     except InputError as error:

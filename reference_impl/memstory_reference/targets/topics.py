@@ -126,7 +126,8 @@ class TopicsTarget(Target):
         }
 
     async def settle(self) -> None:
-        await self._system.settle()
+        with self._in_harness_words():
+            await self._system.settle()
 
     async def fault(self, part: str, mode: str) -> None:
         self._ports.set_fault(part, mode)
@@ -277,7 +278,7 @@ class TopicsTarget(Target):
 
     @contextmanager
     def _in_harness_words(self) -> Iterator[None]:
-        with in_harness_words(is_fault_injected=self._ports.is_fault_injected):
+        with in_harness_words(is_fault_injected=self._ports.is_fault_injected, failures=self._ports.failures):
             yield
 
 

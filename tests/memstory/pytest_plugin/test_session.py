@@ -77,11 +77,13 @@ def test_ctrl_c_while_a_story_waits_leaves_a_report(project):
     process.communicate(timeout=30)
     assert process.returncode == 2
     assert len(project.results()) == 8
+    assert json.loads((project.path / "reports/latest/results.json").read_text())["complete"] is False
 
 
 def test_a_killed_run_leaves_its_spool_and_the_next_run_starts_clean(project, monkeypatch):
     monkeypatch.setenv("TMPDIR", str(project.path))
     project.story(MANY + "---\nstory: Z\ntitle: t\nsteps: [{say: hang}]\n")
+    project.run("-k", "N1")
     process = subprocess.Popen([sys.executable, "-m", "pytest", "-q"], cwd=project.path, stdout=subprocess.DEVNULL)
     spool = project.path / "reports/latest/spool.jsonl"
     for _ in range(600):
@@ -91,6 +93,7 @@ def test_a_killed_run_leaves_its_spool_and_the_next_run_starts_clean(project, mo
     process.kill()
     process.wait()
     assert _cases_in(spool) == 8
+    assert not (project.path / "reports/latest/results.json").exists()  # nothing of the run before passes for this one
     project.run("-k", "N1").assert_outcomes(passed=1, deselected=8)
     assert list(project.results()) == ["N1"]
 

@@ -13,12 +13,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from memstory_reference.adapters import chroma_catalog
 from memstory_reference.adapters.chroma import open_chroma
 from memstory_reference.ports import Record
 
 OWNERS = ("ana", "bob", "cid")
 IDS, DIMENSION = 1_500, 64
-SYNC_ROWS = 20  # Chroma's own 1,000 would seldom be caught in the middle of writing its index files
 
 
 def vector_of(owner, row_id, step):
@@ -49,9 +49,8 @@ def expected(steps):
 
 
 async def opened(folder):
-    store = await open_chroma(folder, model="fixed")
-    store._catalog.sync_rows = SYNC_ROWS
-    return store
+    chroma_catalog.SYNC_ROWS = 20  # Chroma's 1,000 would seldom be caught in the middle of writing its index files
+    return await open_chroma(folder, model="fixed")
 
 
 async def write(folder, done, acknowledge):

@@ -23,10 +23,8 @@ RECALL = ToolSpec(
 
 
 @pytest.fixture
-async def chat(ollama_server):
-    chat = OllamaChat(MODEL, ollama_server.url, timeout_seconds=5)
-    yield chat
-    await chat.close()
+def chat(ollama_server):
+    return OllamaChat(MODEL, ollama_server.url, timeout_seconds=5)
 
 
 async def test_streamed_pieces_become_one_answer(chat, ollama_server):
@@ -37,10 +35,9 @@ async def test_streamed_pieces_become_one_answer(chat, ollama_server):
 
 async def test_pieces_are_reported_as_they_come(ollama_server):
     pieces: list[str] = []
-    chat = OllamaChat(MODEL, ollama_server.url, progress=pieces.append)
+    chat = OllamaChat(MODEL, ollama_server.url, on_text=pieces.append)
     ollama_server.replies = [{"content": "You prefer Elixir."}]
     await chat.chat(ASK)
-    await chat.close()
     assert len(pieces) > 1
     assert "".join(pieces) == "You prefer Elixir."
 
@@ -78,7 +75,6 @@ async def test_temperature_schema_and_keep_alive_reach_the_server(ollama_server)
     chat = OllamaChat(MODEL, ollama_server.url, keep_alive="5m", think=False)
     schema = {"type": "object", "properties": {"title": {"type": "string"}}}
     await chat.chat(ASK, temperature=0.0, response_schema=schema)
-    await chat.close()
     (body,) = ollama_server.bodies("/api/chat")
     assert body["options"] == {"temperature": 0.0}
     assert body["format"] == schema
@@ -96,7 +92,7 @@ async def test_missing_model_says_how_to_get_it(ollama_server):
 
 
 async def test_model_without_tools_names_one_that_has_them(ollama_server):
-    with pytest.raises(ChatModelUnavailableError, match="does not support tools.*qwen3:4b"):
+    with pytest.raises(ChatModelUnavailableError, match=r"does not support tools.*qwen3:4b"):
         await OllamaChat("gemma3:4b", ollama_server.url).chat(ASK, [RECALL])
 
 
@@ -134,9 +130,9 @@ async def test_silent_server_is_waited_for_only_so_long(ollama_server):
 
 
 async def test_slow_answer_is_awaited_as_long_as_it_goes_on(ollama_server):
-    ollama_server.delay_seconds = 0.2
+    ollama_server.delay_seconds = 0.4
     ollama_server.replies = [{"content": "You prefer Elixir.", "thinking": "Hm."}]
-    reply = await OllamaChat(MODEL, ollama_server.url, timeout_seconds=0.5).chat(ASK)
+    reply = await OllamaChat(MODEL, ollama_server.url, timeout_seconds=1.2).chat(ASK)
     assert reply.content == "You prefer Elixir."
 
 

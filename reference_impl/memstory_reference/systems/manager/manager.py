@@ -91,7 +91,7 @@ class MemoryManager:
         return await self.put(owner, [made(owner, entry, now, self._new_id) for entry in entries])
 
     async def remember_fact(self, owner: str, content: str, /, **metadata: Json) -> Memory:
-        """Store a fact with `metadata`, in which even `content` and `owner` are free keys."""
+        """Store a fact with `metadata`, in which even `content` is a free key."""
         return await self.store(owner, content, MemoryType.FACT, metadata)
 
     async def remember_conversation(self, owner: str, content: str, /, **metadata: Json) -> Memory:

@@ -1,4 +1,4 @@
-"""How people say things: each row is one way, grouped by what is meant. None of it is known to the rules word by word."""
+"""How people say things: each row is one way, grouped by what is meant."""
 
 from __future__ import annotations
 
@@ -252,8 +252,9 @@ async def test_a_question_reads_the_topic_of_its_statement(talk_with, statement,
     assert value.rstrip(".") in answer
 
 
-@pytest.mark.parametrize(("statement", "correction", "question", "new", "old"), CORRECTIONS)
-async def test_a_correction_replaces_the_value_of_its_topic(talk_with, statement, correction, question, new, old):
+@pytest.mark.parametrize(("statement", "correction", "asked"), [(*row[:2], row[2:]) for row in CORRECTIONS])
+async def test_a_correction_replaces_the_value_of_its_topic(talk_with, statement, correction, asked):
+    question, new, old = asked
     talk = talk_with("single")
     await talk.say(statement)
     await talk.say(correction)

@@ -1,6 +1,7 @@
-"""Targets that tell whether a story is worth anything. The oracle: a perfect small memory that every story must allow.
+"""The oracle: a perfect small memory that every story must allow.
 
-It keeps everything in one JSON file of its workspace, so that it survives restart and crash, and ranks by shared words.
+It keeps everything in one JSON file of its workspace, so that it survives restart and crash, and ranks by shared words;
+in a retrieval task it is told the right answers. A memory whose metadata has `expires_at` is gone when that time comes.
 """
 
 from __future__ import annotations
@@ -10,12 +11,14 @@ import os
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import ClassVar
 
 from memstory.clock import Clock
 from memstory.codec import decode, encode
 from memstory.errors import Refused
+from memstory.retrieval import Collection
 from memstory.target import (
     Capability,
     Environment,
@@ -41,6 +44,10 @@ class Memory:
     hit: Hit
 
 
+EXPIRES_AT = "expires_at"
+"""The metadata field with the moment, ISO 8601, from which on a memory is gone."""
+
+
 class Oracle(Target):
     """A perfect memory: it loses nothing, crosses nothing and forgets what it is told to forget."""
 
@@ -50,6 +57,13 @@ class Oracle(Target):
         self._path: Path | None = None
         self._clock: Clock | None = None
         self._seed = 0
+        self._gold: dict[str, set[str]] = {}
+
+    def take_gold(self, collection: Collection) -> None:
+        """Learn which documents answer which question, so that retrieval has a ceiling to be measured against."""
+        texts = {document.id: document.text for document in collection.documents}
+        for question in collection.questions:
+            self._gold.setdefault(question.text, set()).update(texts[gold] for gold in question.relevant)
 
     async def open(self, env: Environment, clock: Clock) -> None:
         self._clock, self._seed = clock, env.seed
@@ -79,6 +93,9 @@ class Oracle(Target):
         return found.hit if found else None
 
     async def search(self, query: Query, scope: Scope) -> Sequence[Hit]:
+        if query.text in self._gold:
+            gold = self._gold[query.text]
+            return [replace(one.hit, score=1.0) for one in self._in(scope) if one.hit.text in gold][: query.top_k]
         asked = _words(query.text)
         scored = [
             replace(one.hit, score=len(asked & _words(one.hit.text)) / max(1, len(asked)))
@@ -110,9 +127,13 @@ class Oracle(Target):
     def _in(self, scope: Scope) -> Sequence[Memory]:
         return [
             one
-            for one in self._memories
+            for one in self._now_valid()
             if one.user == scope.user and (scope.session is None or one.session == scope.session)
         ]
+
+    def _now_valid(self) -> Sequence[Memory]:
+        now = self._clock.now() if self._clock else None
+        return [one for one in self._memories if now is None or not _expired(one.hit, now)]
 
     def _find(self, ref: Ref, scope: Scope) -> Memory | None:
         everywhere = self._in(
@@ -156,6 +177,14 @@ def _has(hit: Hit, where: Mapping[str, Json]) -> bool:
     return all(hit.metadata.get(name) == value for name, value in where.items())
 
 
+def _expired(hit: Hit, now: datetime) -> bool:
+    written = hit.metadata.get(EXPIRES_AT)
+    if not isinstance(written, str):
+        return False
+    moment = datetime.fromisoformat(written)
+    return now >= (moment if moment.tzinfo else moment.replace(tzinfo=UTC))
+
+
 class OracleFactory(TargetFactory):
     """Makes oracles."""
 
@@ -163,13 +192,13 @@ class OracleFactory(TargetFactory):
     spec: ClassVar[str | None] = "memstory.controls:OracleFactory"
 
     def capabilities(self, options: Mapping[str, Json]) -> frozenset[Capability]:
-        operations = "add add.key get.id get.key search search.scores search.min_score search.where list update delete"
-        properties = "restart crash clock persistent scope.user scope.session"
-        return frozenset(f"{operations} {properties}".split())
+        operations = "add add.key get.id get.key search search.scores search.min_score search.where list update"
+        properties = (
+            "restart crash clock persistent scope.user scope.session expiry.at delete.reports_missing delete.scope"
+        )
+        forgetting = "delete delete.reports_missing delete.scope"
+        # Whatever an option tunes, it does not change what a perfect memory holds.
+        return frozenset({*f"{operations} {properties} {forgetting}".split(), *(f"option.{name}" for name in options)})
 
     def target(self) -> Target:
         return Oracle()
-
-
-CONTROLS: Mapping[str, type[TargetFactory]] = {"oracle": OracleFactory}
-"""By the name behind `control:`."""

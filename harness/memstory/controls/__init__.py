@@ -1,0 +1,57 @@
+"""Targets that tell whether a story, or a number, is worth anything; they are chosen as `control:NAME`.
+
+The oracle is a perfect small memory that every story must allow. The baselines do without a memory's work: a story that
+they pass does not discriminate. Each mutant is the oracle with one fault, which stories must find.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from memstory.controls.baselines import EverythingFactory, GrepFactory, NothingFactory, RandomFactory
+from memstory.controls.mutants import (
+    AmnesiacFactory,
+    DuplicatingFactory,
+    LeakyFactory,
+    StaleFactory,
+    UndeletingFactory,
+)
+from memstory.controls.oracle import Oracle, OracleFactory
+from memstory.target import TargetFactory
+
+__all__ = [
+    "BASELINES",
+    "CONTROLS",
+    "MUTANTS",
+    "AmnesiacFactory",
+    "DuplicatingFactory",
+    "EverythingFactory",
+    "GrepFactory",
+    "LeakyFactory",
+    "NothingFactory",
+    "Oracle",
+    "OracleFactory",
+    "RandomFactory",
+    "StaleFactory",
+    "UndeletingFactory",
+]
+
+BASELINES: Mapping[str, type[TargetFactory]] = {
+    "nothing": NothingFactory,
+    "random": RandomFactory,
+    "grep": GrepFactory,
+    "everything": EverythingFactory,
+}
+"""Memories that do none of the work."""
+
+MUTANTS: Mapping[str, type[TargetFactory]] = {
+    "amnesiac": AmnesiacFactory,
+    "leaky": LeakyFactory,
+    "stale": StaleFactory,
+    "undeleting": UndeletingFactory,
+    "duplicating": DuplicatingFactory,
+}
+"""The oracle with one fault each."""
+
+CONTROLS: Mapping[str, type[TargetFactory]] = {**BASELINES, "oracle": OracleFactory, **MUTANTS}
+"""By the name behind `control:`."""

@@ -1,0 +1,192 @@
+"""Memories that do none of the work: what they pass, a story does not show.
+
+`nothing` remembers nothing and answers everything; the others remember faithfully and find by chance, by substring, or
+by returning all there is.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from random import Random
+from typing import ClassVar
+
+from memstory.capabilities import FEATURES, OPERATIONS
+from memstory.clock import Clock
+from memstory.controls.oracle import Oracle
+from memstory.target import (
+    Capability,
+    Environment,
+    Hit,
+    Item,
+    Json,
+    Query,
+    Receipt,
+    ReceiptItem,
+    Ref,
+    Scope,
+    Target,
+    TargetFactory,
+    ToolCall,
+    ToolSchema,
+    Turn,
+)
+
+_SHORTEST_WORD = 4
+"""Letters that a word of a query must have for grep: shorter ones are in every text."""
+
+
+class Nothing(Target):
+    """Acknowledges everything and remembers nothing."""
+
+    def __init__(self) -> None:
+        self._made = 0
+
+    async def open(self, env: Environment, clock: Clock) -> None:
+        pass
+
+    async def close(self) -> None:
+        pass
+
+    async def about(self) -> Mapping[str, str]:
+        return {"memory": "nothing (a control, not a backend)"}
+
+    async def fault(self, part: str, mode: str) -> None:
+        pass
+
+    async def add(self, items: Sequence[Item], scope: Scope) -> Receipt:
+        return Receipt(items=tuple(self._receipt(item, "stored") for item in items))
+
+    async def get(self, ref: Ref, scope: Scope) -> Hit | None:
+        return None
+
+    async def search(self, query: Query, scope: Scope) -> Sequence[Hit]:
+        return ()
+
+    async def list(self, scope: Scope, kinds: Sequence[str] = (), limit: int | None = None) -> Sequence[Hit]:
+        return ()
+
+    async def update(self, ref: Ref, item: Item, scope: Scope) -> Receipt:
+        return Receipt(items=(self._receipt(item, "updated"),))
+
+    async def delete(self, ref: Ref, scope: Scope) -> bool:
+        return False
+
+    async def feedback(self, ref: Ref, value: float, scope: Scope) -> bool:
+        return False
+
+    async def context(self, query: Query, scope: Scope) -> str:
+        return ""
+
+    async def say(self, text: str, scope: Scope) -> Turn:
+        return Turn(answer="")
+
+    async def tools(self) -> Sequence[ToolSchema]:
+        return ()
+
+    async def tool(self, name: str, args: Mapping[str, Json], scope: Scope, caller: str | None = None) -> ToolCall:
+        return ToolCall(name=name, args=args)
+
+    async def end_session(self, scope: Scope, reason: str) -> None:
+        pass
+
+    def _receipt(self, item: Item, outcome: str) -> ReceiptItem:
+        self._made += 1
+        return ReceiptItem(id=f"nothing-{self._made}", text=item.text, outcome=outcome, kind=item.kind, key=item.key)
+
+
+class NothingFactory(TargetFactory):
+    """Makes memories that remember nothing; they claim all that a story may ask of any memory."""
+
+    name: ClassVar[str] = "control:nothing"
+    spec: ClassVar[str | None] = "memstory.controls:NothingFactory"
+
+    def capabilities(self, options: Mapping[str, Json]) -> frozenset[Capability]:
+        return frozenset({*OPERATIONS, *FEATURES, *(f"option.{name}" for name in options)})
+
+    def target(self) -> Target:
+        return Nothing()
+
+
+class Unranked(Oracle):
+    """Remembers faithfully; its subclasses say what is found."""
+
+    async def search(self, query: Query, scope: Scope) -> Sequence[Hit]:
+        present = [one.hit for one in self._in(scope) if not query.kinds or one.hit.kind in query.kinds]
+        found = self._found(present, query)[: query.top_k]
+        return [replace(hit, score=1 / (place + 1)) for place, hit in enumerate(found)]
+
+    def _found(self, present: Sequence[Hit], query: Query) -> Sequence[Hit]:
+        raise NotImplementedError
+
+
+class RandomMemory(Unranked):
+    """Finds what chance gives; the same seed and query find the same."""
+
+    async def about(self) -> Mapping[str, str]:
+        return {"memory": "random (a control, not a backend)"}
+
+    def _found(self, present: Sequence[Hit], query: Query) -> Sequence[Hit]:
+        draw = Random(f"{self._seed}/{query.text}")  # noqa: S311  (chance that can be repeated, not a secret)
+        return draw.sample(present, len(present))
+
+
+class Grep(Unranked):
+    """Finds every memory that has a longer word of the query in it as a substring, the oldest first."""
+
+    async def about(self) -> Mapping[str, str]:
+        return {"memory": "grep (a control, not a backend)"}
+
+    def _found(self, present: Sequence[Hit], query: Query) -> Sequence[Hit]:
+        words = re.findall(r"\w+", query.text.casefold())
+        wanted = [word for word in words if len(word) >= _SHORTEST_WORD] or words
+        return [hit for hit in present if any(word in hit.text.casefold() for word in wanted)]
+
+
+class Everything(Unranked):
+    """Finds all that it remembers, the newest first."""
+
+    async def about(self) -> Mapping[str, str]:
+        return {"memory": "everything (a control, not a backend)"}
+
+    def _found(self, present: Sequence[Hit], query: Query) -> Sequence[Hit]:
+        return present[::-1]
+
+
+class _UnrankedFactory(TargetFactory):
+    """Claims no looking up and no forgetting: with those a story would test what these memories do right."""
+
+    def capabilities(self, options: Mapping[str, Json]) -> frozenset[Capability]:
+        words = "add add.key search search.scores search.min_score restart crash clock persistent scope.user"
+        return frozenset({*words.split(), *(f"option.{name}" for name in options)})
+
+
+class RandomFactory(_UnrankedFactory):
+    """Makes memories that find by chance."""
+
+    name: ClassVar[str] = "control:random"
+    spec: ClassVar[str | None] = "memstory.controls:RandomFactory"
+
+    def target(self) -> Target:
+        return RandomMemory()
+
+
+class GrepFactory(_UnrankedFactory):
+    """Makes memories that find by substring."""
+
+    name: ClassVar[str] = "control:grep"
+    spec: ClassVar[str | None] = "memstory.controls:GrepFactory"
+
+    def target(self) -> Target:
+        return Grep()
+
+
+class EverythingFactory(_UnrankedFactory):
+    """Makes memories that return all there is."""
+
+    name: ClassVar[str] = "control:everything"
+    spec: ClassVar[str | None] = "memstory.controls:EverythingFactory"
+
+    def target(self) -> Target:
+        return Everything()

@@ -1,0 +1,184 @@
+"""The file of a recording: JSON that a reader can follow, in an order that does not depend on the run."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import tempfile
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from filelock import FileLock
+
+from memstory_reference.errors import SetupProblem
+from memstory_reference.ports import Json, Message, Reply, ToolRequest, ToolSpec
+
+SCHEMA = "memstory.cassette/1"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Request:
+    """A request to a model as JSON; the order of `tools` does not matter, that of `messages` does."""
+
+    purpose: str
+    messages: Sequence[Json]
+    tools: Sequence[Json]
+    temperature: float | None
+    response_schema: Json
+
+    @property
+    def key(self) -> str:
+        """Return what tells the request from all others: a digest of everything in it."""
+        return _digest([self.purpose, self.messages, self.tools, self.temperature, self.response_schema])
+
+    @property
+    def lines(self) -> list[str]:
+        """Return the request for a reader, the purpose first."""
+        tools = [f"tool: {tool['name']} {_digest(tool)}" for tool in self.tools]
+        said = [line for message in self.messages for line in _said(message)]
+        schema = [] if self.response_schema is None else [f"response schema: {_canonical(self.response_schema)}"]
+        return [f"purpose: {self.purpose}", f"temperature: {self.temperature}", *schema, *tools, *said]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Call:
+    """A request and what the model replied."""
+
+    request: Request
+    reply: Reply
+
+
+def request_of(
+    messages: Sequence[Message],
+    tools: Sequence[ToolSpec],
+    purpose: str,
+    temperature: float | None,
+    response_schema: Mapping[str, Json] | None,
+) -> Request:
+    """Return the request that a chat model was given."""
+    announced = [
+        {"name": tool.name, "description": tool.description, "parameters": _plain(tool.parameters)} for tool in tools
+    ]
+    return Request(
+        purpose=purpose,
+        messages=[_message(message) for message in messages],
+        tools=sorted(announced, key=_canonical),
+        temperature=temperature,
+        response_schema=None if response_schema is None else _plain(response_schema),
+    )
+
+
+def read_calls(path: Path) -> tuple[str, dict[str, Call]]:
+    """Return the recorded model and its calls by the keys of their requests."""
+    try:
+        tree = json.loads(path.read_text(encoding="utf-8"))
+        if tree["schema"] != SCHEMA:
+            raise SetupProblem(f"{path} is of {tree['schema']!r:.60}, and this version reads {SCHEMA}. Record it anew.")
+        toolsets = tree["toolsets"]
+        calls = [_call(entry, toolsets) for entry in tree["calls"]]
+        return str(tree["model"]), {call.request.key: call for call in calls}
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise SetupProblem(
+            f"{path} is no recording of a chat model ({error!r:.200}). Delete it and record anew."
+        ) from error
+    except OSError as error:
+        raise SetupProblem(f"the recording {path} cannot be read: {error.strerror}.") from error
+
+
+def write_call(path: Path, model: str, call: Call) -> None:
+    """Add `call` to the file, whole or not at all; processes that record to one file wait for each other."""
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        # The lock lies elsewhere: a recording is kept with the sources, and a lock is not.
+        with FileLock(Path(tempfile.gettempdir()) / f"memstory-{_digest(str(path.resolve()))}.lock"):
+            calls = read_calls(path)[1] if path.exists() else {}
+            _replace(path, _written(model, {**calls, call.request.key: call}))
+    except OSError as error:
+        raise SetupProblem(f"the recording {path} cannot be written: {error.strerror}.") from error
+
+
+def _written(model: str, calls: Mapping[str, Call]) -> str:
+    ordered = sorted(
+        calls.values(), key=lambda call: _canonical([call.request.purpose, call.request.messages]) + call.request.key
+    )
+    toolsets = {_digest(call.request.tools): call.request.tools for call in ordered}
+    tree = {
+        "schema": SCHEMA,
+        "model": model,
+        "toolsets": dict(sorted(toolsets.items())),
+        "calls": [_entry(call) for call in ordered],
+    }
+    return json.dumps(tree, indent=2, ensure_ascii=False) + "\n"
+
+
+def _entry(call: Call) -> Json:
+    request = call.request
+    return {
+        "purpose": request.purpose,
+        "temperature": request.temperature,
+        "response_schema": request.response_schema,
+        "toolset": _digest(request.tools),
+        "messages": request.messages,
+        "reply": {
+            "content": call.reply.content,
+            "tool_requests": [_requested(one) for one in call.reply.tool_requests],
+            "thinking": call.reply.thinking,
+        },
+    }
+
+
+def _call(entry: Json, toolsets: Mapping[str, Json]) -> Call:
+    reply = entry["reply"]
+    request = Request(
+        purpose=entry["purpose"],
+        messages=entry["messages"],
+        tools=toolsets[entry["toolset"]],
+        temperature=entry["temperature"],
+        response_schema=entry["response_schema"],
+    )
+    requests = tuple(ToolRequest(name=one["name"], arguments=one["arguments"]) for one in reply["tool_requests"])
+    return Call(
+        request=request,
+        reply=Reply(content=reply["content"], tool_requests=requests, thinking=reply["thinking"]),
+    )
+
+
+def _message(message: Message) -> Json:
+    written: dict[str, Json] = {"role": message.role, "content": message.content}
+    if message.tool is not None:
+        written["tool"] = message.tool
+    if message.tool_requests:
+        written["tool_requests"] = [_requested(request) for request in message.tool_requests]
+    return written
+
+
+def _requested(request: ToolRequest) -> Json:
+    return {"name": request.name, "arguments": _plain(request.arguments)}
+
+
+def _said(message: Json) -> list[str]:
+    who = f"{message['role']} {message['tool']}" if "tool" in message else message["role"]
+    called = [f"[{who} calls] {one['name']} {_canonical(one['arguments'])}" for one in message.get("tool_requests", ())]
+    return [*(f"[{who}] {line}" for line in message["content"].splitlines() or [""]), *called]
+
+
+def _plain(value: Json) -> Json:
+    """Return `value` as it comes back from a file: tuples are lists, mappings are dicts."""
+    return json.loads(json.dumps(value, default=dict))
+
+
+def _canonical(value: Json) -> str:
+    return json.dumps(value, sort_keys=True, ensure_ascii=False)
+
+
+def _digest(value: Json) -> str:
+    return hashlib.sha256(_canonical(value).encode()).hexdigest()[:16]
+
+
+def _replace(path: Path, text: str) -> None:
+    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    with os.fdopen(handle, "w", encoding="utf-8") as file:
+        file.write(text)
+    Path(name).replace(path)

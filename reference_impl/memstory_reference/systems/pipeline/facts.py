@@ -1,0 +1,49 @@
+"""Whether a text states facts of the form subject, predicate, object (P-11, PF-19)."""
+
+from __future__ import annotations
+
+import re
+
+from memstory_reference.text.sentences import sentences
+
+_VERBS = """
+is are has have works lives owns uses likes loves prefers speaks runs needs wants knows studies plays teaches costs
+contains includes belongs depends supports means requires believes drives drinks eats builds leads manages writes reads
+comes hates keeps makes sells wears weighs stands lies starts ends opens closes
+"""
+FACT_VERBS = frozenset(_VERBS.split())
+_FIRST_PERSON = """
+am have work live own use like love speak run need want know study play teach believe drive drink eat build lead manage
+write read keep make sell wear hate come
+"""
+
+_ADVERB = r"(?:(?:also|now|usually|often|really|still|both|only|already)\s+)?"
+_NAME = r"[^\W\d_a-z]\w*(?:\s+(?:of|de|von|van|the)?\s*[^\W\d_a-z]\w*){0,3}"
+_OWNED = r"(?:my|our|his|her|their|the|user's|[A-Z]\w*'s)(?:\s+[\w-]+){1,3}"
+_SUBJECT = rf"(?:(?-i:{_NAME})|(?:the\s+)?user|{_OWNED})"
+_STATED = re.compile(
+    rf"(?:{_SUBJECT})\s+{_ADVERB}(?:{'|'.join(FACT_VERBS)})\s+\S"
+    rf"|(?:I|we)(?:\s+{_ADVERB}(?:{'|'.join(_FIRST_PERSON.split())}|are)|'(?:m|ve|re))\s+\S",
+    re.IGNORECASE,
+)
+_NO_SUBJECT = re.compile(
+    r"(?:it|this|that|there|here|these|those|what|who|which|how|why|where|when|if|he|she|they|you|yes|no|so|then)\b",
+    re.IGNORECASE,
+)
+_BULLET = re.compile(r"[-*\u2022]\s+")
+
+
+def holds_facts(text: str) -> bool:
+    """Say whether at least half of the sentences state a fact in the present tense; a question states none.
+
+    >>> holds_facts("Alice works at Acme"), holds_facts("We talked about the trip"), holds_facts("Is Alice at Acme?")
+    (True, False, False)
+    """
+    said = [_BULLET.sub("", sentence, count=1) for sentence in sentences(text)]
+    stated = sum(map(_states_a_fact, said))
+    return stated > 0 and stated * 2 >= len(said)
+
+
+def _states_a_fact(sentence: str) -> bool:
+    is_question = sentence.rstrip("\"')").endswith("?")
+    return not is_question and not _NO_SUBJECT.match(sentence) and bool(_STATED.match(sentence))

@@ -1,0 +1,77 @@
+"""A folder in which commands are typed, and runs to look at afterwards."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass
+
+import pytest
+
+from memstory.cases import Case
+from memstory.cli import main
+from memstory.discovery import load_targets
+from memstory.evaluation import evaluate
+from memstory.reporting import make_fingerprint, write_reports
+from memstory.runner import run
+from memstory.schema import load_stories
+
+ORACLE = "control:oracle"
+
+STORY = """\
+story: tea
+title: A fact is found
+tags: [quick]
+steps:
+  - add: {text: Ana drinks tea, key: drink}
+    save: {drink: id}
+  - search: what does Ana drink
+    expect: {hits: {first: drink, count: 1}}
+"""
+
+
+@dataclass(frozen=True)
+class Said:
+    code: int
+    out: str
+    err: str
+
+
+class Terminal:
+    """Types commands of memstory in a folder of its own."""
+
+    def __init__(self, folder, capsys):
+        self.folder, self._capsys = folder, capsys
+
+    def type(self, *words):
+        try:
+            code = main(list(words))
+        except SystemExit as stopped:
+            code = stopped.code
+        said = self._capsys.readouterr()
+        return Said(code, said.out, said.err)
+
+    def save(self, text=STORY, name="a.story.yaml"):
+        path = self.folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, "utf-8")
+        return path
+
+    def record(self, name="a.story.yaml", target=ORACLE, trials=1):
+        """Run the stories of a file without pytest, and write the reports into `out`."""
+        (factory,) = load_targets([target]).values()
+        results = []
+        for story in load_stories(self.folder / name, name):
+            case = Case(story=story, target=target)
+            recordings = [
+                asyncio.run(run(case, factory, self.folder / "work" / f"{case.id}{trial}", trial=trial, seed=trial))
+                for trial in range(trials)
+            ]
+            results.append(evaluate(case, recordings))
+        write_reports(self.folder / "out", results, make_fingerprint(results))
+        return results
+
+
+@pytest.fixture
+def terminal(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    return Terminal(tmp_path, capsys)

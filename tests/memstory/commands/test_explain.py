@@ -1,0 +1,95 @@
+import json
+
+import pytest
+
+MANY_NEEDS = """\
+story: needy
+title: Needs much
+requires: [expiry]
+options: {toolset: dual}
+vectors: {a: [1, 0]}
+model: [{reply: ok}]
+steps:
+  - add: x
+    as: ann
+  - repeat:
+      times: 2
+      steps:
+        - run: cleanup
+          as: ben
+  - search: a
+    expect: {hits: {scores: {length: 1}}}
+"""
+
+
+def test_every_need_is_told_with_the_part_that_calls_for_it(terminal):
+    terminal.save(MANY_NEEDS)
+    said = terminal.type("explain", "a.story.yaml", "--json")
+    (story,) = json.loads(said.out)
+    needs = {need["capability"]: need["because"] for need in story["needs"]}
+    assert needs == {
+        "add": ["step 1 (add), line 8"],
+        "embedder.fixed": ["vectors:"],
+        "expiry": ["requires:"],
+        "job.cleanup": ["step 2.1 (run), line 13"],
+        "llm.scripted": ["model:"],
+        "option.toolset": ["options:"],
+        "scope.user": ["steps of several users"],
+        "search": ["step 3 (search), line 15"],
+        "search.scores": ["step 3 (search), line 15"],
+    }
+
+
+def test_targets_are_told_with_what_they_lack(terminal):
+    terminal.save(MANY_NEEDS)
+    said = terminal.type("explain", "needy", "--target", "control:oracle")
+    assert said.code == 1
+    assert said.out.endswith(
+        "target          can    lacks\n"
+        "--------------  -----  -----------------------------------------------------------------\n"
+        "control:oracle  no     embedder.fixed, expiry, job.cleanup, llm.scripted, option.toolset\n"
+    ), said.out
+
+
+def test_a_story_that_some_target_can_run_ends_with_0(terminal):
+    terminal.save()
+    said = terminal.type("explain", "tea")
+    assert said.code == 0
+    assert "control:oracle  yes" in said.out
+
+
+def test_a_story_for_other_targets_says_so(terminal):
+    terminal.save("story: A\ntitle: T\ntargets: [mine]\nsteps: [{add: x}]\n")
+    said = terminal.type("explain", "A", "--target", "control:oracle")
+    assert said.code == 1
+    assert "the story is only for mine" in said.out
+
+
+def test_an_adapter_of_this_folder_can_be_asked(terminal, monkeypatch):
+    monkeypatch.syspath_prepend("")
+    terminal.type("new", "target", "explained_here")
+    said = terminal.type("explain", "explained_here-forgets", "--target", "explained_here:ExplainedHereFactory")
+    assert said.code == 1
+    assert "explained_here:ExplainedHereFactory  no     delete" in said.out
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["teh"], "unknown story 'teh'. Did you mean 'tea'?"),
+        (["tea", "--target", "control:orcale"], "unknown target 'control:orcale'. Did you mean 'control:oracle'?"),
+    ],
+)
+def test_unknown_names_get_the_nearest(terminal, words, message):
+    terminal.save()
+    said = terminal.type("explain", *words)
+    assert said.code == 2
+    assert message in said.err
+
+
+def test_a_story_that_is_wrong_is_told_why(terminal):
+    terminal.save("story: A\ntitle: T\nsteps: []\n")
+    for wanted in ("A", "a.story.yaml"):
+        said = terminal.type("explain", wanted)
+        assert said.code == 1
+        assert "a.story.yaml:3:8: 'steps' must not be empty" in said.err

@@ -1,0 +1,115 @@
+import json
+
+import pytest
+
+
+def test_all_errors_of_all_files_are_told_at_once(terminal):
+    terminal.save("story: A\ntitle: T\nsteps: [{serach: x}, {say: hi, expect: {anser: y}}]\n", "a.story.yaml")
+    terminal.save("story: B\nstory: C\ntitle: T\nsteps: [{settle: }]\n", "b.story.yaml")
+    terminal.save(name="c.story.yaml")
+    said = terminal.type("validate")
+    assert said.code == 1
+    assert [line.split(" ", 1)[0] for line in said.out.splitlines()] == [
+        "a.story.yaml:3:10:",
+        "a.story.yaml:3:41:",
+        "b.story.yaml:2:1:",
+        "3",
+    ]
+    assert "unknown step 'serach'. Did you mean 'search'?" in said.out
+    assert said.out.endswith("3 errors in 3 files; 1 story could be read\n")
+
+
+def test_what_is_fine_is_counted(terminal):
+    terminal.save("story: A\ntitle: T\nparametrize: [{x: tea}, {x: ale}]\nsteps: [{add: '${x}'}]\n")
+    said = terminal.type("validate")
+    assert (said.code, said.out) == (0, "1 story in 1 file: nothing is wrong\n")
+
+
+def test_an_id_that_two_files_use_is_told_with_both_places(terminal):
+    terminal.save(name="a.story.yaml")
+    terminal.save(name="b.story.yaml")
+    said = terminal.type("validate")
+    assert said.code == 1
+    assert "b.story.yaml:1:1: duplicate story id 'tea'; it was first used at a.story.yaml:1:1." in said.out
+
+
+@pytest.mark.parametrize(
+    ("corpus", "queries", "message"),
+    [
+        (None, None, "no file facts.jsonl, looked up from the story's folder. Did you mean fact.jsonl?"),
+        ('{"id": "a"}', '{"id": "q", "text": "x", "relevant": []}', "facts.jsonl:1: the field 'text' is missing"),
+        ('{"id": "a", "text": "x"}', "{", "q.jsonl:1: not a JSON object"),
+    ],
+)
+def test_files_of_data_are_checked_too(terminal, corpus, queries, message):
+    terminal.save("", "fact.jsonl")
+    for name, text in (("facts.jsonl", corpus), ("q.jsonl", queries)):
+        if text:
+            terminal.save(text, name)
+    terminal.save("story: Q\ntitle: T\nretrieval: {corpus: facts.jsonl, queries: q.jsonl}\n")
+    said = terminal.type("validate")
+    assert said.code == 1
+    assert said.out.startswith("a.story.yaml:3:1: ")
+    assert message in said.out
+
+
+def test_data_that_this_machine_lacks_is_a_note(terminal, monkeypatch):
+    monkeypatch.setenv("MEMSTORY_LOCOMO", str(terminal.folder / "nowhere.json"))
+    terminal.save("story: Q\ntitle: T\nretrieval: {dataset: locomo}\n")
+    said = terminal.type("validate")
+    assert said.code == 0
+    assert "MEMSTORY_LOCOMO names" in said.out
+    assert "(a note, no error)" in said.out
+
+
+def test_a_target_that_nothing_answers_to_is_a_note(terminal):
+    terminal.save("story: Q\ntitle: T\ntargets: [control:orcale]\nsteps: [{add: x}]\n")
+    terminal.save("story: R\ntitle: T\ntargets: [nonesuch]\nsteps: [{add: x}]\n", "b.story.yaml")
+    said = terminal.type("validate")
+    assert said.code == 0
+    assert "b.story.yaml:1:1: under 'targets': unknown target 'nonesuch'." in said.out
+
+
+def test_programs_get_json(terminal):
+    terminal.save("story: A\ntitle: T\ntrials: 0\nsteps: [{add: x}]\n")
+    said = terminal.type("validate", "--json")
+    assert said.code == 1
+    assert json.loads(said.out) == {
+        "files": 1,
+        "stories": 0,
+        "errors": [{"where": "a.story.yaml:3:9", "message": "'trials' must be at least 1, but is 0"}],
+        "notes": [],
+    }
+
+
+def test_other_yaml_is_never_opened(terminal):
+    terminal.save("not: [a story", "config.yaml")
+    terminal.save()
+    assert terminal.type("validate").out == "1 story in 1 file: nothing is wrong\n"
+
+
+def test_the_bundled_stories_are_valid(terminal):
+    said = terminal.type("validate", "--bundled", "--json")
+    assert json.loads(said.out)["errors"] == []
+    assert json.loads(said.out)["stories"] > 10
+
+
+@pytest.mark.parametrize(
+    ("story", "message"),
+    [
+        ("trials: 2\npass: {at_least: 3}\nsteps: [{add: x}]", "3 trials must pass, but there are only 2"),
+        ("steps: [{add: '${unknown}'}]", "unknown name ${unknown}."),
+        (
+            "steps: [{parallel: {times: 2, steps: [{parallel: {times: 2, steps: [{add: x}]}}]}}]",
+            "'parallel' cannot stand inside 'parallel'",
+        ),
+        ("perturb: {distractors: 5}\nsteps: [{add: x}]", "'perturb' at the top belongs to a retrieval story"),
+        ("steps: [{add: *a}]", "anchors and aliases are not used in stories"),
+    ],
+)
+def test_bad_stories_are_one_message_without_a_traceback(terminal, story, message):
+    terminal.save(f"story: A\ntitle: T\n{story}\n")
+    said = terminal.type("validate")
+    assert said.code == 1
+    assert message in said.out
+    assert said.err == ""

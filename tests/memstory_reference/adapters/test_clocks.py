@@ -1,0 +1,23 @@
+from __future__ import annotations
+
+from datetime import UTC, timedelta
+
+from memstory_reference.adapters import clocks
+from memstory_reference.adapters.clocks import SystemClock
+
+
+def test_the_present_is_aware_and_in_utc():
+    assert SystemClock().now().tzinfo is UTC
+
+
+async def test_a_sleeper_is_woken_when_its_moment_has_come_and_not_before(monkeypatch):
+    monkeypatch.setattr(clocks, "LONGEST_SLEEP_SECONDS", 0.01)
+    clock = SystemClock()
+    moment = clock.now() + timedelta(seconds=0.03)
+    await clock.sleep_until(moment)
+    assert clock.now() >= moment
+
+
+async def test_a_moment_that_is_past_is_not_waited_for():
+    clock = SystemClock()
+    await clock.sleep_until(clock.now() - timedelta(days=1))

@@ -1,0 +1,77 @@
+from __future__ import annotations
+
+import io
+import os
+import pty
+import subprocess
+import sys
+
+import pytest
+
+from memstory_reference.commands.speech import Speech
+from memstory_reference.commands.terminal import Terminal
+
+
+def test_bytes_that_are_no_text_end_no_conversation():
+    stdin = io.TextIOWrapper(io.BytesIO(b"caf\xe9\r\nnext"), encoding="utf-8")
+    shown = io.BytesIO()
+    terminal = Terminal(stdin, io.TextIOWrapper(shown, encoding="ascii"))
+    assert [terminal.ask("> "), terminal.ask("> "), terminal.ask("> ")] == ["caf\ufffd", "next", None]
+    terminal.print("café")
+    assert shown.getvalue() == b"caf\\xe9\n"
+
+
+def test_an_empty_line_is_not_the_end():
+    terminal = Terminal(io.StringIO("\nlast\n"), io.StringIO())
+    assert [terminal.ask(""), terminal.ask(""), terminal.ask("")] == ["", "last", None]
+
+
+@pytest.mark.parametrize(
+    ("said", "printed"),
+    [
+        (lambda speech: (speech.part("one "), speech.part("two"), speech.answer("one two")), "one two\n"),
+        (lambda speech: (speech.part("Let me look."), speech.aside("→ look"), speech.answer("It is two.")),
+         "Let me look.\n→ look\nIt is two.\n"),
+        (lambda speech: (speech.part("half an ans"), speech.aside("! it broke")), "half an ans\n! it broke\n"),
+        (lambda speech: (speech.part("one\n"), speech.answer("one\n")), "one\n"),
+        (lambda speech: (speech.part(" "), speech.answer("I have no answer to that.")),
+         " \nI have no answer to that.\n"),
+    ],
+)  # fmt: skip
+def test_an_answer_is_printed_once_and_what_interrupts_it_on_a_line_of_its_own(said, printed):
+    out = io.StringIO()
+    said(Speech(Terminal(io.StringIO(), out)))
+    assert out.getvalue() == printed
+
+
+SCRIPT = """
+import sys
+from memstory_reference.commands.terminal import Terminal
+terminal = Terminal(sys.stdin, sys.stdout)
+while (line := terminal.ask("you> ")) is not None:
+    terminal.print(f"<{line}>")
+print("ended")
+"""
+
+
+def test_at_a_real_terminal_earlier_lines_come_back_with_the_arrow_and_ctrl_d_ends():
+    pytest.importorskip("readline")
+    ours, theirs = pty.openpty()
+    child = subprocess.Popen([sys.executable, "-c", SCRIPT], stdin=theirs, stdout=theirs, stderr=theirs)  # noqa: S603
+    os.close(theirs)
+    shown = b""
+
+    def read_until(mark: bytes) -> None:
+        nonlocal shown
+        while mark not in shown:
+            shown += os.read(ours, 4096)
+        shown = shown.partition(mark)[2]
+
+    for keys, mark in ((b"first\n", b"<first>"), (b"second\n", b"<second>"), (b"\x1b[A\x1b[A\n", b"<first>")):
+        read_until(b"you> ")
+        os.write(ours, keys)
+        read_until(mark)
+    os.write(ours, b"\x04")
+    read_until(b"ended")
+    assert child.wait(timeout=20) == 0
+    os.close(ours)

@@ -1,0 +1,89 @@
+from datetime import timedelta
+
+import pytest
+
+from memstory.clock import StoryClock
+from memstory_reference.errors import UnavailableError
+from memstory_reference.systems.manager.housekeeping import Housekeeping
+from memstory_reference.systems.manager.memory import MemoryType
+
+HOUR = timedelta(hours=1)
+
+
+@pytest.fixture
+def clock():
+    return StoryClock()  # 2026-01-01 at noon
+
+
+@pytest.fixture
+def world(make_world, clock):
+    return make_world(clock=clock)
+
+
+@pytest.fixture
+async def house(world, clock):
+    house = Housekeeping(world.manager, clock)
+    yield house
+    await house.stop()
+
+
+async def pass_time(clock, house, duration):
+    await clock.advance_to(clock.now() + duration, house.settle)
+
+
+async def test_the_house_is_cleaned_at_the_start_and_every_hour_from_then(house, clock):
+    await house.start()
+    assert house.runs == 1
+    await pass_time(clock, house, HOUR - timedelta(seconds=1))
+    assert house.runs == 1
+    await pass_time(clock, house, timedelta(seconds=1))
+    assert house.runs == 2
+    await pass_time(clock, house, 10 * HOUR)
+    assert house.runs == 12
+
+
+async def test_the_interval_is_a_setting(make_world, clock):
+    house = Housekeeping(make_world(clock=clock, cleanup_interval_seconds=60).manager, clock)
+    await house.start()
+    await pass_time(clock, house, HOUR)
+    await house.stop()
+    assert house.runs == 61
+
+
+async def test_only_a_cleanup_that_removed_something_is_told(house, world, clock, caplog):
+    caplog.set_level("INFO")
+    await world.manager.store("ann", "today", MemoryType.CONTEXT)
+    await house.start()
+    await pass_time(clock, house, 24 * HOUR)
+    assert [event["deleted"] for event in house.events] == [1]
+    assert [record.getMessage() for record in caplog.records] == ["memory_cleanup deleted=1"]
+
+
+async def test_one_failed_cleanup_does_not_end_the_rhythm(house, world, clock, monkeypatch, caplog):
+    await house.start()
+    with monkeypatch.context() as patch:
+
+        async def broken(_collection):
+            raise UnavailableError("the store is away")
+
+        patch.setattr(world.store, "owners", broken)
+        await pass_time(clock, house, HOUR)
+    assert (house.runs, "memory_cleanup failed" in caplog.text) == (1, True)
+    await pass_time(clock, house, HOUR)
+    assert house.runs == 2
+
+
+async def test_a_start_that_fails_is_not_hidden(house, world, monkeypatch):
+    async def broken(_collection):
+        raise UnavailableError("the store is away")
+
+    monkeypatch.setattr(world.store, "owners", broken)
+    with pytest.raises(UnavailableError):
+        await house.start()
+
+
+async def test_after_the_stop_nothing_is_cleaned(house, clock):
+    await house.start()
+    await house.stop()
+    await pass_time(clock, house, 5 * HOUR)
+    assert house.runs == 1

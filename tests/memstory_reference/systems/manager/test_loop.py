@@ -1,0 +1,153 @@
+import asyncio
+import json
+
+import pytest
+
+from memstory_reference.errors import InputError
+from memstory_reference.ports import ChatModelUnavailableError, Reply, ToolRequest
+from memstory_reference.systems.manager.inputs import MAX_CONTENT_CHARACTERS
+from memstory_reference.systems.manager.loop import MAX_ROUNDS, NO_ANSWER, AgentLoop
+from memstory_reference.systems.manager.memory import MemoryType
+
+
+class Model:
+    """Replies in order, then with the last reply for ever; it keeps the prompts."""
+
+    name = "of the test"
+
+    def __init__(self, *replies):
+        self.replies, self.prompts, self.tools = list(replies), [], []
+
+    async def chat(self, messages, tools=(), **_options):
+        self.prompts.append(list(messages))
+        self.tools.append([tool.name for tool in tools])
+        await asyncio.sleep(0)
+        reply = self.replies.pop(0) if len(self.replies) > 1 else self.replies[0]
+        if isinstance(reply, BaseException):
+            raise reply
+        return Reply(content=reply) if isinstance(reply, str) else reply
+
+
+def calls(name, **arguments):
+    return Reply(content="", tool_requests=[ToolRequest(name=name, arguments=arguments)])
+
+
+@pytest.fixture
+def make_loop(make_world):
+    def make(*replies, **config):
+        world = make_world(**config)
+        model = Model(*replies)
+        loop = AgentLoop(manager=world.manager, chat=model, clock=world.clock, owner="ann", session="s1")
+        return loop, model, world
+
+    return make
+
+
+def said(messages):
+    return [(message.role, message.content) for message in messages[1:]]
+
+
+async def test_the_prompt_is_system_then_window_then_the_users_words_once(make_loop):
+    loop, model, _ = make_loop("Hello.")
+    await loop.process("one")
+    await loop.process("two")
+    assert model.prompts[-1][0].role == "system"
+    assert said(model.prompts[-1]) == [("user", "one"), ("assistant", "Hello."), ("user", "two")]
+
+
+@pytest.mark.parametrize(("turns", "entries"), [(0, 0), (1, 2), (5, 10)])
+async def test_the_window_holds_as_many_turns_as_it_was_given(make_loop, turns, entries):
+    loop, model, _ = make_loop("Hello.", context_window_size=turns)
+    for number in range(7):
+        await loop.process(f"turn {number}")
+    assert len(loop.window.entries) == entries
+    assert said(model.prompts[-1])[-1] == ("user", "turn 6")
+    assert sum(content == "turn 6" for _, content in said(model.prompts[-1])) == 1
+
+
+async def test_a_finished_turn_is_stored_as_a_conversation_of_its_session(make_loop):
+    loop, _, world = make_loop("They do.")
+    await loop.process("Do bees fly?")
+    (stored,) = await world.manager.memories("ann")
+    assert (stored.memory_type, stored.content) == (MemoryType.CONVERSATION, "User: Do bees fly?\nAssistant: They do.")
+    assert stored.metadata == {"session_id": "s1", "tool_calls": 0}
+
+
+async def test_a_turn_whose_model_fails_leaves_no_trace(make_loop):
+    loop, model, world = make_loop("Hello.", ChatModelUnavailableError("away"), "Back again.")
+    await loop.process("one")
+    with pytest.raises(ChatModelUnavailableError):
+        await loop.process("two")
+    assert [entry.content for entry in loop.window.entries] == ["one", "Hello."]
+    assert await world.manager.count("ann") == 1
+    await loop.process("three")
+    assert ("user", "two") not in said(model.prompts[-1])
+
+
+async def test_a_turn_that_is_cancelled_leaves_no_trace(make_loop):
+    loop, _, world = make_loop("Hello.")
+    turn = asyncio.create_task(loop.process("one"))
+    await asyncio.sleep(0)
+    turn.cancel()
+    await asyncio.gather(turn, return_exceptions=True)
+    assert (loop.window.entries, await world.manager.count("ann")) == ((), 0)
+
+
+async def test_a_tool_is_called_and_its_result_read(make_loop):
+    loop, model, world = make_loop(calls("search_memories", query="bees"), "Bees are insects.")
+    await world.manager.store("ann", "bees are insects", MemoryType.FACT)
+    answer = await loop.process("What are bees?")
+    (used,) = answer.used
+    assert (used.request.name, used.called.result[0]["content"]) == ("search_memories", "bees are insects")
+    assert json.loads(model.prompts[-1][-1].content)[0]["content"] == "bees are insects"
+    assert model.tools[0] == ["search_memories", "store_memory", "forget_memory"]
+
+
+async def test_a_wrong_tool_call_is_told_to_the_model_and_does_not_end_the_turn(make_loop):
+    loop, model, _ = make_loop(calls("recall", topic="x"), calls("forget_memory", memory_id=5), "Sorry.")
+    answer = await loop.process("Forget it.")
+    assert answer.answer == "Sorry."
+    assert "there is no tool named 'recall'" in answer.used[0].called.error
+    assert "memory_id must be string" in answer.used[1].called.error
+    assert model.prompts[-1][-1].content.startswith("Error: ")
+
+
+async def test_a_model_that_never_stops_calling_tools_is_asked_for_its_answer(make_loop):
+    loop, model, _ = make_loop(*[calls("search_memories", query="bees")] * MAX_ROUNDS, "Enough.")
+    assert (await loop.process("What are bees?")).answer == "Enough."
+    assert model.tools[-1] == []
+
+
+async def test_an_empty_answer_becomes_words(make_loop):
+    loop, _, _ = make_loop("  ")
+    assert (await loop.process("Hello?")).answer == NO_ANSWER
+
+
+async def test_a_memory_that_is_down_costs_no_answer_and_is_counted(make_loop, caplog):
+    loop, _, world = make_loop("Hello.")
+    world.embedder.is_down = True
+    assert (await loop.process("one")).answer == "Hello."
+    assert (loop.not_stored, await world.manager.count("ann")) == (1, 0)
+    assert "a finished turn was not stored" in caplog.text
+
+
+@pytest.mark.parametrize("text", ["", " \n", "x" * (MAX_CONTENT_CHARACTERS + 1), "half \ud800"])
+async def test_a_turn_that_says_nothing_or_too_much_is_refused(make_loop, text):
+    loop, model, _ = make_loop("Hello.")
+    with pytest.raises(InputError):
+        await loop.process(text)
+    assert (loop.window.entries, model.prompts) == ((), [])
+
+
+async def test_a_turn_too_long_to_keep_whole_is_kept_in_part(make_loop):
+    loop, _, world = make_loop("y" * MAX_CONTENT_CHARACTERS)
+    await loop.process("x")
+    (stored,) = await world.manager.memories("ann")
+    assert len(stored.content) == MAX_CONTENT_CHARACTERS
+
+
+async def test_turns_of_one_conversation_do_not_mix(make_loop):
+    loop, _, _ = make_loop("Hello.")
+    await asyncio.gather(*(loop.process(f"turn {number}") for number in range(5)))
+    roles = [entry.role for entry in loop.window.entries]
+    assert roles == ["user", "assistant"] * 5
