@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import ssl
 from collections.abc import Sequence
+from functools import cache
 
 import httpx
 import numpy as np
@@ -41,23 +43,20 @@ class OllamaEmbedder:
         self._timeout_seconds = timeout_seconds
         self._keep_alive = keep_alive
         self._truncate = truncate
-        self._client = ollama.AsyncClient(host=host, timeout=timeout_seconds)
 
     async def embed(self, texts: Sequence[str], purpose: Purpose) -> Vectors:
         if not texts:
             return np.empty((0, self.dimension or 0), dtype=np.float32)
         # Ollama answers an empty text with no vector at all; a blank has the same tokens, none.
         sent = [text or " " for text in sent_texts(self.profile, texts, purpose)]
-        parts = [await self._ask(sent[start : start + BATCH]) for start in range(0, len(sent), BATCH)]
+        # A client of its own: an embedder serves many cases and loops, and nobody is there to close it.
+        async with ollama.AsyncClient(host=self._host, timeout=self._timeout_seconds, verify=_tls()) as client:
+            parts = [await self._ask(client, sent[start : start + BATCH]) for start in range(0, len(sent), BATCH)]
         return np.concatenate(parts)
 
-    async def close(self) -> None:
-        """Close the connections."""
-        await self._client.close()  # type: ignore[no-untyped-call]  # the client has no hint here
-
-    async def _ask(self, sent: Sequence[str]) -> Vectors:
+    async def _ask(self, client: ollama.AsyncClient, sent: Sequence[str]) -> Vectors:
         try:
-            answer = await self._client.embed(
+            answer = await client.embed(
                 model=self.model, input=sent, truncate=self._truncate, keep_alive=self._keep_alive
             )
         except ollama.ResponseError as error:
@@ -107,3 +106,9 @@ class OllamaEmbedder:
         return EmbedderUnavailableError(
             f"Ollama at {self._host} was asked for {self.model}, but {what}. Look at it with: ollama show {self.model}"
         )
+
+
+@cache
+def _tls() -> ssl.SSLContext:
+    # Made once: it reads every certificate of the machine, 30 ms that a client would spend anew.
+    return httpx.create_ssl_context()

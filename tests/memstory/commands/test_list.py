@@ -20,7 +20,7 @@ def test_the_table_has_id_title_tags_needs_and_place(terminal):
     assert said.code == 0
     assert [" ".join(line.split()) for line in said.out.splitlines()] == [
         "story title tags needs where",
-        "------ ------- ------ ----------------------- --------------",
+        "------- ------- ------ ----------------------- --------------",
         "A First quick add a.story.yaml:1",
         "B[one] Second search search.min_score a.story.yaml:6",
         "B[two] Second search search.min_score a.story.yaml:6",
@@ -54,4 +54,4 @@ def test_what_cannot_be_read_is_told_beside_the_list(terminal):
     said = terminal.type("list")
     assert said.code == 1
     assert "2 stories" in said.out
-    assert said.err.startswith("a.story.yaml:13:8: ")
+    assert said.err.startswith("a.story.yaml:14:8: ")

@@ -51,7 +51,7 @@ def model_of_rules(body: Any) -> Any:
     messages = [
         Message(
             role=one["role"],
-            content=one["content"],
+            content=one.get("content", ""),
             tool=one.get("tool_name"),
             tool_requests=[ToolRequest(**call["function"]) for call in one.get("tool_calls") or ()],
         )
@@ -167,12 +167,14 @@ async def test_a_broken_chat_model_is_an_error_that_says_what_to_type(server, ju
         ({"embedder": "ollama:qwen3:4b"}, "Is qwen3:4b an embedding model?"),
     ],
 )
-async def test_a_story_is_not_judged_by_what_a_broken_embedder_leaves_over(server, judged, story, options, said):
+@pytest.mark.usefixtures("server")
+async def test_a_story_is_not_judged_by_what_a_broken_embedder_leaves_over(judged, story, options, said):
     (result,) = (await judged(story, chat="offline", **options)).values()
     assert (result.outcome, said in result.reason) == ("error", True), result.reason
 
 
-async def test_an_embedder_that_the_story_breaks_is_judged_all_the_same(server, judged):
+@pytest.mark.usefixtures("server")
+async def test_an_embedder_that_the_story_breaks_is_judged_all_the_same(judged):
     story = ASKED.replace("steps:", "steps:\n  - fault: {part: embedder, mode: down}")
     (result,) = (await judged(story)).values()
     assert result.outcome == "passed"
@@ -190,20 +192,23 @@ async def test_a_recorded_run_is_replayed_without_the_server_and_says_so(server,
     assert said[0] == said[1]
 
 
-async def test_several_stories_are_recorded_to_one_file(server, judged, tmp_path):
+@pytest.mark.usefixtures("server")
+async def test_several_stories_are_recorded_to_one_file(judged, tmp_path):
     tape = tmp_path / "both.json"
     await judged(KEPT + "---" + ASKED, chat=f"record:ollama:qwen3:4b@{tape}")
     results = await judged(ASKED + "---" + KEPT, chat=f"replay:{tape}")
     assert {name: one.outcome for name, one in results.items()} == {"K1": "passed", "K2": "passed"}
 
 
-async def test_a_request_that_was_not_recorded_is_an_error_with_the_nearest_as_a_diff(server, judged, tmp_path):
+@pytest.mark.usefixtures("server")
+async def test_a_request_that_was_not_recorded_is_an_error_with_the_nearest_as_a_diff(judged, tmp_path):
     tape = tmp_path / "kept.json"
     await judged(KEPT, chat=f"record:ollama:qwen3:4b@{tape}")
     (result,) = (await judged(KEPT.replace("language is Elixir", "language is Rust"), chat=f"replay:{tape}")).values()
     assert result.outcome == "error"
-    assert "-[user] Please remember my preferred language is Elixir." in result.reason
-    assert "+[user] Please remember my preferred language is Rust." in result.reason
+    shown = result.trials[0].recording.failure.message.splitlines()
+    assert "-[user] Please remember my preferred language is Elixir." in shown
+    assert "+[user] Please remember my preferred language is Rust." in shown
 
 
 @pytest.mark.parametrize(
@@ -223,7 +228,8 @@ async def test_a_wrong_recording_is_said_before_anything_runs(server, judged, ch
 
 
 @pytest.mark.slow
-def test_the_documented_command_needs_only_the_server(server, tmp_path):
+@pytest.mark.usefixtures("server")
+def test_the_documented_command_needs_only_the_server(tmp_path):
     page = (ROOT / "docs/how-to/ollama.md").read_text("utf-8")
     (command,) = re.findall(r"^python (-m pytest .*)$", page, re.MULTILINE)
     done = subprocess.run(  # noqa: S603  (the command of our own page)

@@ -55,6 +55,9 @@ _ASKING = (
     r"let['’]s|"
     r"would you mind|and)"
 )
+_ONLY_ASKING = re.compile(
+    rf"^(?:{_ASKING}[,\s]+){{0,6}}(?:remember|keep|save|note|store) (?:that|it|this)[.!]*$", re.IGNORECASE
+)
 _KEEPING = (
     r"(?:remember(?:ing)?|note|keep (?:(?:this|it|that|the following) )?in mind|keep a note|bear in mind|(?:do not|"
     r"don['’]t|dont|never) (?:ever )?forget|memori[sz]e|save|store|record|"
@@ -150,7 +153,7 @@ def remembering(sentence: str) -> Wish | None:
     >>> remembering("Can you remember what my name is?") is None
     True
     """
-    tagged = _KEEP_TAG.search(sentence)
+    tagged = None if _ONLY_ASKING.match(sentence) else _KEEP_TAG.search(sentence)
     if tagged and sentence[: tagged.start()].strip() and not _is_asking(sentence[: tagged.start()]):
         inner = remembering(sentence[: tagged.start()])
         return inner or Wish(content=_clean(sentence[: tagged.start()]))

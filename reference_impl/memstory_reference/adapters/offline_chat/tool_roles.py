@@ -159,7 +159,7 @@ def _tool(spec: ToolSpec, need: Sequence[str], required_too: Sequence[str] = ())
     kinds = {kind: next((name for name in names if name in properties), None) for kind, names in _KINDS.items()}
     if any(kinds[kind] is None for kind in need):
         return None
-    required = set(spec.parameters.get("required", ()))
+    required = set(spec.parameters.get("required") or ())
     if any(kinds[kind] in required for kind in required_too):
         return None
     given = {kinds[kind] for kind in need}
@@ -198,7 +198,7 @@ def _plain_value(schema: Mapping[str, Json]) -> Json | None:
 
 
 def _properties(spec: ToolSpec) -> Mapping[str, Mapping[str, Json]]:
-    found = spec.parameters.get("properties", {})
+    found = spec.parameters.get("properties") or {}
     return {name: schema if isinstance(schema, Mapping) else {} for name, schema in found.items()}
 
 

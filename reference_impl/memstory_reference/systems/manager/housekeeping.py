@@ -30,6 +30,8 @@ class Housekeeping:
         """Clean up now, and from now on every interval."""
         await self.clean_up()
         self._task = asyncio.create_task(self._keep_house())
+        # One step of the loop, in which the task goes to sleep: a clock that is moved now must wake it.
+        await asyncio.sleep(0)
 
     async def stop(self) -> None:
         """Clean up no more."""

@@ -217,7 +217,7 @@ async def test_structured_text_is_refused_in_words():
         )
 
 
-async def test_same_conversation_gets_the_same_reply(talk_with, toolsets):
+async def test_same_conversation_gets_the_same_reply(toolsets):
     messages = [Message(role="user", content="My name is Ana and I live in Graz. What language do I prefer?")]
     first, second = [await OfflineChat().chat(messages, toolsets["single"]) for _ in range(2)]
     assert first == second

@@ -1,0 +1,110 @@
+"""The MCP server as a client meets it: a process of its own, spoken to over its stdin and stdout."""
+
+import json
+import os
+import subprocess
+import sys
+from contextlib import asynccontextmanager
+
+import pytest
+
+from memstory_reference.cli import main
+from memstory_reference.commands import mcp as command
+from memstory_reference.errors import SetupProblem
+
+mcp = pytest.importorskip("mcp", reason="pip install 'memstory[mcp]'")
+COMMAND = (sys.executable, "-c", "import sys; from memstory_reference.cli import main; sys.exit(main())", "mcp")
+NAMES = ["search_memories", "store_memory", "forget_memory"]
+
+
+@pytest.fixture
+def connect(tmp_path, minilm_weights):
+    """Start a server on a folder of the test and connect the official client to it."""
+
+    @asynccontextmanager
+    async def opened(*arguments, mode="auto"):
+        options = ["--path", str(tmp_path / "store"), *arguments]
+        server = mcp.StdioServerParameters(command=COMMAND[0], args=[*COMMAND[1:], *options], env=dict(os.environ))
+        async with mcp.Client(mcp.stdio_client(server), mode=mode) as client:
+            yield client
+
+    return opened
+
+
+async def answer(client, name, **arguments):
+    result = await client.call_tool(name, arguments)
+    assert not result.is_error, result
+    (content,) = result.content
+    plain = json.loads(content.text)
+    structured = result.structured_content
+    assert plain == (structured if isinstance(plain, dict) else structured["result"])
+    return plain
+
+
+async def refusal(client, name, **arguments):
+    result = await client.call_tool(name, arguments)
+    assert result.is_error
+    return result.content[0].text
+
+
+@pytest.mark.parametrize("mode", ["legacy", "auto"])
+async def test_a_client_stores_finds_and_forgets(connect, mode):
+    async with connect(mode=mode) as client:
+        assert client.server_info.name == "memory"
+        assert [tool.name for tool in (await client.list_tools()).tools] == NAMES
+        stored = await answer(client, "store_memory", content="User prefers to be called Alex.", metadata={"a": [None]})
+        (found,) = await answer(client, "search_memories", query="What is the user called?", memory_type="fact")
+        assert (found["id"], found["metadata"]) == (stored["id"], {"a": [None]})
+        forgotten = [await answer(client, "forget_memory", memory_id=found["id"]) for _ in range(2)]
+        assert [one["success"] for one in forgotten] == [True, False]
+        assert await answer(client, "search_memories", query="What is the user called?") == []
+
+
+async def test_memories_outlive_the_server_and_owners_do_not_meet(connect):
+    async with connect("--owner", "ann") as client:
+        await answer(client, "store_memory", content="Bees are insects.")
+    async with connect("--owner", "bob") as client:
+        assert await answer(client, "search_memories", query="bees") == []
+    async with connect("--owner", "ann") as client:
+        assert [one["content"] for one in await answer(client, "search_memories", query="bees")] == [
+            "Bees are insects."
+        ]
+
+
+async def test_a_wrong_call_is_a_tool_error_in_words_and_the_server_goes_on(connect):
+    async with connect() as client:
+        said = await refusal(client, "store_memory", content="x", memory_type="dream")
+        assert "allowed: conversation, fact, context" in said
+        assert "query must be string" in await refusal(client, "search_memories", query={"$ne": ""})
+        assert "there is no tool named" in await refusal(client, "get_user_profile")
+        assert await answer(client, "search_memories", query="bees", limit=0) == []
+
+
+async def test_a_second_server_on_the_same_folder_says_who_has_it(connect, tmp_path):
+    async with connect():
+        second = subprocess.run(  # noqa: S603, ASYNC221  (our own, and the first server is a process too)
+            [*COMMAND, "--path", tmp_path / "store"],
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+    assert (second.returncode, second.stdout) == (1, "")
+    assert "is in use by another process" in second.stderr
+
+
+def test_a_wrong_setting_ends_the_command_with_one_line(tmp_path, capsys):
+    file = tmp_path / "memory.yaml"
+    file.write_text("memory: {pth: here}")
+    assert main(["mcp", "--config", str(file)]) == 1
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert err.count("\n") == 1
+    assert "unknown setting 'pth'. Did you mean 'path'?" in err
+
+
+def test_without_the_sdk_the_command_says_what_to_install(monkeypatch):
+    monkeypatch.setitem(sys.modules, "mcp_types", None)
+    monkeypatch.delitem(sys.modules, "memstory_reference.adapters.mcp_server", raising=False)
+    with pytest.raises(SetupProblem, match=r"pip install 'memstory\[mcp\]'"):
+        command._mcp_server()
