@@ -67,8 +67,9 @@ async def run_retrieval(
 
 async def _one_collection(task: Perturbed, retrieval: Retrieval, env: Environment, factory: TargetFactory) -> _Gave:
     stage = open_stage(env, factory, hosted=False)
+    # What did not open is not closed: its own error is the one to be told.
+    await stage.open()
     try:
-        await stage.open()
         if isinstance(stage.target, Oracle):
             stage.target.take_gold(task.collection)
         begun = perf_counter()

@@ -9,7 +9,8 @@ from memstory.discovery import missing_vendor
 from memstory.errors import NotSupported, SetupError, StoryError, TargetError
 from memstory.recording import Failure, FailureKind
 
-_LONGEST_MESSAGE = 500
+_LONGEST_MESSAGE = 4_000
+"""A request that nobody scripted or recorded comes with its prompt or with a difference."""
 
 
 def failure_of(error: Exception, target: str, step: Sequence[int] = ()) -> Failure:

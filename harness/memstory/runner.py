@@ -149,7 +149,9 @@ def _failure(error: Exception, state: _Run, seconds: float | None) -> Failure:
     if seconds is None:
         return failure
     where = f"step {'.'.join(str(index + 1) for index in state.place)}" if state.place else "opening the target"
-    return replace(failure, kind="error", message=f"timed out after {seconds:g} s in {where}")
+    return replace(
+        failure, kind="error", message=f"timed out after {seconds:g} s in {where}; --case-timeout allows more"
+    )
 
 
 async def _close(state: _Run, failure: Failure | None) -> Failure | None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from datetime import UTC, tzinfo
 from functools import cache
 from importlib.resources import files
 from pathlib import Path
@@ -17,6 +18,7 @@ from memstory_reference.setting_rules import Rule, check, count, mapping, number
 
 DEFAULTS = "memory.yaml"
 SECTION = "memory"
+UTC_NAME = "UTC"
 LONGEST_INTERVAL_SECONDS = 10 * 366 * 86_400
 
 
@@ -39,9 +41,10 @@ class ManagerSettings:
         return Path(self.path).expanduser()
 
     @property
-    def zone(self) -> ZoneInfo:
+    def zone(self) -> tzinfo:
         """The zone in which days end."""
-        return ZoneInfo(self.timezone)
+        # UTC is known even to a machine that has no list of time zones.
+        return UTC if self.timezone == UTC_NAME else ZoneInfo(self.timezone)
 
     def changed(self, values: Mapping[str, Json], where: str) -> ManagerSettings:
         """Return these settings with `values` in place; InputError names `where`, the key and what is allowed."""
@@ -80,8 +83,8 @@ def _section(yaml_text: str, where: str) -> dict[str, Json]:
 
 def _is_zone(value: Json) -> bool:
     try:
-        return isinstance(value, str) and bool(ZoneInfo(value).key)
-    except (OSError, ValueError):  # no such zone, or a name that is none, such as a path
+        return isinstance(value, str) and (value == UTC_NAME or bool(ZoneInfo(value).key))
+    except (KeyError, OSError, ValueError):  # no such zone, or a name that is none, such as a path
         return False
 
 

@@ -229,7 +229,7 @@ async def test_a_case_that_takes_too_long_says_in_which_step(go):
         add("x"), step("search", query="x"), factory=ToyFactory(Slow), run_options={"limits": Limits(case_seconds=0.05)}
     )
     assert recording.failure.kind == "error"
-    assert recording.failure.message == "timed out after 0.05 s in step 2"
+    assert recording.failure.message == "timed out after 0.05 s in step 2; --case-timeout allows more"
     assert len(recording.steps) == 1
     assert Slow.closed
 

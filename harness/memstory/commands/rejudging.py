@@ -11,6 +11,7 @@ from memstory.cases import Case
 from memstory.errors import StoryError, TargetError
 from memstory.evaluation import evaluate
 from memstory.names import substitute
+from memstory.perturbation import levels_of
 from memstory.recording import Recording, StepRecord
 from memstory.reporting.recordings import RecordedCase
 from memstory.reporting.views import step_number
@@ -107,5 +108,9 @@ def _other_data(story: Story, recording: Recording) -> str | None:
         return None
     if bool(story.retrieval) != bool(recording.retrieval):
         return "the story was about something else"
-    ks = {record.k for record in recording.retrieval}
-    return "'k' changed since" if story.retrieval and ks != {story.retrieval.k} else None
+    if story.retrieval is None:
+        return None
+    if {record.k for record in recording.retrieval} != {story.retrieval.k}:
+        return "'k' changed since"
+    levels = [dict(record.level) for record in recording.retrieval]
+    return None if levels == [dict(level) for level in levels_of(story.perturb)] else "the perturbations changed since"

@@ -63,13 +63,13 @@ def _step(step: Json, limit: int) -> Iterator[str]:
     if step["error"] is not None:
         yield f"{_INDENT}refused: {_cut(step['error'], limit)}"
     else:
-        yield from (f"{_INDENT}{_cut(line, limit)}" for line in _result(step["result"]))
+        yield from (f"{_INDENT}{_cut(line, limit)}" for line in _result(step["op"], step["result"]))
 
 
-def _result(result: Json) -> Iterator[str]:
+def _result(op: str, result: Json) -> Iterator[str]:
     if result is None:
-        return
-    if isinstance(result, Mapping) and "answer" in result:
+        yield from ["nothing found"] if op == "get" else []
+    elif isinstance(result, Mapping) and "answer" in result:
         yield from (f"called {_call(call)}" for call in result.get("tool_calls") or ())
         yield f"answered: {result['answer'] or '(nothing)'}"
     elif isinstance(result, Mapping) and {"name", "args", "error"} <= result.keys():

@@ -37,7 +37,7 @@ def test_a_changed_expectation_flips_the_verdict_and_says_why(terminal):
     said = terminal.type("rejudge", "out/results.json")
     assert said.code == 1
     assert "tea[control:oracle]  passed  failed" in said.out
-    assert "a.story.yaml:7:37 step 2 (search): hits count 1" in " ".join(said.out.split())
+    assert "step 2 (search): hits count 1, a number" in " ".join(said.out.split())
     assert said.out.endswith("1 case judged again: 0 as before, 1 not\n")
 
 
@@ -82,6 +82,24 @@ def test_a_story_that_does_other_things_now_cannot_be_judged(terminal, before, a
     assert (one["was"], one["now"], one["reason"]) == ("passed", "cannot", reason)
 
 
+@pytest.mark.parametrize(
+    ("before", "after", "now", "reason"),
+    [
+        ("mrr: {ge: 0.6}", "mrr: {gt: 1}", "failed", "mrr"),
+        ("k: 3", "k: 4", "cannot", "'k' changed since: run it again"),
+        ("k: 3}", "k: 3}\nperturb: {shuffle: true}", "cannot", "the perturbations changed since: run it again"),
+    ],
+)
+def test_a_retrieval_is_judged_by_new_bounds_but_not_for_another_task(terminal, before, after, now, reason):
+    terminal.type("new", "corpus", "facts")
+    terminal.record("facts.story.yaml")
+    path = terminal.folder / "facts.story.yaml"
+    path.write_text(path.read_text().replace(before, after))
+    (one,) = json.loads(terminal.type("rejudge", "out", "--json").out)
+    assert (one["was"], one["now"]) == ("passed", now)
+    assert reason in one["reason"]
+
+
 def test_trials_are_judged_by_the_rule_of_the_run(terminal):
     terminal.save(LONG)
     terminal.record(trials=3)
@@ -113,12 +131,11 @@ def test_a_story_that_became_invalid_is_told_with_its_error(terminal):
     [
         (
             '{"schema": "memstory.recordings/9"}',
-            "out/recordings.jsonl:1: the recording has the form 'memstory.recordings/9', this version of memstory reads "
-            "'memstory.recordings/1'. Run the stories again, or judge it with the version that wrote it",
+            "out/recordings.jsonl:1: the recording has the form 'memstory.recordings/9', this version of memstory",
         ),
         ('{"schema": "memstory.recordings/1", "id": "x"}', "out/recordings.jsonl:1: the recording is not complete"),
         ('{"schema": "memstory', "out/recordings.jsonl:1: this line is damaged"),
-        ("[]", "the recording has the form None"),
+        ("[]", "out/recordings.jsonl:1: the recording has the form None"),
         (None, "out/recordings.jsonl is not there: a run writes it beside results.json."),
     ],
 )

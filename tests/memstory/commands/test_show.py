@@ -31,9 +31,9 @@ def test_every_step_is_shown_with_its_result_and_verdicts(terminal):
     text = "\n".join(lines[4:])
     for wanted in (
         '1    add {"items": [{"text": "Ana drinks tea", "key": "drink"}]}\n     stored: drink: Ana drinks tea',
-        "     1 found\n     1. drink (0.500): Ana drinks tea\n     FAILED a.story.yaml:6:21: hits count 1",
+        "     1 found\n     1. drink (0.250): Ana drinks tea\n     FAILED a.story.yaml:6:21: hits count 1",
         "     nothing found\n     held   a.story.yaml:8:21: hits are none",
-        '4    get {"key": "nothing-here"}\n\n',
+        '4    get {"key": "nothing-here"}\n     nothing found\n',
         "     refused: no memory has the key 'unknown'\n     held   a.story.yaml:11:14: was refused",
     ):
         assert wanted in text, said.out
@@ -99,7 +99,8 @@ def recorded(op, result, **more):
     step = {"path": [0], "op": op, "args": {"text": "hello"}, "user": "ann", "session": "session-1", "at": "noon",
             "result": result, "error": None, "seconds": 0.5}  # fmt: skip
     case = {"id": "A[t]", "title": "T", "where": "a:1:1", "outcome": "passed", "seconds": 0.5, "reason": None,
-            "options": {}, "trials": [], "shown": 0, "steps": [step], "verdicts": [], "retrieval": [], **more}  # fmt: skip
+            "options": {}, "trials": [], "shown": 0, "steps": [step], "verdicts": [], "retrieval": [],
+            **more}  # fmt: skip
     return "\n".join(timeline(case, 0))
 
 

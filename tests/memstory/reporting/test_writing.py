@@ -32,7 +32,8 @@ def test_a_report_that_cannot_be_made_leaves_the_old_one_and_the_spool(tmp_path,
     with pytest.raises(OSError, match="no space"):
         write(tmp_path, results)
     assert (tmp_path / "results.json").read_bytes() == before
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["recordings.jsonl", "report.md", "results.json", SPOOL_NAME]
+    left = ["recordings.jsonl", "report.md", "results.json", SPOOL_NAME]
+    assert sorted(path.name for path in tmp_path.iterdir()) == left
 
 
 def test_a_killed_run_leaves_a_report_of_what_it_did(tmp_path, results):

@@ -17,8 +17,11 @@ COMMAND = (sys.executable, "-c", "import sys; from memstory_reference.cli import
 NAMES = ["search_memories", "store_memory", "forget_memory"]
 
 
+pytestmark = pytest.mark.usefixtures("minilm_weights")
+
+
 @pytest.fixture
-def connect(tmp_path, minilm_weights):
+def connect(tmp_path):
     """Start a server on a folder of the test and connect the official client to it."""
 
     @asynccontextmanager
@@ -47,7 +50,7 @@ async def refusal(client, name, **arguments):
     return result.content[0].text
 
 
-@pytest.mark.parametrize("mode", ["legacy", "auto"])
+@pytest.mark.parametrize("mode", ["auto", pytest.param("legacy", marks=pytest.mark.slow)])
 async def test_a_client_stores_finds_and_forgets(connect, mode):
     async with connect(mode=mode) as client:
         assert client.server_info.name == "memory"
@@ -60,6 +63,7 @@ async def test_a_client_stores_finds_and_forgets(connect, mode):
         assert await answer(client, "search_memories", query="What is the user called?") == []
 
 
+@pytest.mark.slow
 async def test_memories_outlive_the_server_and_owners_do_not_meet(connect):
     async with connect("--owner", "ann") as client:
         await answer(client, "store_memory", content="Bees are insects.")
@@ -80,6 +84,7 @@ async def test_a_wrong_call_is_a_tool_error_in_words_and_the_server_goes_on(conn
         assert await answer(client, "search_memories", query="bees", limit=0) == []
 
 
+@pytest.mark.slow
 async def test_a_second_server_on_the_same_folder_says_who_has_it(connect, tmp_path):
     async with connect():
         second = subprocess.run(  # noqa: S603, ASYNC221  (our own, and the first server is a process too)

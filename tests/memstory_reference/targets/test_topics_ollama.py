@@ -10,17 +10,16 @@ import subprocess
 import sys
 from pathlib import Path
 from typing import Any
-from zlib import crc32
 
-import numpy as np
 import pytest
 
 from memstory.cases import Case
 from memstory.evaluation import evaluate
-from memstory.runner import run
+from memstory.runner import Limits, run
 from memstory.schema import load_stories, parse_stories
+from memstory_reference.adapters.minilm import MiniLmEmbedder
 from memstory_reference.adapters.offline_chat import OfflineChat
-from memstory_reference.ports import Message, ToolRequest, ToolSpec
+from memstory_reference.ports import Message, Purpose, ToolRequest, ToolSpec
 from memstory_reference.targets.topics import TopicsFactory
 
 ROOT = Path(__file__).parents[3]
@@ -46,30 +45,35 @@ steps:
 """
 
 
-def model_of_rules(body: Any) -> Any:
+def model_of_rules(embedder: MiniLmEmbedder) -> Any:
     """Let the offline rules speak Ollama's protocol: a model that really uses the tools that it is offered."""
-    messages = [
-        Message(
-            role=one["role"],
-            content=one.get("content", ""),
-            tool=one.get("tool_name"),
-            tool_requests=[ToolRequest(**call["function"]) for call in one.get("tool_calls") or ()],
-        )
-        for one in body["messages"]
-    ]
-    tools = [ToolSpec(**tool["function"]) for tool in body.get("tools") or ()]
-    reply = asyncio.run(OfflineChat().chat(messages, tools))
-    calls = [{"function": {"name": one.name, "arguments": dict(one.arguments)}} for one in reply.tool_requests]
-    return {"content": reply.content, **({"tool_calls": calls} if calls else {})}
+
+    def reply(body: Any) -> Any:
+        messages = [
+            Message(
+                role=one["role"],
+                content=one.get("content", ""),
+                tool=one.get("tool_name"),
+                tool_requests=[ToolRequest(**call["function"]) for call in one.get("tool_calls") or ()],
+            )
+            for one in body["messages"]
+        ]
+        tools = [ToolSpec(**tool["function"]) for tool in body.get("tools") or ()]
+        said = asyncio.run(OfflineChat(embedder).chat(messages, tools))
+        calls = [{"function": {"name": one.name, "arguments": dict(one.arguments)}} for one in said.tool_requests]
+        return {"content": said.content, **({"tool_calls": calls} if calls else {})}
+
+    return reply
 
 
-def by_letters(model: Any, text: str) -> list[float]:
-    """Return a vector near to those of texts with the same runs of letters."""
-    counts = np.full(model.dimension, 1e-3)
-    for word in re.findall(r"\w+", text.partition(": ")[2].lower()):
-        for start in range(max(1, len(word) - 3)):
-            counts[crc32(word[start : start + 4].encode()) % model.dimension] += 1
-    return list(counts / np.linalg.norm(counts))
+def embedding_of(embedder: MiniLmEmbedder) -> Any:
+    """Let MiniLM stand for the model, whose prefixes and size the vectors take on."""
+
+    def embed(model: Any, text: str) -> list[float]:
+        (vector,) = asyncio.run(embedder.embed([text.partition(": ")[2]], Purpose.DOCUMENT))
+        return [*vector.astype(float), *([0.0] * (model.dimension - len(vector)))]
+
+    return embed
 
 
 @pytest.fixture(autouse=True)
@@ -79,10 +83,11 @@ def own_cache(monkeypatch, tmp_path):
 
 
 @pytest.fixture
-def server(ollama_server, monkeypatch):
+def server(ollama_server, monkeypatch, minilm_weights):
     """A server whose models understand something; the environment says where it is, as for Ollama itself."""
-    ollama_server.reply = model_of_rules
-    ollama_server.embed = by_letters
+    embedder = MiniLmEmbedder(minilm_weights)
+    ollama_server.reply = model_of_rules(embedder)
+    ollama_server.embed = embedding_of(embedder)
     monkeypatch.setenv("OLLAMA_HOST", ollama_server.url.removeprefix("http://"))
     return ollama_server
 
@@ -92,13 +97,19 @@ def judged(tmp_path):
     """Run stories on the topics target as the plugin does; return their results by id."""
     count = iter(range(100))
 
-    async def judge(stories, **options):
+    async def judge(stories, seconds=60.0, **options):
         if isinstance(stories, str):
             stories = parse_stories(stories, "k.yaml")
         results = {}
         for story in stories:
             case = Case(story=story, target="topics")
-            recording = await run(case, TopicsFactory(), tmp_path / f"case{next(count)}", options={**OLLAMA, **options})
+            recording = await run(
+                case,
+                TopicsFactory(),
+                tmp_path / f"case{next(count)}",
+                options={**OLLAMA, **options},
+                limits=Limits(case_seconds=seconds),
+            )
             results[story.id] = evaluate(case, [recording])
         return results
 
@@ -156,6 +167,13 @@ async def test_a_broken_chat_model_is_an_error_that_says_what_to_type(server, ju
         setattr(server, name, value)
     (result,) = (await judged(KEPT, **options)).values()
     assert (result.outcome, said in result.reason) == ("error", True), result.reason
+
+
+async def test_a_model_that_is_too_slow_for_the_case_is_an_error_that_says_how_to_give_it_longer(server, judged):
+    server.delay_seconds = 5
+    (result,) = (await judged(KEPT, seconds=0.3)).values()
+    assert result.outcome == "error"
+    assert result.reason.endswith("timed out after 0.3 s in step 1; --case-timeout allows more")
 
 
 @pytest.mark.parametrize("story", [KEPT, ASKED])

@@ -80,19 +80,25 @@ def support(question: Question, candidate: Candidate, near: float | None) -> flo
     share = len(common) / len(wanted) if wanted else 0.0
     fits = _fits_open if question.open else _fits
     names = _named(question.query)
-    if not fits(Evidence(wanted=wanted, common=common, names=names, near=near)):
+    kind = _KIND.match(question.query)
+    asked = [word for word in wanted if word not in content_words(kind.group("x"))] if kind else wanted
+    if not fits(Evidence(wanted=wanted, common=common, names=names, near=near, asked=asked)):
         return 0.0
     return share + (near or 0.0)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Evidence:
-    """What a question and a sentence share: stems, those of them that name something, and the cosine."""
+    """What a question and a sentence share: stems, those of them that name something, and the cosine.
+
+    `asked` is `wanted` without the kind of thing asked for: of `which airline do I prefer`, the answer says `prefer`.
+    """
 
     wanted: Sequence[str]
     common: Sequence[str]
     names: Sequence[str]
     near: float | None
+    asked: Sequence[str]
 
     @property
     def share(self) -> float:
@@ -110,7 +116,11 @@ def _fits(evidence: Evidence) -> bool:
     meaning = [word for word in evidence.common if word not in PLAIN_ATTRIBUTES]
     if meaning and (evidence.share >= _MOST_WORDS or (evidence.share >= _HALF and (near is None or near >= _RELATED))):
         return True
-    return near is not None and near >= _NEAR_ENOUGH and bool(meaning or not evidence.names)
+    if near is None:
+        return False
+    if evidence.asked and near >= _RELATED and all(word in evidence.common for word in evidence.asked):
+        return True
+    return near >= _NEAR_ENOUGH and bool(meaning or not evidence.names)
 
 
 def _fits_open(evidence: Evidence) -> bool:
@@ -120,6 +130,9 @@ def _fits_open(evidence: Evidence) -> bool:
     return bool(meaning) or (evidence.near is not None and evidence.near >= _NEAR_ENOUGH)
 
 
+_KIND = re.compile(
+    r"^(?:what|which) (?P<x>(?:[\w-]+ ){1,3}?)(?:do|does|did|should|have|has|am|are|is)\b", re.IGNORECASE
+)
 _SAME_FACT = 3.0
 _HALF, _MOST_WORDS = 0.5, 0.6
 _RELATED, _NEAR_ENOUGH, _VERY_NEAR = 0.4, 0.45, 0.6

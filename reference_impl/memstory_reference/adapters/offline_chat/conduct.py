@@ -30,6 +30,9 @@ _DUTY = re.compile(
     r"(?P<c>.+)$",
     re.IGNORECASE,
 )
+_EVERYTHING = re.compile(
+    r"^(?P<c>(?:everything|every|all|any) .+? (?:should|needs? to|has to|have to|ought to) .+)$", re.IGNORECASE
+)
 _BANNED = re.compile(
     r"^(?P<c>.+?) (?:is|are) (?:strictly |absolutely )?(?:forbidden|prohibited|banned|not allowed|not permitted|off "
     r"limits|"
@@ -108,7 +111,7 @@ def _content(text: str) -> str | None:
             "" if duty.group("s").casefold() in {"you", "we", "everyone", "everybody", "nobody"} else duty.group("s")
         )
         return f"{subject} {duty.group('c')}".strip()
-    instead = _INSTEAD.match(text)
+    instead = _INSTEAD.match(text) or _EVERYTHING.match(text)
     return instead.group("c") if instead else None
 
 

@@ -52,7 +52,7 @@ def _topic_of(text: str) -> str | None:
         return reading.facts[-1].topic
     if reading.question is not None and reading.question.keys:
         return reading.question.keys[0]
-    return None
+    return reading.mentions
 
 
 def _results(after: Sequence[Message]) -> Iterator[ToolResult]:

@@ -41,7 +41,8 @@ _LABEL = re.compile(
     re.IGNORECASE,
 )
 _CALL_ME = re.compile(
-    r"^(?:(?:please|just|you (?:can|may|should)|people|friends|everyone|everybody|they)\s+)*call me (?P<v>.+)$",
+    r"^(?:(?:please|just|you (?:can|may|should|must)|people|friends|everyone|everybody|they)\s+)*"
+    r"(?:call me|address me as|refer to me as) (?P<v>.+)$",
     re.IGNORECASE,
 )
 _LIKED_BEST = re.compile(
@@ -192,7 +193,7 @@ def _noun_is(subject: str, rest: str) -> Fact | None:
     due = re.match(r"due (?:(?:on|by|in) )?(.+)$", value, re.IGNORECASE)
     if due:
         return _valued(noun_phrase_key(subject, attribute="deadline"), due.group(1), standing=_is_standing(subject))
-    past = re.match(r"(?:was|were)\b", found.group("verb"), re.IGNORECASE) and "to" not in found.group("verb").split()
+    past = re.match(r"(?:was|were)\b", found.group("verb"), re.IGNORECASE) and value == found.group("v")
     standing = _is_standing(subject) and not past and not _is_passing(value)
     return _valued(noun_phrase_key(subject), value, standing=standing)
 

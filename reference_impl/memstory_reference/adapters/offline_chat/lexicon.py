@@ -16,7 +16,7 @@ STOP_WORDS = frozenset(_STOP)
 
 PREFERRED_KINDS = frozenset(
     "language editor database framework colour color drink food dish meal snack band song album singer film movie book "
-    "author sport team animal season game tea coffee beer wine restaurant city country hobby font theme keyboard".split()
+    "author sport team animal season game tea coffee beer wine restaurant city country hobby font theme".split()
 )
 """Kinds of things that `my …` may mean as `my favourite …`."""
 

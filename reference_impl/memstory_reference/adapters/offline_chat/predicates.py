@@ -46,18 +46,20 @@ _BY_VERB = tuple(
         (
             "location",
             (
-                rf"(?:live|lives|reside|resides|{_BE} {_ADVERB}(?:based|living|located)|(?:have |has )?(?:just |"
+                rf"(?:live|lives|(?:have|has) lived|reside|resides|{_BE} {_ADVERB}(?:based|living|located)|(?:have |"
+                r"has )?(?:just |"
                 r"recently )?"
                 rf"(?:re)?(?:moved|located)) {_ADVERB}(?:from .+? )?(?:in|to|at|near|on) (?P<v>.+)"
             ),
         ),
         ("origin", rf"(?:{_BE}|come|comes) (?:originally )?from (?P<v>.+)"),
-        ("birthday", rf"(?:was|were) born (?:on (?P<v>.+)|in (?P<v2>(?:{_MONTHS} )?\d{{4}}|{_MONTHS}))"),
+        ("birthday", rf"(?:was|were) born (?:on (?P<v>.+)|in (?P<v2>(?:{_MONTHS} )?\d{{4}}|{_MONTHS})(?: in .+)?)"),
         ("birthplace", r"(?:was|were) born in (?P<v>.+)"),
         ("employer", r"works? (?:at|for) (?P<v>.+)"),
         ("job", r"works? as (?:an? |the )?(?P<v>.+)"),
         ("job", r"(?:am|is) employed as (?:an? )?(?P<v>.+)"),
         ("height", r"(?:am|is) (?P<v>\d[\w.,' ]*) tall"),
+        ("weight", r"weighs? (?P<v>.+)"),
         ("age", r"(?:am|is|turned) (?P<v>\d{1,3})(?: years? old| years? of age)?"),
         ("allergy", rf"{_BE} (?:\w+ly )?allergic to (?P<v>.+)"),
         ("allergy", r"(?:have|has|got) (?:an? )?(?:\w+ly )?(?P<v>[\w -]+?) allerg(?:y|ies)"),
@@ -65,7 +67,8 @@ _BY_VERB = tuple(
     )
 )
 _OWNED_NAME = re.compile(
-    r"^(?:have got|has got|have|has|own|owns) (?:an? |one |two |three )?(?P<x>[\w -]+?),? "
+    r"^(?:recently |just )?(?:have got|has got|have|has|own|owns|adopted|got|bought) (?:an? |one |two |three "
+    r")?(?P<x>[\w -]+?),? "
     r"(?:(?:who|which|that) (?:is|are) )?(?:named|called|whose names? (?:is|are)) (?P<v>.+)$",
     re.IGNORECASE,
 )
@@ -119,6 +122,17 @@ _SINCE = re.compile(
     r"(?:\w+ ){1,2}(?:years?|months?|weeks?) ago|recently|yesterday)$",
     re.IGNORECASE,
 )
+
+
+def without_time(text: str) -> str:
+    """Return a text without when it began.
+
+    >>> without_time("Vienna last year"), without_time("Lisbon since 2015")
+    ('Vienna', 'Lisbon')
+    """
+    return _SINCE.sub("", text)
+
+
 _RELATIVE = re.compile(r"\s+(?:who|which|whom)\b.*$")
 
 
@@ -135,7 +149,7 @@ def attribute_of(rest: str, *, speaker: bool, living: bool = True) -> Attribute 
         found = pattern.match(rest)
         if not found or (name == "age" and not living and "old" not in rest):
             continue
-        value = _SINCE.sub("", next(value for value in found.groups() if value))
+        value = without_time(next(value for value in found.groups() if value))
         if name != "location" or not _DATE.match(value):
             return Attribute(name=name, value=value)
     return _owned(rest) or _state(rest, speaker=speaker)
@@ -175,8 +189,9 @@ def _state(rest: str, *, speaker: bool) -> Attribute | None:
     said = words(value)
     if not said or said[0] in PASSING_STATES:
         return None
-    if said[0] in TRAITS:
-        return Attribute(name=said[0], whole=True)
+    trait = next((name for name in (said[0], "-".join(said)) if name in TRAITS), None)
+    if trait:
+        return Attribute(name=trait, whole=True)
     name = _state_name(said, value, is_one=bool(found.group("a")), speaker=speaker)
     return Attribute(name=name, value=value) if name else None
 

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from memstory_reference.adapters.offline_chat.lexicon import STOP_WORDS
-from memstory_reference.adapters.offline_chat.predicates import trimmed
+from memstory_reference.adapters.offline_chat.predicates import trimmed, without_time
 from memstory_reference.adapters.offline_chat.topics import (
     PROJECT,
     USER,
@@ -117,7 +117,7 @@ _ONE_OF_A_KIND = frozenset(
 """Habits of which somebody has one: the key is the verb alone."""
 
 _DECIDE = re.compile(
-    rf"^(?:(?:have|finally|also|all|will|are|just|had)\s+)*{_ADVERBS}"
+    rf"^(?:(?:have|has|finally|also|all|will|are|just|had)\s+)*{_ADVERBS}"
     r"(?:(?:decided|agreed|settled|chose|chosen|picked|selected|opted|going|go|went|switched|moved|migrated|"
     r"standardi[sz]ed|"
     r"adopted|voted)(?: from .+?)?(?: on| for| to| with| that| upon)*(?: use| using| go with| adopt| pick)?|"
@@ -236,7 +236,7 @@ def _decided(rest: str) -> Liking | None:
     found = _DECIDE.match(rest)
     if not found or _POINTING.match(found.group("v")):
         return None
-    thing = _ARTICLE.sub("", re.sub(r"^from .+? to ", "", found.group("v")))
+    thing = without_time(_ARTICLE.sub("", re.sub(r"^from .+? to ", "", found.group("v"))))
     if found.group("x"):
         return Liking(topic=noun_phrase_key(f"our {re.sub(r'^(?:our|the|all) ', '', found.group('x'))}"), value=thing)
     kind = kind_of(thing)

@@ -66,6 +66,7 @@ _SPECIAL = (
     ),
     (re.compile(r"^(?:how old (?:am I|I am)|what age am I)$", re.IGNORECASE), "user.age"),
     (re.compile(r"^(?:how tall (?:am I|I am))$", re.IGNORECASE), "user.height"),
+    (re.compile(r"^(?:how (?:much|heavy) (?:do I weigh|I weigh|am I)|what do I weigh)$", re.IGNORECASE), "user.weight"),
     (re.compile(r"^(?:do I have|have I(?: got)?) (?:any |an )?allerg(?:y|ies)$", re.IGNORECASE), "user.allergy"),
     (
         re.compile(
@@ -78,6 +79,9 @@ _SPECIAL = (
 _JOB_OF = re.compile(r"^what (?:does|do) (?P<s>my .+?) do(?: for (?:a living|work))?$", re.IGNORECASE)
 _AGE_OF = re.compile(
     r"^how old (?:is|are) (?P<s>(?:my|our) .+)$|^how old (?P<t>(?:my|our) .+) (?:is|are)$", re.IGNORECASE
+)
+_MINE_IN = re.compile(
+    r"^(?:what|which) (?P<x>[\w-]+(?: [\w-]+)?) (?:am I|are we|do I have to be) (?:in|on|at)$", re.IGNORECASE
 )
 _QUALITY_OF = re.compile(
     r"^(?:what|which) (?P<x>[\w-]+(?: [\w-]+)?) (?:is|are|does|do) (?P<s>(?:my|our) (?!favou?rite|"
@@ -112,6 +116,9 @@ def _special(core: str) -> str | None:
     quality = _QUALITY_OF.match(core)
     if quality:
         return noun_phrase_key(quality.group("s"), attribute=quality.group("x"))
+    mine = _MINE_IN.match(core)
+    if mine:
+        return noun_phrase_key(f"my {mine.group('x')}")
     rule = _RULES.match(core) or _ALLOWED.match(core) or _IS_ALLOWED.match(core)
     return rule_key(rule.group("x")) if rule else None
 

@@ -78,7 +78,7 @@ def _filled(found: re.Match[str], statement: str) -> Iterator[str]:
     yield f"{statement} {GAP}"
     word = found.group("wh").split()[0].casefold()
     joints = {
-        "where": ("in", "at", "from"),
+        "where": ("in", "at"),
         "when": ("on", "at"),
         "how": (),
         "which": ("in", "on"),

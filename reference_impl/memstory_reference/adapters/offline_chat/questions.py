@@ -40,7 +40,8 @@ _WRAPPER = re.compile(
     r"of| about)?[,\s]+|"
     r"(?:do|did|would) you (?:happen to |still |by any chance |also )*(?:know|remember|recall|have any idea|have an "
     r"idea|have a record of|have it noted)(?: of)?[,\s]+|"
-    r"(?:please )?(?:tell|remind|show) me (?:again |once more )?(?:of |about (?=my|our|what|which|who|where|when|"
+    r"(?:please )?(?:tell|remind|show) me(?:\b[:,])? (?:again |once more )?(?:of |about (?=my|our|what|which|who|"
+    r"where|when|"
     r"how))?|"
     r"i (?:wonder|am wondering|was wondering|forgot|have forgotten|forget|would like to know|want to know|need to "
     r"know|am not sure|am curious|can not remember|can not recall|do not remember|do not recall|keep "
@@ -111,9 +112,8 @@ def parse_question(sentence: str) -> Question:
 
 
 _WORLD = re.compile(
-    rf"^(?:{WH}|how \w+|(?:what|which) \w+) (?:is|are|was|were|do|does|did) the (?!(?:[\w'’-]+ "
-    rf")*(?:{'|'.join(sorted(PROJECT_WORDS))})s?\b)(?!.*\b(?:my|our)\b)",
-    re.IGNORECASE,
+    rf"^(?i:{WH}|how \w+|(?:what|which) \w+) (?i:is|are|was|were|do|does|did) the (?=.*(?:\bof\b|[A-Z]))"
+    rf"(?!(?:[\w'’-]+ )*(?i:{'|'.join(sorted(PROJECT_WORDS))})s?\b)(?!.*\b(?i:my|our)\b)"
 )
 _MOST_KEYS = 2
 """Topics tried before searching: more would keep somebody waiting for guesses."""

@@ -20,7 +20,8 @@ _OPENING = re.compile(
     r"and|also|but|then|by the way|btw|anyway|quick question|quick one|one more thing|another thing|one more question|"
     r"just (?:so you know|to be clear|curious|checking|a quick note)|to be clear|fun fact|honestly|you know|good "
     r"(?:morning|afternoon|evening)|"
-    r"you know what|i think|i guess|i believe|as i said|as you know|for context|some context|important|attention|"
+    r"you know what|i think|i guess|i believe|as i said|as you know|for context|some context|(?:just )?a (?:quick "
+    r")?(?:heads[- ]up|note|reminder)|heads[- ]up|important|attention|"
     r"hi there|hello there|hey there|dear assistant|assistant)(?:\s*[,:;!.–—-]+\s*|\s+(?=(?:i|my|our|we|the|what|"
     r"which|who|where|when|how|do|does|"
     r"did|can|could|please|remember|is|am|are)\b)))+(?=\S)",

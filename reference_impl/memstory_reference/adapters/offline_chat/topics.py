@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 import unicodedata
 import zlib
+from collections.abc import Sequence
 
 from memstory_reference.adapters.offline_chat.lexicon import KEY_NOISE, KIND_OF, PROJECT_WORDS, SAME_WORDS, STOP_WORDS
 from memstory_reference.adapters.offline_chat.wording import base, expanded, singular, words
@@ -32,6 +33,7 @@ _SAME_PHRASES = tuple(
         (r"(?:tele|mobile |cell |cell)phone number|(?:mobile|cell|telephone) number", "phone number"),
         (r"date of birth|birth ?date", "birthday"),
         (r"job title", "job"),
+        (r"stand-up", "standup"),
         (r"due date", "deadline"),
         (r"te(?:ch|chnology) stack", "stack"),
         (r"home town", "hometown"),
@@ -51,8 +53,18 @@ def key(prefix: str, *parts: str) -> str:
     found = [word for part in parts for word in _key_words(part)]
     if not found:
         found = [_spelled_out(" ".join(parts))]
-    found[-1] = SAME_WORDS.get(found[-1], singular(found[-1]))
+    if not _ends_in_a_name(parts):
+        found[-1] = SAME_WORDS.get(found[-1], singular(found[-1]))
+    if len(found) > 1 and found[-1] in _OWNED:
+        # `my dogs name` is written as often as `my dog's name`.
+        found[-2] = singular(found[-2])
     return f"{prefix}.{'_'.join(found[:_LONGEST_KEY_WORDS])}"
+
+
+def _ends_in_a_name(parts: Sequence[str]) -> bool:
+    """Say whether the last word has a capital and is not the first: `meeting with Jonas` has no plural."""
+    *before, last = " ".join(part for part in parts if part).split() or [""]
+    return bool(before) and last[:1].isupper()
 
 
 def noun_phrase_key(phrase: str, *, attribute: str = "") -> str:
@@ -130,7 +142,7 @@ def as_words(topic: str) -> str:
     prefix, _, rest = topic.partition(".")
     said = rest.replace("_", " ").replace(".", " ") or topic
     owner, _, attribute = said.rpartition(" ")
-    if owner and attribute in _OWNED:
+    if prefix == USER and owner and attribute in _OWNED:
         said = f"{owner}'s {attribute}"
     return {USER: f"your {said}", PROJECT: f"the project's {said}"}.get(prefix, said)
 

@@ -8,10 +8,11 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from memstory_reference.adapters.offline_chat import conduct, requests
+from memstory_reference.adapters.offline_chat.clauses import clauses
 from memstory_reference.adapters.offline_chat.corrections import correct
 from memstory_reference.adapters.offline_chat.facts import Fact, parse_fact, unparsed_fact
 from memstory_reference.adapters.offline_chat.questions import Question, is_question, parse_question
-from memstory_reference.adapters.offline_chat.wording import content_words, expanded, sentences, shortened
+from memstory_reference.adapters.offline_chat.wording import content_words, sentences, shortened
 
 
 class Kind(StrEnum):
@@ -24,13 +25,18 @@ class Kind(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reading:
-    """A message as it was understood. `informs` is what it tells about the world, said without a wish to keep it."""
+    """A message as it was understood.
+
+    `informs` is what it tells about the world, said without a wish to keep it; `mentions` is the topic that a later
+    correction may be about.
+    """
 
     facts: Sequence[Fact] = ()
     question: Question | None = None
     forget: str | None = None
     kind: Kind = Kind.STATEMENT
     informs: str | None = None
+    mentions: str | None = None
 
 
 def read(text: str, earlier: Sequence[str] = (), talked_about: str | None = None) -> Reading:
@@ -45,6 +51,7 @@ def read(text: str, earlier: Sequence[str] = (), talked_about: str | None = None
     question: Question | None = None
     forget: str | None = None
     informs: list[str] = []
+    mentions: str | None = None
     said = sentences(shortened(text))
     for sentence in said:
         part = _read_sentence(sentence, earlier, facts[-1].topic if facts else talked_about)
@@ -52,9 +59,17 @@ def read(text: str, earlier: Sequence[str] = (), talked_about: str | None = None
         facts += {fact.topic: fact for fact in part.facts}.values()
         question = part.question or question
         forget = part.forget or forget
+        mentions = part.mentions or mentions
         informs += [part.informs] if part.informs else []
     kind = _kind(shortened(text))
-    return Reading(facts=tuple(facts), question=question, forget=forget, kind=kind, informs=" ".join(informs) or None)
+    return Reading(
+        facts=tuple(facts),
+        question=question,
+        forget=forget,
+        kind=kind,
+        informs=" ".join(informs) or None,
+        mentions=mentions,
+    )
 
 
 def _read_sentence(sentence: str, earlier: Sequence[str], talked_about: str | None) -> Reading:
@@ -73,8 +88,10 @@ def _read_sentence(sentence: str, earlier: Sequence[str], talked_about: str | No
     plain = requests.without_tag(bare)
     if is_question(plain):
         return Reading(question=parse_question(plain))
-    facts = tuple(fact for fact in _facts(plain) if fact.standing)
-    return Reading(facts=facts, informs=None if facts or not _is_informative(plain) else plain)
+    found = _facts(plain)
+    facts = tuple(fact for fact in found if fact.standing)
+    passing = next((fact.topic for fact in found if _MENTIONED.match(plain)), None)
+    return Reading(facts=facts, informs=None if facts or not _is_informative(plain) else plain, mentions=passing)
 
 
 def _asked_to_keep(wish: requests.Wish, earlier: Sequence[str]) -> tuple[Fact, ...]:
@@ -98,65 +115,6 @@ def _asked_to_keep(wish: requests.Wish, earlier: Sequence[str]) -> tuple[Fact, .
 def _facts(sentence: str) -> list[Fact]:
     found = [conduct.parse_rule(clause) or parse_fact(clause) for clause in clauses(sentence)]
     return [fact for fact in found if fact is not None]
-
-
-_JOINT = re.compile(
-    r"(?:\s*[,;]\s*(?:and|but|while|whereas|plus|also)?(?: that)?\s+|\s+(?:and|but|while|whereas|plus)(?: also)?(?: "
-    r"that)?\s+|"
-    r"\s+[–—-]\s+|\s*;\s*)",
-    re.IGNORECASE,
-)
-_WORK_AND_JOB = re.compile(r"^(?P<at>(?P<s>I work|my [a-z]+ works) (?:at|for) .+?) (?P<job>as an? .+)$", re.IGNORECASE)
-_SUBJECT = re.compile(r"^(?:I|we|my|our|the)\b", re.IGNORECASE)
-_VERB_FIRST = re.compile(
-    r"^(?:live|work|am|have|prefer|like|love|hate|speak|drink|eat|play|use|study|drive|do not|never|come|decided|chose|"
-    r"don['’]t|deploy|release|meet|ship)\b",
-    re.IGNORECASE,
-)
-_ELLIPSIS = re.compile(r"^(?P<s>my [a-z]+(?: [a-z]+)?)(?:['’]s)? (?P<v>[^\Wa-z]\S*(?: \S+)?)$")
-
-
-def clauses(sentence: str) -> list[str]:
-    """Cut a sentence where a second fact begins; lists of values stay whole.
-
-    >>> clauses("My name is Ana and I live in Graz")
-    ['My name is Ana', 'I live in Graz']
-    >>> clauses("My favourite band is Simon and Garfunkel")
-    ['My favourite band is Simon and Garfunkel']
-    """
-    sentence = sentence.strip().rstrip(".!")
-    work = _WORK_AND_JOB.match(sentence)
-    if work:
-        return [work.group("at"), f"{work.group('s')} {work.group('job')}"]
-    for joint in _JOINT.finditer(sentence):
-        left, right = sentence[: joint.start()], sentence[joint.end() :]
-        second = _as_clause(left, right)
-        if second is not None and _stands_alone(left):
-            return [left, *clauses(second)]
-    return [sentence]
-
-
-def _stands_alone(clause: str) -> bool:
-    return (parse_fact(clause) or conduct.parse_rule(clause)) is not None
-
-
-def _as_clause(left: str, right: str) -> str | None:
-    """Return `right` as a clause of its own, its subject or verb filled in from `left`; None if it is no clause."""
-    subject = re.match(r"(?:I|we)\b", left, re.IGNORECASE)
-    if subject and _VERB_FIRST.match(right):
-        return f"{subject.group()} {right}" if _stands_alone(_first(f"{subject.group()} {right}")) else None
-    ellipsis = _ELLIPSIS.match(right)
-    verb = re.search(r" (?:is|are)(?: (?:called|named))? ", expanded(left))
-    if ellipsis and verb and not parse_fact(right):
-        return f"{ellipsis.group('s')}{verb.group()}{ellipsis.group('v')}"
-    if _SUBJECT.match(right) or re.match(r"(?:never|always|do not|don['’]t|no|avoid|call me)\b", right, re.IGNORECASE):
-        return right if _stands_alone(_first(right)) else None
-    return None
-
-
-def _first(text: str) -> str:
-    joint = _JOINT.search(text)
-    return text[: joint.start()] if joint and not _stands_alone(text) else text
 
 
 _GREETING = re.compile(
@@ -193,6 +151,9 @@ def _kind(text: str) -> Kind:
         else Kind.STATEMENT
     )
 
+
+_MENTIONED = re.compile(r"^(?i:the) .*(?:\d|(?<=\w )[A-Z])")
+"""A thing of the world with a number, a day or a name: `The meeting is on Friday` may be corrected."""
 
 _OF_THE_MOMENT = re.compile(
     r"^(?:i|you|it|that|this|these|those|what|there|he|she|they|we|let|please|can|could|would|write|make|give|show|"

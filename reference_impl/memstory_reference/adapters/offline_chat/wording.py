@@ -9,6 +9,10 @@ from collections.abc import Sequence
 from memstory_reference.adapters.offline_chat.lexicon import STOP_WORDS
 
 _CONTRACTIONS = (
+    (r"\bu\b", "you"),
+    (r"\bur\b", "your"),
+    (r"\bim\b", "I am"),
+    (r"\bive\b", "I have"),
     (r"\b(I)['’]m\b", r"\1 am"),
     (r"\b(I|you|we|they)['’]ve\b", r"\1 have"),
     (r"\b(I|you|we|they|he|she|it|that)['’]ll\b", r"\1 will"),
@@ -121,7 +125,7 @@ def base(word: str) -> str:
     >>> base("deploying"), base("committing"), base("string")
     ('deploy', 'commit', 'string')
     """
-    if not word.endswith("ing") or len(word) < _SHORTEST_STEM + len("ing"):
+    if not word.endswith("ing") or word.endswith("thing") or len(word) < _SHORTEST_STEM + len("ing"):
         return word
     word = word[: -len("ing")]
     return word[:-1] if word[-1] == word[-2] and word[-1] not in "lsz" else word

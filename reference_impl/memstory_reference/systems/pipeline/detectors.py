@@ -38,16 +38,11 @@ _WORD = re.compile(r"[^\W\d_][\w'\u2019&+#-]*")
 _INNER_CAPITAL = re.compile(r"[a-z]+[A-Z]|[A-Z]+[a-z]+[A-Z]|[A-Z]{2,}[a-z]")
 _AT_START = re.compile(r"(?:\A|[.!?:]|\n)[\s\-*\u2022#>\d.)(\"'\u201c]*\Z")
 _LOOK_BACK = 24
-_NOT_NAMES = (
-    STOP_WORDS
-    | frozenset(
-        """
-    i'm i've i'd i'll it's that's let's don't ok okay yes yeah hello hi hey thanks thank please sorry sure well so and
-    but maybe today now then nothing everything something someone everyone anyone nobody let may march
-    """.split()
-    )
-    | frozenset(_CALENDAR.split())
-)
+_OPENERS = """
+i'm i've i'd i'll it's that's let's don't ok okay yes yeah hello hi hey thanks thank please sorry sure well so and
+but maybe today now then nothing everything something someone everyone anyone nobody let may march
+"""
+_NOT_NAMES = STOP_WORDS | frozenset((_OPENERS + _CALENDAR).split())
 
 _TECHNICAL_FORM = re.compile(r"\w[._/:]\w|_\w|\w\(|::|\w\d\w|^--?\w|\$\w")
 _TOKEN = re.compile(r"[A-Za-z][\w./:()$-]*")

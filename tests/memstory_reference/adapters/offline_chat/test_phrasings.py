@@ -19,6 +19,7 @@ SAVES = {
         ("I like Vim more than Emacs", {"user.editor_preference": "Vim"}),
         ("I like my coffee black", {"user.coffee_preference": "black"}),
         ("I want you to know that I prefer short answers.", {"user.answer_preference": "short answers"}),
+        ("Just a heads up: my favourite snack is popcorn.", {"user.snack_preference": "popcorn"}),
         ("My two favourite colours are red and teal", {"user.colour_preference": "red and teal"}),
         ("My favorite color is teal, ok?", {"user.color_preference": "teal"}),
     ],
@@ -38,6 +39,10 @@ SAVES = {
         ("Keep this in mind: I am colour-blind.", {"user.colour_blind": "I am colour-blind"}),
         ("My e-mail address is ana@example.org", {"user.email": "ana@example.org"}),
         ("I'd like you to remember that Kim is my manager.", {"user.manager": "Kim"}),
+        ("You should address me as Dr. Novak.", {"user.name": "Dr. Novak"}),
+        ("I've lived in Lisbon since 2015.", {"user.location": "Lisbon"}),
+        ("I'm lactose intolerant", {"user.lactose_intolerant": "I'm lactose intolerant"}),
+        ("I recently adopted a puppy called Biscuit.", {"user.puppy_name": "Biscuit"}),
         ("The wifi password is hunter2, please remember that.", {"user.wifi_password": "hunter2"}),
     ],
     "third persons": [
@@ -56,6 +61,7 @@ SAVES = {
         ("We have decided that all timestamps are UTC.", {"project.timestamp": "UTC"}),
         ("The project deadline is 2026-03-14.", {"project.deadline": "2026-03-14"}),
         ("Note that the project's due date is 14 March.", {"project.deadline": "14 March"}),
+        ("Our stand-up was moved to 9:45.", {"project.standup": "9:45"}),
         ("The release date has moved from 3 May to 10 May.", {"project.release_date": "10 May"}),
         ("Our standup is at 9:30.", {"project.standup": "9:30"}),
         ("We deploy every Tuesday.", {"project.deploy": "every Tuesday"}),
@@ -80,6 +86,14 @@ SAVES = {
         ("I live in Graz and work at Siemens", {"user.location": "Graz", "user.employer": "Siemens"}),
         ("I work at Siemens as an engineer", {"user.employer": "Siemens", "user.job": "engineer"}),
         ("My sister is called Ana and my dog Rex", {"user.sister_name": "Ana", "user.dog_name": "Rex"}),
+        (
+            "My wife's birthday is June 3rd and my son's is August 9th.",
+            {"user.wife_birthday": "June 3rd", "user.son_birthday": "August 9th"},
+        ),
+        (
+            "I'm Tomás and I'm a teacher from Seville",
+            {"user.name": "Tomás", "user.job": "teacher", "user.origin": "Seville"},
+        ),
         ("I am 41 and my wife is 39.", {"user.age": "41", "user.wife_age": "39"}),
         (
             "My favourite number is 7. My favourite colour is green.",
@@ -88,7 +102,7 @@ SAVES = {
     ],
     "one fact with an and": [
         ("My favourite band is Simon and Garfunkel", {"user.band_preference": "Simon and Garfunkel"}),
-        ("My kids are called Mia and Ben.", {"user.kids_name": "Mia and Ben"}),
+        ("My kids are called Mia and Ben.", {"user.kid_name": "Mia and Ben"}),
         ("Our stack is Django and React.", {"project.stack": "Django and React"}),
     ],
     "names and scripts": [
@@ -178,6 +192,9 @@ PAIRS = [
     ("I get up at 6:15", "When do I get up?"),
     ("We decided on Postgres", "Which database did we decide on?"),
     ("We decided to use Redis for caching", "What did we decide about caching?"),
+    ("My dog's name is Pixel", "do u remember my dogs name"),
+    ("My timezone is UTC+2", "What timezone am I in?"),
+    ("I weigh 72 kilos", "How much do I weigh?"),
     ("The project deadline is 14 March", "When is the deadline?"),
     ("The project is due on 14 March", "When is our project due?"),
     ("We ship on 3 May", "When do we ship?"),
@@ -216,6 +233,7 @@ CORRECTIONS = [
     ),
     ("My favourite colour is red", "Scratch that, blue.", "What's my favourite colour?", "blue", "red"),
     ("My favourite colour is red", "Change my favourite colour to blue", "What's my favourite colour?", "blue", "red"),
+    ("The meeting is on Friday.", "Actually, it's on Thursday now.", "When is the meeting?", "Thursday", "Friday"),
     ("I prefer coffee", "I've changed my mind, I prefer tea now.", "Do I prefer tea or coffee?", "tea", "coffee"),
     ("I live in Graz", "I've moved to Vienna.", "Where do I live?", "Vienna", "Graz"),
 ]

@@ -14,10 +14,10 @@ from memstory_reference.adapters.offline_chat.utterances import read
 from memstory_reference.ports import Message
 
 KEY = re.compile(r"(?:user|project|constraint)(?:\.[a-z0-9_]+)+")
-WORDS = (
+WORDS = (  # noqa: SIM905  (words read best as running text)
     "my I we our the name is not never please remember that forget what who when where do does am are preferred "
     "favourite language Elixir 张伟 dog's and , . ? ! 42 don't actually no it now from on in at deadline use tabs"
-).split()  # noqa: SIM905  (words read best as running text)
+).split()
 sentences = st.lists(st.sampled_from(WORDS), max_size=14).map(" ".join)
 
 

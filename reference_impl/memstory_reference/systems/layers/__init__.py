@@ -1,0 +1,1 @@
+"""Three layers of memory: facts, sessions and rules, and what is written to them when, and by whose decision."""

@@ -1,0 +1,1 @@
+"""The crisis log: always on, never in a prompt, never searched; apart from memory (seed 003, C-25)."""

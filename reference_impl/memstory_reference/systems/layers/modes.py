@@ -1,0 +1,42 @@
+"""How durable a memory is: three tiers, of which the last is reserved (seed 003, C-18, CF-10)."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+from memstory_reference.errors import InputError
+
+
+class MemoryMode(StrEnum):
+    """Incognito leaves no byte on disk; synced is treated as local, and says so."""
+
+    INCOGNITO = "incognito"
+    LOCAL = "local"
+    SYNCED = "synced"
+
+    @property
+    def is_durable(self) -> bool:
+        """Whether anything is written to disk."""
+        return self is not MemoryMode.INCOGNITO
+
+    @property
+    def sync(self) -> str:
+        """What the status says about synchronisation: never more than is true."""
+        return "not implemented" if self is MemoryMode.SYNCED else "off"
+
+
+_ALIASES = {"guest": MemoryMode.INCOGNITO}
+
+
+def parse_mode(name: str) -> MemoryMode:
+    """Return the mode of this name; `guest` is a friendlier word for incognito.
+
+    >>> parse_mode("Guest")
+    <MemoryMode.INCOGNITO: 'incognito'>
+    """
+    folded = name.strip().lower()
+    if folded in _ALIASES:
+        return _ALIASES[folded]
+    if folded not in set(MemoryMode):
+        raise InputError(f"there is no memory mode {name!r:.40}; allowed: {', '.join(MemoryMode)}, guest")
+    return MemoryMode(folded)

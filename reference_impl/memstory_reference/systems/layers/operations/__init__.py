@@ -1,0 +1,1 @@
+"""What is done with candidates and sessions: extraction, comparison, reconciliation, summaries, promotion."""

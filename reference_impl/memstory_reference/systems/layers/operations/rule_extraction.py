@@ -1,0 +1,123 @@
+"""The stand-in for a model's extraction: what a few English forms of speech say (documented in the explanation)."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from memstory_reference.systems.layers.records import Fact, Rule
+from memstory_reference.text.sentences import sentences
+
+USER = "User"
+_HEDGE = r"(?:(?:i think|i guess|maybe|perhaps|probably|well|and|but|so|by the way|actually)[,]?\s+)*"
+_REST = r"(?P<object>[^.!?;]+)"
+
+_FORMS: Sequence[tuple[str, str, str]] = (
+    ("identity", "IS_NAMED", rf"(?:my name is|i am called|call me)\s+{_REST}"),
+    ("location", "LIVES_IN", rf"i (?:now )?(?:live|am living|moved|have moved) (?:in|to)\s+{_REST}"),
+    ("work", "WORKS_AS", rf"i (?:now )?work as (?:an? )?{_REST}"),
+    ("work", "WORKS_AT", rf"i (?:now )?work (?:at|for)\s+{_REST}"),
+    ("health", "IS_ALLERGIC_TO", rf"i(?: am|'m) allergic to\s+{_REST}"),
+    ("health", "HAS_CONDITION", rf"i have (?P<object>(?:asthma|diabetes|migraines?|insomnia|anxiety|depression)\b[^.!?;]*)"),
+    ("coping_strategy", "USES", r"i (?:take|use) (?P<object>[\w-]+)(?: (?:daily|every|each|at|when|twice|once)\b[^.!?;]*)"),
+    ("preference", "PREFERS", rf"i prefer\s+{_REST}"),
+    ("preference", "DISLIKES", rf"i (?:hate|dislike|do not like|don't like|can't stand)\s+{_REST}"),
+    ("preference", "LIKES", rf"i (?:really )?(?:like|love|enjoy)\s+{_REST}"),
+    ("preference", "HAS_FAVOURITE", rf"my favou?rite\s+{_REST}"),
+    ("routine", "USUALLY", rf"i (?:usually|always|often)\s+{_REST}"),
+    ("goal", "WANTS_TO", rf"i (?:want|plan|hope|intend) to\s+{_REST}"),
+    ("possession", "HAS", rf"i (?:have|own)\s+(?:an? )?{_REST}"),
+    ("mood", "FEELS", rf"i(?: feel|'m feeling| am feeling)\s+{_REST}"),
+)
+_COMPILED = tuple((category, predicate, re.compile(_HEDGE + form, re.IGNORECASE)) for category, predicate, form in _FORMS)
+_RELATION = re.compile(
+    _HEDGE + r"my (?P<who>boss|manager|colleague|mother|mom|father|dad|sister|brother|wife|husband|partner|son|daughter|"
+    r"friend|dog|cat)(?:'s name)? is (?P<object>[^.!?;]+)",
+    re.IGNORECASE,
+)
+_EXPLICIT = re.compile(
+    r"(?:from now on|in future|in the future|going forward)\b[,:]?\s*(?P<a>.+)|(?:please\s+)?(?P<b>(?:always|never)\b.+)|"
+    r"(?:please\s+)?remember to (?P<c>.+)|(?:please\s+)?(?P<d>(?:stop|don't|do not)\s+(?:using|call|ask|send|write|end|"
+    r"start|say|use|give|add)\w*\b.+)",
+    re.IGNORECASE,
+)
+_IMPLIED = re.compile(
+    r"(?:i'd rather|i would rather) you\b.+|i (?:like|prefer|love) (?:it when you|short|brief|long|detailed|simple)\b.*|"
+    r"(?:that|this|your (?:answer|reply|replies)) (?:was|were|is|are) (?:too|a bit) (?P<how>[\w -]+)|"
+    r"(?:please\s+)?be (?P<be>brief|shorter|concise|kind|gentle|direct)\b.*",
+    re.IGNORECASE,
+)
+
+
+def facts_by_rules(said: str) -> list[Fact | Rule]:
+    """Return the facts that the forms find, in order; questions and wishes to the assistant hold none.
+
+    >>> [(fact.predicate, fact.object) for fact in facts_by_rules("I live in Oslo. Do I like tea?")]
+    [('LIVES_IN', 'Oslo')]
+    """
+    found: list[Fact | Rule] = []
+    for sentence in _statements(said):
+        fact = _fact(sentence)
+        if fact is not None and not rules_by_rules(sentence):
+            found.append(fact)
+    return found
+
+
+def rules_by_rules(said: str) -> list[Fact | Rule]:
+    """Return the rules that the forms find, in order.
+
+    >>> [(rule.rule, rule.explicit) for rule in rules_by_rules("From now on, answer briefly.")]
+    [('Answer briefly.', True)]
+    """
+    found: list[Fact | Rule] = []
+    for sentence in _statements(said):
+        explicit = _EXPLICIT.fullmatch(sentence)
+        if explicit:
+            text = next(group for group in explicit.groups() if group)
+            found.append(Rule(rule=_imperative(text), explicit=True, evidence_quote=sentence))
+            continue
+        implied = _IMPLIED.fullmatch(sentence.rstrip(".!"))
+        if implied:
+            how = implied["how"] or implied["be"]
+            text = f"The user finds answers too {implied['how']}." if implied["how"] else (how or sentence)
+            rule = f"Be {text}." if implied["be"] else _imperative(text)
+            found.append(Rule(rule=rule, explicit=False, evidence_quote=sentence))
+    return found
+
+
+def _statements(said: str) -> list[str]:
+    plain = said.replace("’", "'")
+    return [sentence for sentence in sentences(plain) if not sentence.endswith("?")]
+
+
+def _fact(sentence: str) -> Fact | None:
+    relation = _RELATION.match(sentence)
+    if relation:
+        who = relation["who"].lower()
+        return Fact(
+            category="relationship",
+            subject=f"User's {who}",
+            predicate="IS",
+            object=_trimmed(relation["object"]),
+            evidence_quote=sentence,
+        )
+    for category, predicate, form in _COMPILED:
+        match = form.match(sentence)
+        if match and _trimmed(match["object"]):
+            return Fact(
+                category=category,
+                subject=USER,
+                predicate=predicate,
+                object=_trimmed(match["object"]),
+                evidence_quote=sentence,
+            )
+    return None
+
+
+def _trimmed(text: str) -> str:
+    return text.strip().strip(",:\"'").strip()
+
+
+def _imperative(text: str) -> str:
+    text = text.strip().rstrip(".!").strip()
+    return f"{text[:1].upper()}{text[1:]}."

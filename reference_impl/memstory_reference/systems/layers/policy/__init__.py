@@ -1,0 +1,1 @@
+"""What may be written: candidates, the model's decision about each, and the guards that no model overrides."""

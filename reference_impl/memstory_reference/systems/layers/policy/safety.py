@@ -1,0 +1,122 @@
+"""Words that ask the assistant to be less careful: kept out of memory whatever a model says (C-10, C-14, SEC-9).
+
+English only, by rules that are meant to err on the side of dropping: a dropped wish is asked again, a stored one
+would weaken every later answer. Two negations make a yes: "never skip the safety check" passes.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from memstory_reference.text.token_sets import token_list
+
+_NEAR = 10
+"""So many words before the safety object a negation still speaks of it."""
+
+_NEGATIONS = frozenset(
+    "no not never without dont don't doesnt doesn't cannot can't wont won't stop quit cease none nor neither "
+    "needn't unnecessary refuse".split()  # noqa: SIM905  (a list reads worse)
+)
+_WEAKENERS = re.compile(
+    r"(?:skip|omit|bypass|ignor|disabl|disregard|circumvent|suppress|suspend|overrid|deactivat|dismiss|drop|forget|"
+    r"avoid|exclud|remov|cancel|waiv|neglect|mut|silenc|switch|turn|leav|shut|cut|loosen|relax|weaken|lower)"
+    r"(?:e|s|es|ed|ing|ting|ping|ning|ped|ting|y|off|out)?"
+)
+_OFF_WORDS = {"turn": "off", "switch": "off", "shut": "off", "leave": "out", "leaving": "out", "cut": "out"}
+_FIELD = frozenset(
+    "safety security crisis emergency suicide suicidal risk harm selfharm danger wellbeing welfare".split()  # noqa: SIM905
+)
+_MEASURE = frozenset(
+    "check checks checking checkin checkins protocol protocols rule rules procedure procedures plan plans question "
+    "questions screening assessment assessments warning warnings message messages resource resources line hotline "
+    "hotlines filter filters guideline guidelines guidance measure measures prompt prompts step steps notice notices "
+    "intervention review reviews policy policies number numbers instructions stuff routine routines".split()  # noqa: SIM905
+)
+_ALONE = frozenset("guardrail guardrails safeguard safeguards hotline hotlines failsafe failsafes".split())  # noqa: SIM905
+_WATCH = frozenset(
+    "check checking ask asking verify verifying monitor monitoring warn warning screen screening sure worry worrying "
+    "assess assessing see call calling alert alerting".split()  # noqa: SIM905
+)
+_STATE = frozenset(
+    "safe unsafe danger dangerous harm harming hurt hurting suicidal suicide crisis risk emergency emergencies "
+    "police ambulance".split()  # noqa: SIM905
+)
+_VAGUE = frozenset("it that this them those these something thing things one part step what".split())  # noqa: SIM905
+_AFFIRMED = frozenset("always keep run do perform use make include continue please".split())  # noqa: SIM905
+
+
+def is_unsafe(text: str) -> bool:
+    """Say whether one text asks for less care.
+
+    >>> [is_unsafe(text) for text in ("Skip the safety check.", "Never skip the safety check.", "Skip the intro.")]
+    [True, False, False]
+    """
+    words = _words(text)
+    return any(_reversals(words, start, end) % 2 for start, end in _objects(words))
+
+
+def is_vague_weakening(text: str) -> bool:
+    """Say whether a text asks to leave out something that only another text names."""
+    words = _words(text)
+    return any(
+        _weakens(words, index) and bool(_VAGUE & set(words[index + 1 : index + 4])) for index in range(len(words))
+    )
+
+
+def is_unsafe_together(texts: Sequence[str]) -> bool:
+    """Say whether texts that follow each other ask for less care between them, though none does alone."""
+    if any(is_unsafe(text) for text in texts):
+        return True
+    return any(is_vague_weakening(text) for text in texts) and any(_names_safety(text) for text in texts)
+
+
+def _names_safety(text: str) -> bool:
+    words = _words(text)
+    return bool(_objects(words)) and not (_AFFIRMED & set(words))
+
+
+def _words(text: str) -> list[str]:
+    # Letters set apart ("s k i p") are one word again.
+    joined = re.sub(r"\b(?:\w[\s.\-_*]){3,}\w\b", lambda run: re.sub(r"[\s.\-_*]", "", run[0]), text)
+    joined = re.sub(r"[\u00ad\u200b-\u200f\u2060\ufeff]", "", joined)
+    joined = re.sub(r"\bself[\s-]+harm", "selfharm", joined, flags=re.IGNORECASE)
+    return [word for word in token_list(joined) if word != "s"]
+
+
+def _objects(words: Sequence[str]) -> list[tuple[int, int]]:
+    """Return where measures of care are named: start and end of each."""
+    found = []
+    for index, word in enumerate(words):
+        near = words[index + 1 : index + 4]
+        if word in _ALONE:
+            found.append((index, index))
+        elif word in _FIELD and (_MEASURE & set(near)):
+            found.append((index, index + 1))
+        elif word in _MEASURE and (_FIELD & set(near)):
+            found.append((index, index + 1))
+        elif word in _WATCH and (_STATE & set(words[index + 1 : index + 8])):
+            found.append((index, index))
+    return found
+
+
+def _reversals(words: Sequence[str], start: int, end: int) -> int:
+    """Count what turns the sense around, before the object and in "… is unnecessary" behind it."""
+    before = range(max(0, start - _NEAR), start)
+    count = sum(words[index] in _NEGATIONS or _weakens(words, index) for index in before)
+    behind = words[end + 1 : end + 8]
+    if count == 0:
+        count += any(
+            word in ("off", "away", "unnecessary", "skipped", "ignored", "disabled", "omitted", "dropped", "bypassed")
+            for word in behind
+        ) or any(word in ("not", "isn't", "aren't", "don't", "no") for word in behind[:3])
+    return count
+
+
+def _weakens(words: Sequence[str], index: int) -> bool:
+    word = words[index]
+    if not _WEAKENERS.fullmatch(word):
+        return False
+    off = next((second for first, second in _OFF_WORDS.items() if word.startswith(first[:4])), None)
+    # "turn", "leave" and the like weaken only with their second half.
+    return off is None or off in words[index + 1 : index + 8]

@@ -1,0 +1,136 @@
+"""What the three layers hold: typed records, and their one written form (seed 003, C-01 to C-03)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from datetime import datetime
+from enum import StrEnum
+from typing import TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from memstory_reference.ports import Json
+
+
+class Layer(StrEnum):
+    """The layers by the names that stores and the status use."""
+
+    SEMANTIC = "semantic"
+    EPISODIC = "episodic"
+    PROCEDURAL = "procedural"
+
+
+LABELS: Mapping[Layer, str] = {Layer.SEMANTIC: "facts", Layer.EPISODIC: "sessions", Layer.PROCEDURAL: "rules"}
+"""The same layers as people read them."""
+
+
+class Standing(StrEnum):
+    """Whether a record is retrieved: only an active one is."""
+
+    ACTIVE = "active"
+    SUPERSEDED = "superseded"
+    ARCHIVED = "archived"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fact:
+    """A triple about the world, with the words of the user that it rests on."""
+
+    category: str
+    subject: str
+    predicate: str
+    object: str
+    evidence_quote: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Arc:
+    """What one session was about. `by` is `model` or `rules`."""
+
+    summary: str
+    topics: Sequence[str] = ()
+    turns: int = 0
+    started_at: str = ""
+    by: str = "rules"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rule:
+    """How the user wants the assistant to act; `explicit` if it was said as an instruction."""
+
+    rule: str
+    explicit: bool
+    evidence_quote: str
+
+
+Content: TypeAlias = Fact | Arc | Rule
+
+_TYPES: Mapping[Layer, type[Fact] | type[Arc] | type[Rule]] = {
+    Layer.SEMANTIC: Fact,
+    Layer.EPISODIC: Arc,
+    Layer.PROCEDURAL: Rule,
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MemoryRecord:
+    """A row of the store. `count` says how often it was said; `session` is a hash, never the session's own name.
+
+    `vector` has length 1; None where no embedding was to be had, and on rows that were only read.
+    """
+
+    id: str
+    owner: str
+    content: Content
+    created_at: datetime
+    updated_at: datetime
+    session: str | None = None
+    count: int = 1
+    standing: Standing = Standing.ACTIVE
+    superseded_by: str | None = None
+    vector: NDArray[np.float32] | None = None
+
+    @property
+    def layer(self) -> Layer:
+        """Return the layer, which the content decides."""
+        return layer_of(self.content)
+
+    @property
+    def is_active(self) -> bool:
+        """Whether it is retrieved."""
+        return self.standing is Standing.ACTIVE
+
+
+def layer_of(content: Content) -> Layer:
+    """Return the layer that holds such contents."""
+    return next(layer for layer, kind in _TYPES.items() if isinstance(content, kind))
+
+
+def text_of(content: Content) -> str:
+    """Return the text that is embedded and whose tokens are searched.
+
+    >>> text_of(Rule(rule="Answer briefly.", explicit=True, evidence_quote="be brief"))
+    'Answer briefly. be brief'
+    """
+    match content:
+        case Fact():
+            words = (content.subject, content.predicate.replace("_", " ").lower(), content.object)
+            return f"{' '.join(words)}. {content.evidence_quote}"
+        case Arc():
+            return " ".join((content.summary, *content.topics))
+        case Rule():
+            return f"{content.rule} {content.evidence_quote}".strip()
+
+
+def content_data(content: Content) -> dict[str, Json]:
+    """Return the content as JSON."""
+    data = asdict(content)
+    return {name: list(value) if isinstance(value, tuple) else value for name, value in data.items()}
+
+
+def content_of(layer: Layer, data: Mapping[str, Json]) -> Content:
+    """Return what `content_data` has written."""
+    named = {name: tuple(value) if isinstance(value, list) else value for name, value in data.items()}
+    return _TYPES[layer](**named)

@@ -1,0 +1,75 @@
+"""A model's structured answer, held against what was asked for: whatever is malformed is no answer (C-30)."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from typing import TypeVar
+
+from memstory_reference.errors import MemorySystemError
+from memstory_reference.ports import ChatModel, ChatModelUnavailableError, Json, Message
+
+ATTEMPTS = 2
+TEMPERATURE = 0.0
+MAX_REPLY_CHARACTERS = 200_000
+
+T = TypeVar("T")
+
+
+class NoDecisionError(MemorySystemError):
+    """The model could not be asked, or gave nothing usable; the message says which, without any content."""
+
+
+async def ask(
+    model: ChatModel,
+    prompt: str,
+    *,
+    purpose: str,
+    schema: Mapping[str, Json],
+    read: Callable[[Mapping[str, Json]], T | None],
+) -> T:
+    """Ask for JSON of `schema` and return what `read` makes of the first object in the reply.
+
+    Raises:
+        NoDecisionError: the model is down, or `read` returned None for both attempts.
+    """
+    messages = [Message(role="user", content=prompt)]
+    for _ in range(ATTEMPTS):
+        try:
+            reply = await model.chat(messages, purpose=purpose, temperature=TEMPERATURE, response_schema=schema)
+        except ChatModelUnavailableError as error:
+            raise NoDecisionError(f"{purpose}: the model is unavailable") from error
+        answer = first_object(reply.content)
+        usable = None if answer is None else read(answer)
+        if usable is not None:
+            return usable
+    raise NoDecisionError(f"{purpose}: no usable JSON in {ATTEMPTS} answers")
+
+
+def first_object(reply: str) -> Mapping[str, Json] | None:
+    """Return the first JSON object in a text, be it bare, fenced or amid prose; None without one.
+
+    >>> first_object('Here: {"action": "bump"} - done'), first_object('[1, 2'), first_object('{"a": NaN}')
+    ({'action': 'bump'}, None, None)
+    """
+    decoder = json.JSONDecoder(parse_constant=_no_number)
+    reply = reply[:MAX_REPLY_CHARACTERS]
+    start = reply.find("{")
+    while start != -1:
+        try:
+            value, _ = decoder.raw_decode(reply, start)
+        except (ValueError, RecursionError):
+            start = reply.find("{", start + 1)
+            continue
+        return value if isinstance(value, dict) else None
+    return None
+
+
+def text_in(answer: Mapping[str, Json], name: str) -> str:
+    """Return a text of an answer; the empty text if it is missing or of another type."""
+    value = answer.get(name)
+    return value if isinstance(value, str) else ""
+
+
+def _no_number(name: str) -> Json:
+    raise ValueError(f"{name} is no JSON")
