@@ -29,6 +29,17 @@ def stories(session: nox.Session) -> None:
 
 
 @nox.session
+def controls(session: nox.Session) -> None:
+    """Run the stories on empty, random and faulty memories; reports/controls says which stories show nothing."""
+    install(session, "run")
+    folder = "reports/controls"
+    command = ("python", "-m", "pytest", "stories", "--target", "control:all", "--report", folder, "--tb", "no", "-q")
+    # The stories are to fail here, on the faulty ones; whether they fail as they should is judged next.
+    session.run(*command, *session.posargs, success_codes=[0, 1], silent=True)
+    session.run("python", "-m", "memstory.reporting.controls", folder)
+
+
+@nox.session
 def tests(session: nox.Session) -> None:
     """Run the tests of memstory itself; `nox -s tests -- -m slow` runs the long ones."""
     install(session, "test")

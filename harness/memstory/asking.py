@@ -12,7 +12,7 @@ from memstory.environments import for_collection
 from memstory.errors import StoryError
 from memstory.perturbation import Perturbed, level_name, levels_of, perturbed
 from memstory.recording import QuestionRecord, RetrievalRecord
-from memstory.remembering import DocumentIds, Rememberer
+from memstory.remembering import DocumentIds, Rememberer, refuse_outdated
 from memstory.retrieval import Collection, Document, Question, RetrievalTask
 from memstory.stage import open_stage
 from memstory.story import Retrieval
@@ -53,6 +53,9 @@ async def run_retrieval(
     """
     levels = levels_of(asked.perturb)
     pool = load_distractors(asked.retrieval.mark) if any(level.get("distractors") for level in levels) else ()
+    if any(level.get("stale_repeats") for level in levels):
+        documents = [document for collection in asked.task.collections for document in collection.documents]
+        refuse_outdated(documents, factory.capabilities(env.options))
     collections, done = asked.task.collections, 0
     for level in levels:
         gave: list[_Gave] = []

@@ -19,6 +19,7 @@ from memstory.target import TargetFactory
 
 GROUP = "memstory.targets"
 CONTROL = "control:"
+ALL_CONTROLS = f"{CONTROL}all"
 
 Offers = Mapping[str, Any]
 """What a project offers by its hook: name -> factory, its class, or `module:Class`."""
@@ -77,6 +78,9 @@ def _load(name: str, offers: Offers, within: Sequence[str]) -> Iterator[tuple[st
     if name in within:
         raise SetupError(f"the target group '{name}' contains itself: {' -> '.join([*within, name])}")
     distribution = None
+    if name == ALL_CONTROLS:
+        yield from ((f"{CONTROL}{control}", factory()) for control, factory in CONTROLS.items())
+        return
     if name.startswith(CONTROL):
         yield name, _control(name)
         return
@@ -108,7 +112,7 @@ def _load_entry(name: str, entry: EntryPoint) -> Any:
 
 def _control(name: str) -> TargetFactory:
     if name.removeprefix(CONTROL) not in CONTROLS:
-        raise _unknown(name, [f"{CONTROL}{known}" for known in CONTROLS])
+        raise _unknown(name, [*(f"{CONTROL}{known}" for known in CONTROLS), ALL_CONTROLS])
     return CONTROLS[name.removeprefix(CONTROL)]()
 
 

@@ -32,6 +32,8 @@ def evaluate(case: Case, recordings: Sequence[Recording]) -> CaseResult:
         covers=story.covers,
         options=story.options,
         row=story.row,
+        control=story.control,
+        control_because=story.control_because,
         seconds=sum(recording.seconds for recording in recordings),
     )
 

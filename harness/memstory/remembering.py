@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from datetime import timedelta
 
-from memstory.errors import NotSupported, TargetError
+from memstory.errors import NotSupported, Refused, TargetError
 from memstory.perturbation import Perturbed
 from memstory.retrieval import Document
 from memstory.stage import FIRST_SESSION, Stage
@@ -56,6 +56,15 @@ class DocumentIds:
         return [document.id for document in self._documents if piece and piece in document.text][:1]
 
 
+def refuse_outdated(documents: Sequence[Document], able: frozenset[Capability]) -> None:
+    """Raise NotSupported where nothing that a target can do makes a newer text of a document replace an older one."""
+    keyed = "add.key" in able and all(document.key is not None for document in documents)
+    if not keyed and able.isdisjoint(_WAYS):
+        ways = "'update', 'supersede', or 'add.key' for documents that have keys"
+        reason = f"'stale_repeats' needs a memory in which a newer text replaces an older one ({ways})"
+        raise NotSupported("perturb.stale_repeats", reason)
+
+
 class Rememberer:
     """Adds documents to a memory; `able` is what its target can do, `kind` what documents without one are added as."""
 
@@ -68,7 +77,6 @@ class Rememberer:
     async def remember(self, task: Perturbed) -> DocumentIds:
         """Return how hits are told apart, when everything is remembered and the target has settled."""
         documents, ages = task.collection.documents, task.outdated
-        self._refuse_what_cannot_be_replaced(documents, ages)
         known: dict[str, str | None] = {}
         changed = [document for document in documents if document.id in ages]
         for age in range(max(map(len, ages.values()), default=0)):
@@ -99,7 +107,11 @@ class Rememberer:
     async def _update(self, id_: str | None, item: Item) -> ReceiptItem:
         if id_ is None:
             raise TargetError("'update' needs the id of what was added, but its receipt has none")
-        receipt = await self._stage.target.update(Ref(id=id_, kind=item.kind), item, self._scope)
+        try:
+            receipt = await self._stage.target.update(Ref(id=id_, kind=item.kind), item, self._scope)
+        except Refused as error:
+            # It has lost what it acknowledged: the questions will show that.
+            return ReceiptItem(id=id_, text=item.text, outcome="dropped", reason=str(error))
         return receipt.items[0] if receipt.items else ReceiptItem(id=id_, text=item.text, outcome="updated")
 
     def _is_updated(self, document: Document, known: Mapping[str, str | None]) -> bool:
@@ -107,16 +119,6 @@ class Rememberer:
 
     def _has_usable_key(self, document: Document) -> bool:
         return document.key is not None and "add.key" in self._able
-
-    def _refuse_what_cannot_be_replaced(self, documents: Sequence[Document], ages: Mapping[str, Sequence[str]]) -> None:
-        changed = [document for document in documents if document.id in ages]
-        if changed and not self._able & set(_WAYS) and not all(map(self._has_usable_key, changed)):
-            keyed = "'add.key' for documents with keys, "
-            raise NotSupported(
-                "perturb.stale_repeats",
-                f"'stale_repeats' needs a memory in which a newer text replaces an older one ({keyed}"
-                f"{', '.join(map(repr, _WAYS))}); this target has none of them",
-            )
 
     async def _let_time_pass(self) -> None:
         target, clock = self._stage.target, self._stage.clock

@@ -55,7 +55,10 @@ class TrialResult:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CaseResult:
-    """One case, judged over all its trials. `id` is `S5[topics]`; `where` is the story's place in its file."""
+    """One case, judged over all its trials. `id` is `S5[topics]`; `where` is the story's place in its file.
+
+    `control` and `control_because` are the story's own words on which controls are meant to pass or fail it.
+    """
 
     id: str
     story: str
@@ -71,3 +74,5 @@ class CaseResult:
     options: Mapping[str, Json] = field(default_factory=dict)
     row: str | None = None
     seconds: float = 0.0
+    control: Mapping[str, str] = field(default_factory=dict)
+    control_because: str | None = None

@@ -15,6 +15,8 @@ from memstory_reference.settings import TopicsSettings
 from memstory_reference.systems.manager.manager import ManagerConfig
 from memstory_reference.systems.observations.config import ObservationsConfig
 from memstory_reference.systems.observations.service import ObservationService
+from memstory_reference.systems.pipeline.config import PipelineConfig
+from memstory_reference.systems.pipeline.service import PipelineParts, PipelineService
 from memstory_reference.systems.topics.config import TopicsConfig
 from memstory_reference.systems.topics.memory_service import MemoryService
 from memstory_reference.topics_system import TopicsPorts, TopicsSystem
@@ -24,6 +26,7 @@ if TYPE_CHECKING:
 
     from memstory_reference.adapters.prefixes import ProfiledEmbedder
     from memstory_reference.ports import ChatModel, Clock, Embedder, NewId, VectorStore
+    from memstory_reference.systems.pipeline.selection import Reranker
 
 MINILM = "all-MiniLM-L6-v2"
 NOMIC = "nomic-embed-text"
@@ -64,6 +67,27 @@ def memory_service(settings: TopicsSettings, store: VectorStore, embedder: Embed
     return MemoryService(
         config=_topics_config(settings), store=store, embedder=embedder, clock=SystemClock(), new_id=random_id
     )
+
+
+def pipeline(file: Path, parts: PipelineParts, config: PipelineConfig) -> PipelineService:
+    """Return the pipeline whose rows are in `file`, not open yet."""
+    return PipelineService(file, parts, config)
+
+
+def make_reranker(name: str | None) -> Reranker | None:
+    """Return the re-ranker that a setting names: `cross-encoder`, `cross-encoder:MODEL`, or none.
+
+    Raises:
+        InputError: no re-ranker has this name.
+    """
+    if name is None:
+        return None
+    kind, _, model = name.partition(":")
+    if kind != "cross-encoder":
+        raise InputError(f"there is no re-ranker named {name!r:.80}; allowed: cross-encoder, cross-encoder:MODEL")
+    from memstory_reference.adapters.cross_encoder import MODEL, CrossEncoderReranker  # noqa: PLC0415
+
+    return CrossEncoderReranker(model or MODEL)
 
 
 def make_embedder(name: str, *, ollama_host: str) -> ProfiledEmbedder:

@@ -145,6 +145,11 @@ async def test_query_returns_at_most_k(index):
     assert len(await index.query(query(), 1_000)) == 20
 
 
+async def test_ids_decide_among_more_ties_than_were_asked_for(index):
+    await index.upsert([row(f"r{number:03}", EAST if number % 3 else NORTH) for number in range(150)])
+    assert hits(await index.query(query(), 4)) == ["r001", "r002", "r004", "r005"]
+
+
 async def test_query_vector_need_not_have_length_one(index):
     await index.upsert([row("a", (0.9, 0.43588989, 0.0))])
     assert (await index.query(query((10.0, 0.0, 0.0)), 1))[0].similarity == pytest.approx(0.9, abs=1e-6)

@@ -15,7 +15,7 @@ from memstory.codec import encode
 from memstory.metrics import mean
 from memstory.recording import QuestionRecord, RetrievalRecord, StepRecord
 from memstory.results import CaseResult, Outcome, Score, TrialResult
-from memstory.statistics import pass_hat_k, wilson_interval
+from memstory.statistics import pass_at_k, pass_hat_k, wilson_interval
 from memstory.target import Json
 
 SCHEMA: Final = "memstory.results/1"
@@ -67,6 +67,7 @@ def _case(case: CaseResult) -> Json:
         "tags": list(case.tags),
         "covers": list(case.covers),
         "options": encode(case.options),
+        "control": {**case.control, "because": case.control_because} if case.control else {},
         "outcome": case.outcome,
         "reason": case.reason,
         "seconds": case.seconds,
@@ -169,6 +170,8 @@ def _rate(trials: Sequence[TrialResult]) -> Json:
         "trials": count,
         "low": interval.low,
         "high": interval.high,
+        "flaky": 0 < passed < count,
+        "pass_at": [pass_at_k(passed, count, k) for k in range(1, count + 1)],
         "pass_hat": [pass_hat_k(passed, count, k) for k in range(1, count + 1)],
     }
 

@@ -9,6 +9,7 @@ from memstory.reporting import views
 from memstory.reporting.document import natural
 from memstory.reporting.escaping import inline, table
 from memstory.reporting.failures import could_not_run, went_wrong
+from memstory.reporting.repetition import repetition
 from memstory.reporting.scores import retrieval
 from memstory.target import Json
 
@@ -37,6 +38,7 @@ def render(document: Json) -> str:
         _head(document),
         _section("Stories on targets", _matrix(document)),
         _section("Retrieval", retrieval(document)),
+        _section("Repeated trials", repetition(document)),
         went_wrong(document),
         _section("Could not run", could_not_run(document)),
         _section("Warnings", _warnings(document)),
@@ -102,11 +104,11 @@ def _said(document: Json, name: str) -> str:
 
 
 def _notes(document: Json) -> Iterable[str]:
-    for model in views.stand_ins(document):
+    models = [f"“{inline(model)}”" for model in views.stand_ins(document)]
+    if models:
         yield (
-            f"> **No language model answered.** “{inline(model)}” is a deterministic stand-in: it chooses tools and"
-            " words by fixed rules. Its stories show that the memory and its tools work, not how well a language model"
-            " uses them."
+            f"> **Not a language model:** {', '.join(models)}. A deterministic stand-in chooses tools and words by fixed"
+            " rules. Its stories show that the memory and its tools work, not how well a language model uses them."
         )
 
 

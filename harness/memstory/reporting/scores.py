@@ -1,10 +1,11 @@
-"""The retrieval part of report.md: scores, what they were measured on, labels that could not be used."""
+"""The retrieval part of report.md: scores, what perturbations cost, what was measured on, labels of no use."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
 from memstory.reporting import views
+from memstory.reporting.curves import curves
 from memstory.reporting.escaping import inline, table
 from memstory.reporting.views import ScoreRow
 from memstory.target import Json
@@ -15,7 +16,7 @@ def retrieval(document: Json) -> str:
     rows = [row for case in document["cases"] for row in views.score_rows(case)]
     if not rows:
         return ""
-    parts = [_table(rows), "\n".join(_measured_on(document)), *_unusable(document)]
+    parts = [_table(rows), curves(document), "\n".join(_measured_on(document)), *_unusable(document)]
     return "\n\n".join(part for part in parts if part)
 
 

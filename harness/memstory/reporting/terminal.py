@@ -32,9 +32,11 @@ def terminal_summary(results: Sequence[CaseResult]) -> str:
 def _parts(document: Json) -> Iterator[str]:
     yield _matrix(document)
     yield _scores(document)
+    yield "\n".join(_flaky(document))
     yield "\n".join(_unsupported(document))
-    for model in views.stand_ins(document):
-        yield f"No language model answered: '{_plain(model)}' chooses tools and words by fixed rules."
+    models = [f"'{_plain(model)}'" for model in views.stand_ins(document)]
+    if models:
+        yield f"Not a language model: {', '.join(models)}. Tools and words were chosen by fixed rules."
     yield f"memstory: {views.headline(document)}"
 
 
@@ -70,6 +72,13 @@ def _scores(document: Json) -> str:
     align = ["left"] * 3 + ["right"] * (len(columns) + 1)
     header = ["story", "target", "questions", "n", *columns.values()]
     return tabulate(cells, headers=header, disable_numparse=True, colalign=align)
+
+
+def _flaky(document: Json) -> Iterator[str]:
+    for case in filter(views.is_flaky, document["cases"]):
+        rate = case["rate"]
+        interval = f"95% interval {rate['low']:.2f} to {rate['high']:.2f}"
+        yield f"flaky: {_plain(case['id'])} passed {rate['passed']} of {rate['trials']} trials ({interval})"
 
 
 def _unsupported(document: Json) -> Iterator[str]:

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from memstory.reporting.document import natural
+from memstory.perturbation import level_name
 from memstory.target import Json
 
 SYMBOLS: Final = {"passed": "✅", "failed": "❌", "unsupported": "⬜", "error": "💥", "invalid": "⚠️"}
@@ -57,6 +57,16 @@ def with_outcome(document: Json, outcome: str) -> list[Json]:
     return [case for case in document["cases"] if case["outcome"] == outcome]
 
 
+def repeated(document: Json) -> list[Json]:
+    """Return the cases that were judged in several trials."""
+    return [case for case in document["cases"] if case["rate"]]
+
+
+def is_flaky(case: Json) -> bool:
+    """Whether some trials of a case passed and some did not."""
+    return bool(case["rate"] and case["rate"]["flaky"])
+
+
 def headline(document: Json) -> str:
     """Return the five counts in words; those that are zero are left out, except passed and failed."""
     counts = document["summary"]
@@ -69,8 +79,9 @@ def score_rows(case: Json) -> Iterator[ScoreRow]:
     apart = {name for record in case["retrieval"] for name in record["apart"]}
     groups: dict[tuple[str, str | None], list[Json]] = {}
     for score in case["scores"]:
-        groups.setdefault((_level(score["level"]), score["category"]), []).append(score)
-    for (level, category), scores in sorted(groups.items(), key=lambda item: _place(item[0], apart)):
+        groups.setdefault((level_name(score["level"]), score["category"]), []).append(score)
+    levels = list(dict.fromkeys(level for level, _ in groups))
+    for (level, category), scores in sorted(groups.items(), key=lambda item: _place(item[0], levels, apart)):
         yield ScoreRow(
             story=story_name(case),
             target=case["target"],
@@ -121,10 +132,6 @@ def _denominator(scores: Sequence[Json]) -> int:
     return int(max(usual or counts.values()))
 
 
-def _level(level: Mapping[str, Json]) -> str:
-    return ", ".join(f"{name} {value}" for name, value in sorted(level.items()))
-
-
-def _place(group: tuple[str, str | None], apart: set[str]) -> tuple[Json, bool, bool, str]:
+def _place(group: tuple[str, str | None], levels: Sequence[str], apart: set[str]) -> tuple[int, bool, bool, str]:
     level, category = group
-    return (natural(level), category is not None, category in apart, category or "")
+    return (levels.index(level), category is not None, category in apart, category or "")

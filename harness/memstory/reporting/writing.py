@@ -43,9 +43,9 @@ def write_reports(
     """
     document = build(results, fingerprint, complete=complete)
     folder.mkdir(parents=True, exist_ok=True)
-    _replace(folder / RESULTS_NAME, json.dumps(document, indent=1, ensure_ascii=False) + "\n")
-    _replace(folder / REPORT_NAME, render(document))
-    _replace(folder / RECORDINGS_NAME, recordings_text(results))
+    write_text(folder / RESULTS_NAME, json.dumps(document, indent=1, ensure_ascii=False) + "\n")
+    write_text(folder / REPORT_NAME, render(document))
+    write_text(folder / RECORDINGS_NAME, recordings_text(results))
     Spool(folder).clear()
 
 
@@ -61,7 +61,7 @@ def report_from_spool(folder: Path) -> str:
         torn = f"; {spooled.torn} more was being written and is lost" if spooled.torn else ""
         return f"{folder / REPORT_NAME}: the run was cut short, {len(spooled.results)} cases were done{torn}"
     document = read_results(folder / RESULTS_NAME)
-    _replace(folder / REPORT_NAME, render(document))
+    write_text(folder / REPORT_NAME, render(document))
     return f"{folder / REPORT_NAME}: made from {RESULTS_NAME}, {len(document['cases'])} cases"
 
 
@@ -86,7 +86,8 @@ def read_results(path: Path) -> Json:
     return document
 
 
-def _replace(path: Path, text: str) -> None:
+def write_text(path: Path, text: str) -> None:
+    """Put `text` at `path`, whole or not at all."""
     # A reader, or a kill between two writes, finds the old file or the new one. A lone surrogate becomes its escape,
     # which JSON reads back as what it was.
     with NamedTemporaryFile("wb", dir=path.parent, prefix=f".{path.name}.", delete=False) as file:

@@ -18,8 +18,8 @@ VECTOR_KEY = "memstory:vector"
 """Each row carries its vector in SQLite too. Chroma trims its log once the index files are written, and a process
 killed while it writes them loses the vectors; with this copy the index can always be rebuilt."""
 
-TIE_ROOM = 16
-"""Rows asked for beyond k, so that rows which tie at the cut are chosen by id."""
+TIE_ROOM, TIE_LIMIT = 16, 1_000
+"""Rows asked for beyond k, at first and at most, so that rows which tie at the cut are chosen by id."""
 
 
 class ChromaRows:
@@ -60,22 +60,31 @@ class ChromaRows:
         return sorted(self.collection.get(where=_where(where), include=[])["ids"])
 
     def nearest(self, vector: NDArray[np.float32], k: int, where: Mapping[str, Primitive]) -> list[Match]:
-        """Return about the k nearest rows by Chroma's index, ties by id."""
+        """Return about the k nearest rows by Chroma's index, ties by id: it is asked for more while the cut ties."""
         size = self.collection.count()
         if k <= 0 or size == 0:
             return []
+        wanted = min(k + TIE_ROOM, size)
+        while True:
+            found = self._asked(vector, wanted, where)
+            is_all = len(found) < wanted or wanted == size
+            if is_all or wanted >= k + TIE_LIMIT or found[-1].similarity < found[k - 1].similarity:
+                return sorted(found, key=lambda match: (-match.similarity, match.record.id))[:k]
+            wanted = min(2 * wanted, size, k + TIE_LIMIT)
+
+    def _asked(self, vector: NDArray[np.float32], wanted: int, where: Mapping[str, Primitive]) -> list[Match]:
+        """Return what one query of Chroma finds, nearest first."""
         answer = self.collection.query(
             query_embeddings=vector[np.newaxis],
-            n_results=min(k + TIE_ROOM, size),
+            n_results=wanted,
             where=_where(where),
             include=["documents", "metadatas", "distances"],
         )
         columns = (answer["ids"], answer["documents"] or [[]], answer["metadatas"] or [[]], answer["distances"] or [[]])
-        matches = [
+        return [
             Match(record=without_vector(_record(one, text, metadata)), similarity=cosine_of_distance(distance))
             for one, text, metadata, distance in zip(*(column[0] for column in columns), strict=True)
         ]
-        return sorted(matches, key=lambda match: (-match.similarity, match.record.id))[:k]
 
     def count(self) -> int:
         """Count all rows."""

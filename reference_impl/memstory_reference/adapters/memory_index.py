@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from memstory_reference.adapters.similarity import cosines
+from memstory_reference.adapters.similarity import among_best, cosines
 from memstory_reference.adapters.vector_rows import (
     checked_ids,
     checked_name,
@@ -74,13 +74,14 @@ class ExactRows:
         places = np.array(self._matching(where), dtype=np.intp)
         if k <= 0 or not len(places):
             return []
-        scores = cosines(self._matrix[: len(self._rows)], vector)[places]
-        if k < len(places):  # all that tie with the k-th stay in until the ids have decided
-            near = scores >= np.partition(scores, -k)[-k]
-            places, scores = places[near], scores[near]
+        matrix = self._matrix[: len(self._rows)]
+        if where:
+            matrix = matrix[places]
+        near = among_best(matrix, vector, k)
+        scores = cosines(matrix[near], vector)
         found = [
             Match(record=self._rows[place], similarity=float(score))
-            for place, score in zip(places, scores, strict=True)
+            for place, score in zip(places[near], scores, strict=True)
         ]
         return sorted(found, key=lambda match: (-match.similarity, match.record.id))[:k]
 

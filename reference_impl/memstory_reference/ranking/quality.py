@@ -36,7 +36,7 @@ def quality(final_score: float | None) -> float:
 
     The cliff at 7 is the seed's: an unscored run outranks every run scored below it (OF-7).
 
-    >>> [quality(score) for score in (8.7, 7.0, 6.0, 0.0, None)]
+    >>> [round(quality(score), 4) for score in (8.7, 7.0, 6.0, 0.0, None)]
     [0.87, 0.7, 0.3, 0.0, 0.5]
     """
     if final_score is None:

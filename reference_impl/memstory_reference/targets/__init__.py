@@ -1,4 +1,4 @@
 """The memory systems as targets of the harness: the only package here that imports `memstory`."""
 
-REFERENCE = ("topics", "observations")
+REFERENCE = ("topics", "observations", "manager")
 """The systems that the target `reference` stands for."""

@@ -45,7 +45,7 @@ def test_a_run_that_was_cut_short_says_so_at_the_top(results):
 
 def test_a_stand_in_for_the_language_model_is_named_in_plain_words(results):
     head = report(results).split("## ")[0]
-    assert "**No language model answered.** “offline rules (deterministic stand-in)”" in head
+    assert "**Not a language model:** “offline rules (deterministic stand-in)”" in head
     assert "| Embedder | all-MiniLM-L6-v2 |" in head
 
 

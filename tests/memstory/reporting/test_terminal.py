@@ -15,7 +15,7 @@ def test_matrix_scores_reasons_and_the_stand_in_are_shown(results):
     assert "Q1 topics total 1 0.750 0.750 0.750 0.750" in lines
     assert "Q1 topics swapped (apart) 1 0.500 0.500 0.500 0.500" in lines
     assert "1 unsupported: 'layers' does not support chat" in lines
-    assert any(line.startswith("No language model answered") for line in lines)
+    assert any(line.startswith("Not a language model: ") for line in lines)
 
 
 def test_of_very_many_stories_only_those_that_need_a_look_are_listed(make_case):

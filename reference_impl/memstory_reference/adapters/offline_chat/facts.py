@@ -27,7 +27,7 @@ _VERB = (
     r"(?:is|are|am|was|were|will be|has|have|had|do not|does not|did not|no longer|never|always|usually|"
     r"lives?|works?|comes?|goes|speaks?|likes?|loves?|hates?|dislikes?|enjoys?|prefers?|uses?|moved|changed|switched|"
     r"plays?|drives?|drinks?|eats?|stud(?:y|ies)|teach(?:es)?|collects?|wears?|runs?|starts?|ends?|meets?|releases?|"
-    r"agreed|decided|chose|picked|settled|keeps?|resides?)"
+    r"agreed|decided|chose|picked|settled|keeps?|resides?|got)(?!s? (?:is|are|was|were)\b)"
 )
 _SUBJECT = re.compile(
     r"^(?P<s>(?:my|our) .+? and I|I|we|(?:my|our|the)\s.+?)\s+(?P<rest>(?:(?:now|currently|also|"
@@ -71,6 +71,12 @@ _MOVED = re.compile(
     r"^(?:been )?(?:changed|moved|switched|set|pushed back|postponed|shifted) (?:from .+? )?(?:to|until|for) "
 )
 _GOAL = re.compile(r"^(?:want|plan|aim|intend|hope|would like|am planning|am hoping) to (?P<v>.+)$", re.IGNORECASE)
+_NOT_BUT = re.compile(r"^(?P<be>is|are|am) not [^,]+,? (?:but|it is|they are|i am) (?=\w)", re.IGNORECASE)
+_REPORTED = re.compile(
+    r"\b(?:says?|said|thinks?|thought|told|believes?|claims?|wants?|asked|asks|hopes?|if|because)\b", re.IGNORECASE
+)
+"""What somebody else says, and conditions, state no fact of the user's."""
+
 _LET_US = re.compile(r"^let us (?=(?:use|go with|adopt|pick|choose)\b)", re.IGNORECASE)
 _DECIDED_THAT = re.compile(r"^(?:we|the team) (?:have |had |all )?(?:decided|agreed) that (?P<c>.+)$", re.IGNORECASE)
 _ANIMATE_WE = re.compile(r"^(?:the team|our team|the group|everyone)$", re.IGNORECASE)
@@ -150,9 +156,9 @@ def _agreed(text: str) -> Fact | None:
 def _of_subject(text: str) -> Fact | None:
     text = _LET_US.sub("we decided to ", text)
     found = _PRONOUN.match(text) or _SUBJECT.match(text)
-    if not found:
+    if not found or _REPORTED.search(found.group("s")):
         return None
-    subject, rest = _without_apposition(found.group("s")), found.group("rest")
+    subject, rest = _without_apposition(found.group("s")), _NOT_BUT.sub(r"\g<be> ", found.group("rest"))
     if _ANIMATE_WE.match(subject) and not re.match(r"(?:is|are)\b", rest):
         subject = "we"
     positive = NEGATION.sub("", rest, count=1)

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 
 from memstory_reference.adapters.offline_chat import tool_roles
-from memstory_reference.adapters.offline_chat.answers import UNKNOWN, confirmed
+from memstory_reference.adapters.offline_chat.answers import UNKNOWN, confirmed, confirmed_in_their_words
 from memstory_reference.adapters.offline_chat.conversation import Conversation
 from memstory_reference.adapters.offline_chat.questions import Question, parse_question
 from memstory_reference.adapters.offline_chat.tool_results import Outcome, ToolResult
@@ -41,7 +42,7 @@ def closing(talk: Conversation, answer: str) -> str:
 
 _TALK = {
     Kind.STATEMENT: "Understood, thank you for telling me.",
-    Kind.SMALL_TALK: "Hello! Tell me what you would like me to keep in mind, or ask me about what you told me.",
+    Kind.SMALL_TALK: "I am here. Tell me what to keep in mind, or ask me about what you told me.",
     Kind.COURTESY: "You are welcome.",
 }
 
@@ -108,7 +109,11 @@ def _on_saves(talk: Conversation) -> Iterator[str]:
         if result.outcome is Outcome.FAILED:
             yield f"I could not save that. {result.value}"
         else:
-            yield confirmed(fact.topic, fact.value)
+            yield confirmed(fact.topic, fact.value) if _OWN.match(fact.said) else confirmed_in_their_words(fact.said)
+
+
+_OWN = re.compile(r"(?:my|our|the|I|we|I['’]m|(?:please )?call|it|that|no|never|actually)\b", re.IGNORECASE)
+"""How what the user says of their own begins; what is said of others is confirmed in the user's words."""
 
 
 def _on_forgetting(talk: Conversation) -> Iterator[str]:

@@ -42,7 +42,7 @@ _BY_VERB = tuple(
     (name, re.compile(rf"^{_ADVERB}{pattern}$", re.IGNORECASE))
     for name, pattern in (
         ("name", rf"{_BE} (?:called|named|known as) (?P<v>.+)"),
-        ("name", r"go(?:es)? by (?:the name (?:of )?)?(?P<v>.+)"),
+        ("name", r"(?:(?:am|is) going|go|goes) by (?:the name (?:of )?)?(?P<v>.+)"),
         (
             "location",
             (

@@ -32,7 +32,7 @@ class Liking:
 _ADVERBS = (
     r"(?:(?:really|much|strongly|usually|generally|absolutely|also|quite|always|often|never|only|sometimes|mostly|"
     r"mainly|"
-    r"still|now|do|does|just|typically|currently|definitely|tend to|no longer|would(?= (?:prefer|rather)))\s+)*"
+    r"still|now|do|does|just|typically|can|currently|definitely|tend to|no longer|would(?= (?:prefer|rather)))\s+)*"
 )
 _PREFER = re.compile(
     rf"^{_ADVERBS}(?:prefers?|favou?rs?|(?:would )?rather(?: have| use| take| get)?) (?P<v>.+)$", re.IGNORECASE

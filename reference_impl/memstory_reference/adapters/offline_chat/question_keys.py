@@ -124,7 +124,8 @@ def _special(core: str) -> str | None:
 
 
 _KIND_ASKED = re.compile(
-    r"^(?:what|which)(?: is the)?(?: (?:kind|sort|type|brand) of)? (?P<x>(?!is\b|are\b|was\b|do\b|did\b|"
+    r"^(?:what|which)(?: is the)?(?: (?:kind|sort|type|brand) of)? (?P<x>(?!is\b|are\b|was\b|do\b|did\b|can\b|"
+    r"could\b|should\b|would\b|will\b|may\b|must\b|am\b|have\b|has\b|"
     r"does\b)[\w-]+(?: [\w-]+){0,2}?)"
     r" (?:that )?(?:(?:do|does|did|should|will|would|shall|have|has|am|are|is|was|were) )?(?P<s>I|we|(?:my|our|the) "
     r"[\w' ’-]+?)"

@@ -45,7 +45,8 @@ _KEEP_TAG = re.compile(
     r"permanently))*"
     r"(?:[,\s]+(?:please|ok|okay|will you|would you|thanks|thank you|alright))*\s*[.!?]*$|"
     r"[\s,;–—-]+(?:(?:please|and)\s+)?(?:keep (?:it|that) in mind|for (?:future reference|the record|next time|"
-    r"later)|please remember|remember)\s*[.!]*$",
+    r"later)|please remember|(?:please )?(?:do not|don['’]t) forget)\s*[.!]*$|"
+    r"[,;–—-]\s*remember\s*[.!?]*$",
     re.IGNORECASE,
 )
 _ASKING = (
@@ -97,6 +98,11 @@ _ALWAYS_AFTER = re.compile(
 )
 _NO_REQUEST = re.compile(
     r"^(?:when|the (?:time|day|days|good old)|how|what|where|which|who|whose|why|if|whether|me|us|him|her|them|you)\b",
+    re.IGNORECASE,
+)
+_LIST_AHEAD = re.compile(
+    r"^(?:(?:these|the following|those|some|a few|a couple of|two|three|four|\d) ?)*(?:things?|facts?|points?|details?)"
+    r"(?: for me| about me)?\s*[:,–-]\s*",
     re.IGNORECASE,
 )
 _NEEDS_ASKING = re.compile(r"^(?:know|save|store|record|log|hold|note)$", re.IGNORECASE)
@@ -189,7 +195,7 @@ def forgetting(sentence: str) -> str | None:
 
 def _wish(rest: str) -> Wish:
     always = _ALWAYS.match(rest) or _ALWAYS_AFTER.match(rest)
-    content = _clean(always.group("rest") if always else rest)
+    content = _LIST_AHEAD.sub("", _clean(always.group("rest") if always else rest))
     to_do = re.match(r"^(?:always )?to (?!be\b)(?=\w)", content, re.IGNORECASE)
     content = content[to_do.end() :] if to_do else content
     return Wish(content=_clean(without_opening(content)), always=bool(always))

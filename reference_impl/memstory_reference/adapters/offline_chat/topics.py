@@ -20,7 +20,7 @@ _LONGEST_KEY_WORDS = 6
 
 _OF_CHOICE = re.compile(r"\b(.+?)\s+of\s+choice\b", re.IGNORECASE)
 _LIKED = re.compile(
-    r"^(?:(?:two|three|top|all-time|absolute|very|\w+ most)\s+)?(?:(?:favou?rite|preferred|fave|go-to|top)\s+)(.+)$",
+    r"^(?:(?:two|three|top|all-time|absolute|very|\w+ most)\s+)?(?:(?:favou?rite|preferred|fave?|go-to|top)\s+)(.+)$",
     re.IGNORECASE,
 )
 _PREFERENCE = re.compile(r"^(.+?)\s+(?:preference|choice)s?(?:\s+(?:for|in|of)\s+.+)?$", re.IGNORECASE)

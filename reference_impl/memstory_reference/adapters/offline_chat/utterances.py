@@ -127,7 +127,7 @@ _GREETING = re.compile(
     re.IGNORECASE,
 )
 _CHAT = re.compile(
-    r"^(?:how (?:are|is) (?:you|it going|things|life|your day)\b.*|how (?:do|did) you (?:do|feel|sleep)\b.*|"
+    r"^(?:how (?:are|is|was) (?:you|it going|things|life|your day)\b.*|how (?:do|did) you (?:do|feel|sleep)\b.*|"
     r"what['’]?s up.*|"
     r"what is up.*|are you (?:there|ok|okay|ready|real|a (?:bot|robot|human|machine|computer)|human|alive)\b.*|who "
     r"are you.*|"

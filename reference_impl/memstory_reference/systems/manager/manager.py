@@ -19,6 +19,7 @@ from memstory_reference.systems.manager.inputs import (
 )
 from memstory_reference.systems.manager.memory import Memory, MemoryType, SearchResult, is_expired, memory_type_of
 from memstory_reference.systems.manager.metadata import encode_metadata
+from memstory_reference.systems.manager.nearest import nearest
 from memstory_reference.systems.manager.rows import (
     CONTEXT_KEY,
     SESSION_ID,
@@ -34,6 +35,8 @@ from memstory_reference.systems.manager.rows import (
 LOG = logging.getLogger(__name__)
 COLLECTION = "memories"
 PAGE = 5_000
+AHEAD = 4
+"""How many times the limit is looked at before a search for one type is left to the store's own filter."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -159,19 +162,17 @@ class MemoryManager:
         if limit == 0 or not checked_query(query).strip():
             return []
         (vector,) = await self._embedder.embed([query], Purpose.QUERY)
-        index, now, fetch = await self._index(owner), self._clock.now(), limit
-        while True:
-            matches = await index.query(vector, fetch, conditions)
-            found = [
-                SearchResult(memory=memory, score=min(1.0, max(0.0, match.similarity)))
-                for match in matches
-                if (memory := memory_of(match.record)) and self._is_seen(memory, now, session)
-            ]
-            # What is not seen must not take a place, so the search goes wider until it has met the limit or the floor.
-            if len(found) >= limit or len(matches) < fetch or 0 < floor > matches[-1].similarity:
-                found = [result for result in found if result.score >= floor]
-                return sorted(found, key=lambda one: (-one.score, -one.memory.created_at.timestamp()))[:limit]
-            fetch *= 2
+        index, now = await self._index(owner), self._clock.now()
+        return await nearest(
+            index,
+            vector,
+            limit=limit,
+            floor=floor,
+            conditions=conditions,
+            is_wanted=lambda one: memory_type in (None, one.memory_type) and self._is_seen(one, now, session),
+            # A large index filters slowly, and the nearest of all types mostly hold enough of the one that is wanted.
+            ahead=AHEAD * limit if memory_type is not None and not where else 0,
+        )
 
     async def get(self, owner: str, memory_id: str) -> Memory | None:
         """Return one living memory."""

@@ -6,7 +6,7 @@ by one. The chunks of one text are all weighed against the memory as it was befo
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 
@@ -16,10 +16,9 @@ from numpy.typing import NDArray
 from memstory_reference.ports import NewId
 from memstory_reference.ranking.importance import importance, novelty, salience
 from memstory_reference.systems.pipeline.config import PipelineConfig
-from memstory_reference.systems.pipeline.detectors import Detectors
 from memstory_reference.systems.pipeline.memory import USER, ChunkReceipt, MemoryChunk, MemoryType, Outcome, Utterance
-from memstory_reference.systems.pipeline.preferences import preference_key
-from memstory_reference.systems.pipeline.routing import route
+from memstory_reference.systems.pipeline.reading.detectors import Detectors
+from memstory_reference.systems.pipeline.reading.routing import route
 
 Vector = NDArray[np.float32]
 Guard = Callable[[str], str | None]
@@ -30,10 +29,11 @@ _ROUNDING = 1e-9
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Piece:
-    """One chunk of a text, with the hash of its content and its vector."""
+    """One chunk of a text, with the hash of its content, the key that it would have as a preference, and its vector."""
 
     content: str
     content_hash: str
+    key: str
     vector: Vector
     utterance: Utterance
 
@@ -141,7 +141,7 @@ class Planner:
         refusal = self.guard(piece.content) if self.guard else None
         if refusal:
             return _receipt(piece, kind, Outcome.DISCARDED, refusal), None
-        key = preference_key(piece.content, piece.content_hash) if kind is MemoryType.PROCEDURAL else None
+        key = piece.key if kind is MemoryType.PROCEDURAL else None
         old = self._same(piece, kind, key, known)
         if old is not None:
             again = replace(old, times_seen=old.times_seen + 1, updated_at=self.now)
@@ -184,9 +184,7 @@ class Planner:
         reason = f"importance {weight:.3f} reaches {self.config.store_threshold:g}"
         if held:
             reason = f"it replaces what {key!r} held"
-        receipt = replace(
-            weighed, outcome=Outcome.UPDATED if held else Outcome.STORED, reason=reason, memory=memory
-        )
+        receipt = replace(weighed, outcome=Outcome.UPDATED if held else Outcome.STORED, reason=reason, memory=memory)
         if key is not None:
             return receipt, Setting(memory=memory, content_hash=piece.content_hash)
         return receipt, Insertion(memory=memory, content_hash=piece.content_hash, vector=piece.vector)
@@ -211,16 +209,3 @@ class Planner:
 
 def _receipt(piece: Piece, kind: MemoryType, outcome: Outcome, reason: str) -> ChunkReceipt:
     return ChunkReceipt(content=piece.content, outcome=outcome, reason=reason, memory_type=kind)
-
-
-def with_vectors(
-    texts: Sequence[Sequence[tuple[str, str, Utterance]]], vectors: Mapping[str, Vector]
-) -> list[list[Piece]]:
-    """Return the pieces of (content, hash, utterance), each with the vector of its hash."""
-    return [
-        [
-            Piece(content=content, content_hash=content_hash, vector=vectors[content_hash], utterance=utterance)
-            for content, content_hash, utterance in row
-        ]
-        for row in texts
-    ]

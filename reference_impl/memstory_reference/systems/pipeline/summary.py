@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Sequence
 
-from memstory_reference.systems.pipeline.cleaning import clean
-from memstory_reference.systems.pipeline.detectors import has_entity, has_number
+from memstory_reference.systems.pipeline.reading.cleaning import clean
+from memstory_reference.systems.pipeline.reading.detectors import has_entity, has_number
 from memstory_reference.text.chunks import split_chunks
 from memstory_reference.text.fences import prose
 from memstory_reference.text.keywords import extract_keywords
@@ -32,9 +32,7 @@ def summary_prompt(contents: Sequence[str]) -> str:
 def usable_summary(reply: str, *, max_tokens: int, count: Callable[[str], int]) -> str:
     """Return a model's reply cleaned and cut to the size of a chunk; empty where the reply says nothing."""
     text = clean(reply)
-    if not any(sign.isalnum() for sign in text):
-        return ""
-    return split_chunks(text, max_tokens=max_tokens, min_tokens=max_tokens, count=count)[0]
+    return _cut(text, max_tokens, count) if any(sign.isalnum() for sign in text) else ""
 
 
 def summary_by_rules(contents: Sequence[str], *, max_tokens: int, count: Callable[[str], int]) -> str:
@@ -51,7 +49,11 @@ def summary_by_rules(contents: Sequence[str], *, max_tokens: int, count: Callabl
     weights = [_weight(sentence, found, frequency) for sentence, found in zip(told, words, strict=True)]
     best = sorted(range(len(told)), key=lambda number: (-weights[number], number))[:SENTENCES]
     chosen = " ".join(told[number] for number in sorted(best))
-    return usable_summary(chosen, max_tokens=max_tokens, count=count)
+    return _cut(clean(chosen), max_tokens, count)
+
+
+def _cut(text: str, max_tokens: int, count: Callable[[str], int]) -> str:
+    return split_chunks(text, max_tokens=max_tokens, min_tokens=max_tokens, count=count)[0]
 
 
 def _weight(sentence: str, words: set[str], frequency: Counter[str]) -> float:

@@ -43,6 +43,10 @@ SAVES = {
         ("I've lived in Lisbon since 2015.", {"user.location": "Lisbon"}),
         ("I'm lactose intolerant", {"user.lactose_intolerant": "I'm lactose intolerant"}),
         ("I recently adopted a puppy called Biscuit.", {"user.puppy_name": "Biscuit"}),
+        ("My anniversary is the 12th of October, don't forget!", {"user.anniversary": "the 12th of October"}),
+        ("My name isn't Bob, it's Rob.", {"user.name": "Rob"}),
+        ("I'm going by Alex from now on.", {"user.name": "Alex"}),
+        ("my fav drink is mate", {"user.drink_preference": "mate"}),
         ("The wifi password is hunter2, please remember that.", {"user.wifi_password": "hunter2"}),
     ],
     "third persons": [
@@ -77,6 +81,10 @@ SAVES = {
             "You must not push to main on Fridays.",
             {"constraint.push_main_friday": "you must not push to main on Fridays"},
         ),
+        (
+            "No more than three sentences per answer, please.",
+            {"constraint.three_sentence_per": "no more than three sentences per answer"},
+        ),
         ("Use spaces, not tabs.", {"constraint.space_tab": "use spaces, not tabs"}),
         ("Always answer in one sentence.", {"constraint.answer_sentence": "always answer in one sentence"}),
     ],
@@ -93,6 +101,14 @@ SAVES = {
         (
             "I'm Tomás and I'm a teacher from Seville",
             {"user.name": "Tomás", "user.job": "teacher", "user.origin": "Seville"},
+        ),
+        (
+            "Please remember these two things: my badge number is 778 and my desk is on floor 4.",
+            {"user.badge_number": "778", "user.desk": "on floor 4"},
+        ),
+        (
+            "My manager is called Ingrid and she likes short updates.",
+            {"user.manager_name": "Ingrid", "user.manager_update_preference": "My manager likes short updates"},
         ),
         ("I am 41 and my wife is 39.", {"user.age": "41", "user.wife_age": "39"}),
         (
@@ -125,6 +141,7 @@ SAVES = {
         ("I'm not married", {"user.married": "I'm not married"}),
         ("I no longer live in Graz", {"user.location": "I no longer live in Graz"}),
         ("I can't stand cilantro.", {"user.cilantro_preference": "I can't stand cilantro"}),
+        ("I can't eat gluten.", {"user.eat_gluten": "I can't eat gluten"}),
         ("I do not have any pets", {"user.pet": "I do not have any pets"}),
         ("I never work on Sundays", {"user.work_sunday": "I never work on Sundays"}),
     ],
@@ -140,6 +157,9 @@ SAVES_NOTHING = [
     "I had a nice lunch today.",
     "My train is late",
     "My head is aching.",
+    "My sister says that I live in Graz.",
+    "If I were rich I would buy a boat.",
+    "I used to live in Paris.",
     "I remember my school days fondly.",
     "I remember when we first met",
     "Remember when we went to Rome?",
@@ -234,6 +254,7 @@ CORRECTIONS = [
     ("My favourite colour is red", "Scratch that, blue.", "What's my favourite colour?", "blue", "red"),
     ("My favourite colour is red", "Change my favourite colour to blue", "What's my favourite colour?", "blue", "red"),
     ("The meeting is on Friday.", "Actually, it's on Thursday now.", "When is the meeting?", "Thursday", "Friday"),
+    ("Our deadline is Friday.", "The deadline got pushed to Monday.", "When is our deadline?", "Monday", "Friday"),
     ("I prefer coffee", "I've changed my mind, I prefer tea now.", "Do I prefer tea or coffee?", "tea", "coffee"),
     ("I live in Graz", "I've moved to Vienna.", "Where do I live?", "Vienna", "Graz"),
 ]

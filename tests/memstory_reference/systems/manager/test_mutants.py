@@ -10,7 +10,7 @@ from memstory.cases import Case
 from memstory.evaluation import evaluate
 from memstory.runner import run
 from memstory.schema import load_stories
-from memstory_reference.systems.manager import deadlines, loop, manager, memory, memory_tools, migration, rows
+from memstory_reference.systems.manager import deadlines, loop, manager, memory, memory_tools, migration, nearest, rows
 from memstory_reference.systems.manager.housekeeping import Housekeeping
 from memstory_reference.systems.manager.loop import AgentLoop
 from memstory_reference.systems.manager.manager import MemoryManager
@@ -192,7 +192,7 @@ def nothing_is_copied(patch):  # MF-15
 
 
 def scores_below_zero(patch):  # MF-16
-    patch.setattr(manager, "max", lambda _low, score: score, raising=False)
+    patch.setattr(nearest, "max", lambda _low, score: score, raising=False)
 
 
 def a_limit_of_zero_is_taken_for_one(patch):  # MF-16

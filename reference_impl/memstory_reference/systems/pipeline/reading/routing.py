@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from memstory_reference.systems.pipeline.detectors import Detectors
 from memstory_reference.systems.pipeline.memory import MemoryType
+from memstory_reference.systems.pipeline.reading.detectors import Detectors
 from memstory_reference.text.fences import prose
 
 

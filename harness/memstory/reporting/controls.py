@@ -1,0 +1,190 @@
+"""What the controls say of a suite: which stories show nothing, and which faults no story finds.
+
+`python -m memstory.reporting.controls FOLDER` judges the results.json of a run on all controls, writes report.md beside
+it, and exits with 1 where a rule is broken.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from memstory.controls import BASELINES, CONTROLS, MUTANTS
+from memstory.errors import SetupError
+from memstory.reporting import views
+from memstory.reporting.escaping import inline, table
+from memstory.reporting.writing import REPORT_NAME, RESULTS_NAME, read_results, write_text
+from memstory.target import Json
+
+KILLS: Final = 3
+"""How many stories must find each mutant's fault."""
+
+PREFIX: Final = "control:"
+
+_HOW_TO_READ: Final = """\
+*nothing* acknowledges everything and remembers nothing; *random*, *grep* and *everything* remember faithfully and find
+by chance, by substring, or all there is. The *oracle* is a perfect small memory, which in retrieval stories is told the
+answers. The others are the oracle with one fault each; a story *kills* a mutant if the oracle passes it and the mutant
+does not. A story may say what it means a control to do: `control: {nothing: pass, because: ...}`. A dash stands for a
+story that is not for this control, or that it cannot run."""
+
+Outcomes = Mapping[str, Mapping[str, str]]
+"""Story -> control -> outcome."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Findings:
+    """What a run on the controls has shown, by story or mutant.
+
+    `broken` are the rules that do not hold, each as a sentence; `kills` are the stories that find a mutant's fault;
+    `weak` are the baselines that pass a story; `meant` is what stories say of controls, and why.
+    """
+
+    outcomes: Outcomes
+    broken: Sequence[str]
+    kills: Mapping[str, Sequence[str]]
+    weak: Mapping[str, Sequence[str]]
+    meant: Mapping[str, tuple[str, str]]
+    unseen: Sequence[str]
+
+
+def judge_controls(document: Json) -> Findings:
+    """Return what the controls say of the stories of a results document."""
+    outcomes: dict[str, dict[str, str]] = {}
+    said: dict[str, Mapping[str, str]] = {}
+    for case in document["cases"]:
+        story = views.story_name(case)
+        said[story] = case["control"]
+        outcomes.setdefault(story, {})[case["target"].removeprefix(PREFIX)] = case["outcome"]
+    kills = {mutant: [story for story, found in outcomes.items() if _kills(found, mutant)] for mutant in MUTANTS}
+    return Findings(
+        outcomes=outcomes,
+        broken=[*_incomplete(outcomes), *_broken_by_stories(outcomes, said), *_survivors(kills)],
+        kills=kills,
+        weak={story: passed for story, found in outcomes.items() if (passed := _passed_by(found, said[story]))},
+        meant={story: _meaning(control) for story, control in said.items() if control},
+        unseen=[story for story, found in outcomes.items() if set(found.values()) == {"unsupported"}],
+    )
+
+
+def render_controls(found: Findings) -> str:
+    """Return the page as markdown."""
+    sections = [
+        f"# What the controls say of {len(found.outcomes)} stories",
+        _verdict(found),
+        f"## Mutants\n\n{_mutants(found)}",
+        _section("Stories that discriminate little", _weak(found)),
+        _section("Meant so", _meant(found)),
+        _section("Stories that no control can run", inline(", ".join(found.unseen))),
+        f"## Stories on controls\n\n{_matrix(found)}",
+        f"## How to read this\n\n{_HOW_TO_READ}",
+    ]
+    return "\n\n".join(section for section in sections if section) + "\n"
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Judge the run in a folder; return 0, 1 where a rule is broken, or 2 where there is nothing to judge."""
+    parser = argparse.ArgumentParser(
+        prog="python -m memstory.reporting.controls", description="Judge the stories by a run on all controls."
+    )
+    parser.add_argument("folder", type=Path, help="the --report folder of that run")
+    folder: Path = parser.parse_args(arguments).folder
+    try:
+        found = judge_controls(read_results(folder / RESULTS_NAME))
+    except SetupError as error:
+        sys.stderr.write(f"{error}\n")
+        return 2
+    write_text(folder / REPORT_NAME, render_controls(found))
+    kills = (f"{name}: killed by {len(stories)} stories" for name, stories in found.kills.items())
+    seen = f"{len(found.weak)} stories discriminate little, {len(found.unseen)} no control can run"
+    sys.stdout.write("\n".join([*kills, seen, *found.broken, f"report: {folder / REPORT_NAME}", ""]))
+    return 1 if found.broken else 0
+
+
+def _kills(outcomes: Mapping[str, str], mutant: str) -> bool:
+    return outcomes.get("oracle") == "passed" and outcomes.get(mutant) == "failed"
+
+
+def _incomplete(outcomes: Outcomes) -> Iterator[str]:
+    ran = {control for found in outcomes.values() for control in found}
+    yield from (f"control:{name} was not run: name it with --target" for name in CONTROLS if name not in ran)
+
+
+def _broken_by_stories(outcomes: Outcomes, said: Mapping[str, Mapping[str, str]]) -> Iterator[str]:
+    for story, found in outcomes.items():
+        meant = said[story]
+        if "invalid" in found.values():
+            yield f"{story} cannot be run as written"
+        if found.get("oracle") == "error":
+            yield f"{story}: the oracle broke on it"
+        if found.get("oracle") == "failed" and "oracle" not in meant:
+            yield f"{story}: the oracle fails it, so no memory can be asked to pass; correct what it expects"
+        if found.get("nothing") == "passed" and "nothing" not in meant:
+            yield f"{story}: a memory that remembers nothing passes it; expect more, or say control: {{nothing: pass}}"
+        for name, outcome in meant.items():
+            if name in found and found[name] != outcome:
+                yield f"{story} means control:{name} to have {outcome}, but it is {found[name]}"
+
+
+def _survivors(kills: Mapping[str, Sequence[str]]) -> Iterator[str]:
+    for mutant, stories in kills.items():
+        if len(stories) < KILLS:
+            count = f"only {len(stories)} of the stories find" if stories else "no story finds"
+            yield f"control:{mutant}: {count} its fault; {KILLS} are needed"
+
+
+def _passed_by(outcomes: Mapping[str, str], meant: Mapping[str, str]) -> list[str]:
+    return [name for name in BASELINES if outcomes.get(name) == "passed" and name not in meant]
+
+
+def _meaning(control: Mapping[str, str]) -> tuple[str, str]:
+    said = ", ".join(f"{name} {outcome}" for name, outcome in control.items() if name != "because")
+    return said, control["because"]
+
+
+def _verdict(found: Findings) -> str:
+    if not found.broken:
+        return (
+            "**Every rule holds**: the oracle passes what it can do, *nothing* passes only what is meant so, and every"
+            f" mutant is killed by at least {KILLS} stories."
+        )
+    listed = "\n".join(f"- {inline(text)}" for text in found.broken)
+    return f"**Rules are broken, {len(found.broken)} times:**\n\n{listed}"
+
+
+def _section(title: str, body: str) -> str:
+    return f"## {title}\n\n{body}" if body else ""
+
+
+def _mutants(found: Findings) -> str:
+    rows = [[name, str(len(stories)), inline(", ".join(stories)) or "-"] for name, stories in found.kills.items()]
+    return table(["Mutant", "Killed by", "Which"], rows, right=[1])
+
+
+def _weak(found: Findings) -> str:
+    rows = [[inline(story), ", ".join(passed)] for story, passed in found.weak.items()]
+    return table(["Story", "Passed by"], rows) if rows else ""
+
+
+def _meant(found: Findings) -> str:
+    rows = [[inline(story), inline(said), inline(why)] for story, (said, why) in found.meant.items()]
+    return table(["Story", "Means", "Because"], rows) if rows else ""
+
+
+def _matrix(found: Findings) -> str:
+    rows = [
+        [inline(story), *(_cell(outcomes.get(name)) for name in CONTROLS)] for story, outcomes in found.outcomes.items()
+    ]
+    return table(["Story", *CONTROLS], rows)
+
+
+def _cell(outcome: str | None) -> str:
+    return "-" if outcome is None or outcome == "unsupported" else f"{views.SYMBOLS[outcome]} {outcome}"
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,326 @@
+"""The layers in one SQLite file: rows, their tokens, active sessions. Blocking; one thread at a time."""
+
+from __future__ import annotations
+
+import json
+import secrets
+import sqlite3
+from collections.abc import Iterator, Sequence
+from collections.abc import Set as AbstractSet
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from memstory_reference.errors import StoreConflictError
+from memstory_reference.systems.layers.identity import iso_now
+from memstory_reference.systems.layers.policy.candidates import SessionMemoryBuffer, buffer_data, buffer_of
+from memstory_reference.systems.layers.records import (
+    Layer,
+    MemoryRecord,
+    Standing,
+    content_data,
+    content_of,
+    text_of,
+)
+from memstory_reference.systems.layers.vector_matrix import usable
+from memstory_reference.text.token_sets import token_set
+
+SCHEMA_VERSION = "1"
+
+_SCHEMA = """
+CREATE TABLE IF NOT EXISTS about (name TEXT PRIMARY KEY, value TEXT NOT NULL);
+CREATE TABLE IF NOT EXISTS namespaces (
+    number INTEGER PRIMARY KEY, owner TEXT NOT NULL, layer TEXT NOT NULL, UNIQUE (owner, layer)
+);
+CREATE TABLE IF NOT EXISTS records (
+    row INTEGER PRIMARY KEY,
+    namespace INTEGER NOT NULL REFERENCES namespaces,
+    id TEXT NOT NULL,
+    content TEXT NOT NULL,
+    created_at TEXT NOT NULL,
+    updated_at TEXT NOT NULL,
+    session TEXT,
+    count INTEGER NOT NULL,
+    standing TEXT NOT NULL,
+    superseded_by TEXT,
+    vector BLOB,
+    UNIQUE (id, namespace)
+);
+CREATE INDEX IF NOT EXISTS by_age ON records (namespace, standing, created_at DESC, id);
+CREATE INDEX IF NOT EXISTS to_embed ON records (namespace, created_at) WHERE vector IS NULL;
+CREATE TABLE IF NOT EXISTS tokens (
+    namespace INTEGER NOT NULL, token TEXT NOT NULL, row INTEGER NOT NULL, PRIMARY KEY (namespace, token, row)
+) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS sessions (
+    owner TEXT NOT NULL, session TEXT NOT NULL, started_at TEXT NOT NULL, last_at TEXT NOT NULL, data TEXT NOT NULL,
+    PRIMARY KEY (owner, session)
+);
+"""
+_COLUMNS = (
+    "r.row, r.id, n.owner, n.layer, r.content, r.created_at, r.updated_at, r.session, r.count, r.standing, "
+    "r.superseded_by"
+)
+_FROM = "FROM records AS r JOIN namespaces AS n ON n.number = r.namespace"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Written:
+    """A row as it was written, with the vector that it has now, be it new or kept."""
+
+    record: MemoryRecord
+    vector: NDArray[np.float32] | None
+
+
+class SqliteRows:
+    """What is deleted is overwritten in the file: a person who deletes a memory wants it gone (`secure_delete`)."""
+
+    def __init__(self, file: Path, *, model: str) -> None:
+        file.parent.mkdir(parents=True, exist_ok=True)
+        self._db = sqlite3.connect(file, check_same_thread=False, isolation_level=None)
+        self._db.row_factory = sqlite3.Row
+        for pragma in ("journal_mode = WAL", "synchronous = FULL", "secure_delete = ON"):
+            self._db.execute(f"PRAGMA {pragma}")
+        self._db.executescript(_SCHEMA)
+        self._expect("schema", SCHEMA_VERSION, file)
+        self._expect("model", model, file)
+        self._db.execute("INSERT OR IGNORE INTO about VALUES ('session_key', ?)", (secrets.token_hex(32),))
+
+    def close(self) -> None:
+        """Close the file; closing twice is harmless."""
+        self._db.close()
+
+    def session_key(self) -> bytes:
+        (value,) = self._db.execute("SELECT value FROM about WHERE name = 'session_key'").fetchone()
+        return bytes.fromhex(value)
+
+    def version(self) -> int:
+        """Return a number that changes when another connection has written."""
+        (number,) = self._db.execute("PRAGMA data_version").fetchone()
+        return int(number)
+
+    def put(self, records: Sequence[MemoryRecord]) -> list[Written]:
+        """Write all rows in one transaction."""
+        with self._transaction():
+            return [self._put(record) for record in records]
+
+    def end(self, owner: str, session: str, records: Sequence[MemoryRecord]) -> list[Written] | None:
+        """Take an active session off and write what it leaves, in one transaction; None if it is not active."""
+        with self._transaction():
+            gone = self._db.execute("DELETE FROM sessions WHERE owner = ? AND session = ?", (owner, session)).rowcount
+            return [self._put(record) for record in records] if gone else None
+
+    def get(self, owner: str, ids: Sequence[str]) -> list[MemoryRecord]:
+        return [
+            _record(row)
+            for one in dict.fromkeys(ids)
+            for row in self._db.execute(f"SELECT {_COLUMNS} {_FROM} WHERE r.id = ? AND n.owner = ?", (one, owner))  # noqa: S608  (constants)
+        ]
+
+    def listed(
+        self, owner: str, layers: Sequence[Layer], standings: Sequence[Standing], limit: int | None
+    ) -> list[MemoryRecord]:
+        rows = self._db.execute(
+            f"SELECT {_COLUMNS} {_FROM} WHERE n.owner = ? AND n.layer IN ({_marks(layers)}) "  # noqa: S608  (constants)
+            f"AND r.standing IN ({_marks(standings)}) ORDER BY r.created_at DESC, r.id LIMIT ?",
+            (owner, *layers, *standings, -1 if limit is None else limit),
+        )
+        return [_record(row) for row in rows]
+
+    def vectors(self, owner: str, layer: Layer) -> list[tuple[str, NDArray[np.float32], datetime]]:
+        """Return what is needed to search an owner's layer by vector."""
+        rows = self._db.execute(
+            f"SELECT r.id, r.vector, r.created_at {_FROM} WHERE n.owner = ? AND n.layer = ? "  # noqa: S608  (constants)
+            "AND r.standing = 'active' AND r.vector IS NOT NULL",
+            (owner, layer),
+        )
+        return [(one, np.frombuffer(blob, np.float32), datetime.fromisoformat(created)) for one, blob, created in rows]
+
+    def named(
+        self, owner: str, layer: Layer, tokens: AbstractSet[str], limit: int, since: datetime | None
+    ) -> list[tuple[MemoryRecord, int]]:
+        """Return the rows that hold most of `tokens`, with how many; of equals the later written are kept."""
+        if not tokens:
+            return []
+        numbers = self._db.execute("SELECT number FROM namespaces WHERE owner = ? AND layer = ?", (owner, layer))
+        namespace = next((number for (number,) in numbers), None)
+        # Only a search with a date looks every row up before the cut.
+        dated = "JOIN records AS d ON d.row = t.row AND d.created_at >= ?" if since else ""
+        best = (
+            f"SELECT t.row AS row, count(*) AS held FROM tokens AS t {dated} WHERE t.namespace = ? "  # noqa: S608  (constants)
+            f"AND t.token IN ({_marks(list(tokens))}) GROUP BY t.row ORDER BY held DESC, t.row DESC LIMIT ?"
+        )
+        rows = self._db.execute(
+            f"SELECT {_COLUMNS}, b.held AS held FROM ({best}) AS b JOIN records AS r ON r.row = b.row "  # noqa: S608  (constants)
+            "JOIN namespaces AS n ON n.number = r.namespace ORDER BY b.held DESC, r.created_at DESC, r.id",
+            (*([iso_now(since)] if since else []), namespace, *tokens, limit),
+        )
+        return [(_record(row), row["held"]) for row in rows]
+
+    def counts(self, owner: str) -> dict[tuple[Layer, Standing], int]:
+        rows = self._db.execute(
+            f"SELECT n.layer, r.standing, count(*) {_FROM} WHERE n.owner = ? GROUP BY 1, 2",  # noqa: S608  (constants)
+            (owner,),
+        )
+        return {(Layer(layer), Standing(standing)): count for layer, standing, count in rows}
+
+    def without_vector(self, owner: str, limit: int) -> list[MemoryRecord]:
+        rows = self._db.execute(
+            f"SELECT {_COLUMNS} {_FROM} WHERE n.owner = ? AND r.standing = 'active' AND r.vector IS NULL "  # noqa: S608  (constants)
+            "ORDER BY r.created_at, r.id LIMIT ?",
+            (owner, limit),
+        )
+        return [_record(row) for row in rows]
+
+    def delete(self, owner: str, ids: Sequence[str]) -> list[MemoryRecord]:
+        """Delete rows; return those that existed."""
+        with self._transaction():
+            found = self.get(owner, ids)
+            for record in found:
+                self._remove(record)
+        if found:
+            self._forget_log()
+        return found
+
+    def delete_owner(self, owner: str) -> list[MemoryRecord]:
+        every = self.listed(owner, list(Layer), list(Standing), None)
+        return self.delete(owner, [record.id for record in every])
+
+    def save(self, buffer: SessionMemoryBuffer) -> None:
+        data = json.dumps(buffer_data(buffer), ensure_ascii=False)
+        self._db.execute(
+            "INSERT OR REPLACE INTO sessions (owner, session, started_at, last_at, data) VALUES (?, ?, ?, ?, ?)",
+            (buffer.owner, buffer.session, iso_now(buffer.started_at), iso_now(buffer.last_at), data),
+        )
+
+    def load(self, owner: str, session: str) -> SessionMemoryBuffer | None:
+        rows = self._db.execute("SELECT * FROM sessions WHERE owner = ? AND session = ?", (owner, session))
+        return next((_buffer(row) for row in rows), None)
+
+    def active(self, owner: str | None) -> list[SessionMemoryBuffer]:
+        rows = self._db.execute(
+            "SELECT * FROM sessions WHERE ?1 IS NULL OR owner = ?1 ORDER BY last_at, owner, session", (owner,)
+        )
+        return [_buffer(row) for row in rows]
+
+    def forget_sessions(self, owner: str) -> int:
+        gone = self._db.execute("DELETE FROM sessions WHERE owner = ?", (owner,)).rowcount
+        if gone:
+            self._forget_log()
+        return int(gone)
+
+    def _put(self, record: MemoryRecord) -> Written:
+        namespace = self._namespace(record.owner, record.layer)
+        vector = usable(record.vector)
+        blob = None if vector is None else vector.tobytes()
+        text = text_of(record.content)
+        old = self._db.execute(
+            "SELECT row, content, vector FROM records WHERE id = ? AND namespace = ?", (record.id, namespace)
+        ).fetchone()
+        if old is not None:
+            old_text = text_of(content_of(record.layer, json.loads(old["content"])))
+            self._unindex(namespace, old["row"], old_text)
+            blob = old["vector"] if blob is None and old_text == text else blob
+        values = (
+            json.dumps(content_data(record.content), ensure_ascii=False),
+            iso_now(record.created_at),
+            iso_now(record.updated_at),
+            record.session,
+            record.count,
+            record.standing,
+            record.superseded_by,
+            blob,
+        )
+        if old is None:
+            row = self._db.execute(
+                "INSERT INTO records (namespace, id, content, created_at, updated_at, session, count, standing, "
+                "superseded_by, vector) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+                (namespace, record.id, *values),
+            ).lastrowid
+        else:
+            row = old["row"]
+            self._db.execute(
+                "UPDATE records SET content = ?, created_at = ?, updated_at = ?, session = ?, count = ?, standing = ?, "
+                "superseded_by = ?, vector = ? WHERE row = ?",
+                (*values, row),
+            )
+        if record.is_active:
+            self._db.executemany(
+                "INSERT OR IGNORE INTO tokens VALUES (?, ?, ?)", [(namespace, token, row) for token in token_set(text)]
+            )
+        return Written(record=record, vector=None if blob is None else np.frombuffer(blob, np.float32))
+
+    def _remove(self, record: MemoryRecord) -> None:
+        namespace = self._namespace(record.owner, record.layer)
+        (row,) = self._db.execute(
+            "DELETE FROM records WHERE id = ? AND namespace = ? RETURNING row", (record.id, namespace)
+        ).fetchone()
+        self._unindex(namespace, row, text_of(record.content))
+
+    def _unindex(self, namespace: int, row: int, text: str) -> None:
+        self._db.executemany(
+            "DELETE FROM tokens WHERE namespace = ? AND token = ? AND row = ?",
+            [(namespace, token, row) for token in token_set(text)],
+        )
+
+    def _namespace(self, owner: str, layer: Layer) -> int:
+        self._db.execute("INSERT OR IGNORE INTO namespaces (owner, layer) VALUES (?, ?)", (owner, layer))
+        (number,) = self._db.execute(
+            "SELECT number FROM namespaces WHERE owner = ? AND layer = ?", (owner, layer)
+        ).fetchone()
+        return int(number)
+
+    def _forget_log(self) -> None:
+        # Old pages stay in the write-ahead log until it is begun anew.
+        self._db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+
+    @contextmanager
+    def _transaction(self) -> Iterator[None]:
+        self._db.execute("BEGIN IMMEDIATE")
+        try:
+            yield
+        except BaseException:
+            self._db.execute("ROLLBACK")
+            raise
+        self._db.execute("COMMIT")
+
+    def _expect(self, name: str, value: str, file: Path) -> None:
+        self._db.execute("INSERT OR IGNORE INTO about VALUES (?, ?)", (name, value))
+        (found,) = self._db.execute("SELECT value FROM about WHERE name = ?", (name,)).fetchone()
+        if found != value:
+            self._db.close()
+            raise StoreConflictError(
+                f"{file} was made with {name} {found!r}, not {value!r}: open it with {found!r}, or use another folder"
+            )
+
+
+def _marks(values: Sequence[object]) -> str:
+    return ", ".join("?" * len(values))
+
+
+def _record(row: sqlite3.Row) -> MemoryRecord:
+    layer = Layer(row["layer"])
+    return MemoryRecord(
+        id=row["id"],
+        owner=row["owner"],
+        content=content_of(layer, json.loads(row["content"])),
+        created_at=datetime.fromisoformat(row["created_at"]),
+        updated_at=datetime.fromisoformat(row["updated_at"]),
+        session=row["session"],
+        count=row["count"],
+        standing=Standing(row["standing"]),
+        superseded_by=row["superseded_by"],
+    )
+
+
+def _buffer(row: sqlite3.Row) -> SessionMemoryBuffer:
+    return buffer_of(
+        row["owner"],
+        row["session"],
+        datetime.fromisoformat(row["started_at"]),
+        datetime.fromisoformat(row["last_at"]),
+        json.loads(row["data"]),
+    )

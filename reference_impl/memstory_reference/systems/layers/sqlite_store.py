@@ -1,0 +1,168 @@
+"""The layers in SQLite: the durable store of one machine, with embeddings as BLOBs (C-24, CF-6).
+
+Vectors are searched exactly, in a matrix of the owner's layer that is read once and then kept in step with every write.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import sqlite3
+import threading
+from collections import OrderedDict
+from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Set as AbstractSet
+from contextlib import AbstractAsyncContextManager
+from datetime import datetime
+from pathlib import Path
+from typing import ParamSpec, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from memstory_reference.errors import UnavailableError
+from memstory_reference.systems.layers.named_locks import NamedLocks
+from memstory_reference.systems.layers.policy.candidates import SessionMemoryBuffer
+from memstory_reference.systems.layers.records import Layer, MemoryRecord, Standing
+from memstory_reference.systems.layers.sqlite_rows_store import SqliteRows, Written
+from memstory_reference.systems.layers.store import ACTIVE, Scored
+from memstory_reference.systems.layers.vector_matrix import VectorMatrix
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+KEPT_MATRICES = 128
+"""Owners' layers whose vectors stay in memory; the one searched longest ago goes first."""
+
+
+class SqliteStore:
+    """A `LayersStore` in one file, which one process owns."""
+
+    def __init__(self, file: Path, *, model: str) -> None:
+        self._rows = SqliteRows(file, model=model)
+        self._file = file
+        self._turn = threading.Lock()
+        self._locks = NamedLocks()
+        self._matrices: OrderedDict[tuple[str, Layer], VectorMatrix] = OrderedDict()
+        self._version = self._rows.version()
+
+    async def aput(self, record: MemoryRecord) -> None:
+        await self.aput_batch([record])
+
+    async def aput_batch(self, records: Sequence[MemoryRecord]) -> None:
+        await self._call(self._put, records)
+
+    async def aget(self, owner: str, ids: Sequence[str]) -> list[MemoryRecord]:
+        return await self._call(self._rows.get, owner, ids)
+
+    async def alist(
+        self, owner: str, layer: Layer | None = None, standings: Sequence[Standing] = ACTIVE, limit: int | None = None
+    ) -> list[MemoryRecord]:
+        return await self._call(self._rows.listed, owner, [layer] if layer else list(Layer), standings, limit)
+
+    async def asearch_similar(
+        self, owner: str, layer: Layer, vector: NDArray[np.float32], limit: int, since: datetime | None = None
+    ) -> list[Scored]:
+        return await self._call(self._similar, owner, layer, vector, limit, since)
+
+    async def asearch_tokens(
+        self, owner: str, layer: Layer, tokens: AbstractSet[str], limit: int, since: datetime | None = None
+    ) -> list[Scored]:
+        found = await self._call(self._rows.named, owner, layer, tokens, limit, since)
+        return [Scored(record=record, score=held / len(tokens)) for record, held in found]
+
+    async def alatest(self, owner: str, layer: Layer) -> MemoryRecord | None:
+        return next(iter(await self.alist(owner, layer, limit=1)), None)
+
+    async def acounts(self, owner: str) -> Mapping[tuple[Layer, Standing], int]:
+        return await self._call(self._rows.counts, owner)
+
+    async def awithout_vector(self, owner: str, limit: int) -> list[MemoryRecord]:
+        return await self._call(self._rows.without_vector, owner, limit)
+
+    async def adelete(self, owner: str, ids: Sequence[str]) -> list[str]:
+        return [record.id for record in await self._call(self._delete, owner, ids)]
+
+    async def adelete_owner(self, owner: str) -> int:
+        return len(await self._call(self._delete, owner, None))
+
+    async def asession_key(self) -> bytes:
+        return await self._call(self._rows.session_key)
+
+    def lock(self, name: str) -> AbstractAsyncContextManager[None]:
+        return self._locks.hold(name)
+
+    async def aclose(self) -> None:
+        await self._call(self._rows.close)
+
+    async def aload(self, owner: str, session: str) -> SessionMemoryBuffer | None:
+        return await self._call(self._rows.load, owner, session)
+
+    async def asave(self, buffer: SessionMemoryBuffer) -> None:
+        await self._call(self._rows.save, buffer)
+
+    async def aactive(self, owner: str | None = None) -> list[SessionMemoryBuffer]:
+        return await self._call(self._rows.active, owner)
+
+    async def aend(self, owner: str, session: str, records: Sequence[MemoryRecord]) -> bool:
+        return await self._call(self._end, owner, session, records)
+
+    async def aforget_sessions(self, owner: str) -> int:
+        return await self._call(self._rows.forget_sessions, owner)
+
+    def _put(self, records: Sequence[MemoryRecord]) -> None:
+        self._keep_in_step(self._rows.put(records))
+
+    def _end(self, owner: str, session: str, records: Sequence[MemoryRecord]) -> bool:
+        written = self._rows.end(owner, session, records)
+        self._keep_in_step(written or ())
+        return written is not None
+
+    def _delete(self, owner: str, ids: Sequence[str] | None) -> list[MemoryRecord]:
+        gone = self._rows.delete_owner(owner) if ids is None else self._rows.delete(owner, ids)
+        for record in gone:
+            if (owner, record.layer) in self._matrices:
+                self._matrices[owner, record.layer].discard(record.id)
+        return gone
+
+    def _similar(
+        self, owner: str, layer: Layer, vector: NDArray[np.float32], limit: int, since: datetime | None
+    ) -> list[Scored]:
+        nearest = dict(self._matrix(owner, layer).nearest(vector, limit, since))
+        return [Scored(record=row, score=nearest[row.id]) for row in self._rows.get(owner, list(nearest))]
+
+    def _matrix(self, owner: str, layer: Layer) -> VectorMatrix:
+        version = self._rows.version()
+        if version != self._version:
+            # Another process has written, against the rule that one owns the file: what was read may be wrong.
+            self._matrices.clear()
+            self._version = version
+        key = (owner, layer)
+        if key not in self._matrices:
+            self._matrices[key] = VectorMatrix()
+            for identifier, row, created_at in self._rows.vectors(owner, layer):
+                self._matrices[key].put(identifier, row, created_at)
+        self._matrices.move_to_end(key)
+        while len(self._matrices) > KEPT_MATRICES:
+            self._matrices.popitem(last=False)
+        return self._matrices[key]
+
+    def _keep_in_step(self, written: Sequence[Written]) -> None:
+        for one in written:
+            matrix = self._matrices.get((one.record.owner, one.record.layer))
+            if matrix is None:
+                continue
+            if one.record.is_active and one.vector is not None:
+                matrix.put(one.record.id, one.vector, one.record.created_at)
+            else:
+                matrix.discard(one.record.id)
+
+    async def _call(self, call: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+        def alone() -> T:
+            # Held by the thread, not by the task: a task that is cancelled leaves its thread behind at work.
+            with self._turn:
+                return call(*args, **kwargs)
+
+        try:
+            return await asyncio.to_thread(alone)
+        except sqlite3.OperationalError as error:
+            raise UnavailableError(f"{self._file.name} cannot be used now: {error}") from error

@@ -1,0 +1,1 @@
+"""What a text says, by rules: cleaned, its signals, the type of memory that it is, the key of a preference."""

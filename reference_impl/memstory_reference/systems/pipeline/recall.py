@@ -1,0 +1,139 @@
+"""Section 2 of the specification: from a query to the memories that fit its budget (P-13 to P-20)."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+
+from memstory_reference.ports import Clock, Embedder, Purpose
+from memstory_reference.systems.pipeline.config import PipelineConfig
+from memstory_reference.systems.pipeline.lane import Lane
+from memstory_reference.systems.pipeline.memory import BY_VECTOR, MemoryChunk, MemoryType, RecalledMemory, RecallResult
+from memstory_reference.systems.pipeline.planning import Vector
+from memstory_reference.systems.pipeline.prompt_block import prompt_block
+from memstory_reference.systems.pipeline.selection import OFF, Reranker, fitting, reranked
+from memstory_reference.systems.pipeline.stores.pipeline_store import PipelineStore
+from memstory_reference.systems.pipeline.stores.rows_store import Admission
+from memstory_reference.systems.pipeline.vector_mirror import VectorMirror
+from memstory_reference.text.tokens import TokenCounter
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ask:
+    """A recall whose arguments have been checked. `kinds` are the types wanted."""
+
+    query: str
+    user_id: str
+    top_k: int
+    token_budget: int
+    kinds: Sequence[MemoryType]
+    session_id: str | None
+    include_compressed: bool
+    rerank: bool
+
+
+class Recaller:
+    """Finds memories; reads only, but for the vector index, which it brings up to date first."""
+
+    def __init__(
+        self,
+        *,
+        store: PipelineStore,
+        mirror: VectorMirror,
+        lane: Lane,
+        writers: asyncio.Lock,
+        embedder: Embedder,
+        reranker: Reranker | None,
+        clock: Clock,
+        config: PipelineConfig,
+        counter: TokenCounter,
+    ) -> None:
+        self._store = store
+        self._mirror = mirror
+        self._lane = lane
+        self._writers = writers
+        self._embedder = embedder
+        self._reranker = reranker
+        self._clock = clock
+        self._config = config
+        self._counter = counter
+
+    async def recall(self, ask: Ask) -> RecallResult:
+        """Return procedural memories, newest first, then the others by score, as far as they fit."""
+        if ask.top_k == 0 or ask.token_budget == 0:
+            return self._result([], ask.token_budget, OFF)
+        chosen = await self._procedural(ask)
+        left = ask.token_budget - sum(one.tokens for one in chosen)
+        found, by = await self._found(ask)
+        places = fitting([one.tokens for one in found], left, ask.top_k)
+        return self._result([*chosen, *(found[place] for place in places)], ask.token_budget, by)
+
+    async def _procedural(self, ask: Ask) -> list[RecalledMemory]:
+        if MemoryType.PROCEDURAL not in ask.kinds:
+            return []
+        newest = await self._lane.run(self._store.preferences, ask.user_id, self._config.max_procedural)
+        sized = [self._sized(memory) for memory in newest]
+        return [sized[place] for place in fitting([one.tokens for one in sized], ask.token_budget, len(sized))]
+
+    async def _found(self, ask: Ask) -> tuple[list[RecalledMemory], str]:
+        kinds = [kind for kind in BY_VECTOR if kind in ask.kinds]
+        # Nothing to search, nothing to embed: preferences are recalled while the embedder is down (P-12).
+        if not kinds or not ask.query.strip() or not await self._has_any(ask.user_id):
+            return [], OFF
+        (vector,) = await self._embedder.embed([ask.query], Purpose.QUERY)
+        candidates = await self._candidates(ask, vector, kinds)
+        if not ask.rerank:
+            return candidates, OFF
+        return await reranked(ask.query, candidates, self._reranker)
+
+    async def _has_any(self, user_id: str) -> bool:
+        return await self._lane.run(self._store.has_memories, user_id)
+
+    async def _candidates(self, ask: Ask, vector: Vector, kinds: Sequence[MemoryType]) -> list[RecalledMemory]:
+        wanted = ask.top_k * self._config.candidates_factor
+        admission = Admission(
+            kinds=kinds,
+            least_importance=self._config.recall_threshold,
+            working_since=self._clock.now() - timedelta(hours=self._config.working_hours),
+            include_compressed=ask.include_compressed,
+            session=ask.session_id,
+        )
+        if not ask.include_compressed:
+            similarities, is_all = await self._nearest(ask.user_id, vector, wanted)
+            admitted = await self._lane.run(self._store.admitted, ask.user_id, list(similarities), admission)
+            if is_all or len(admitted) >= wanted:
+                return self._ranked(admitted, similarities)
+        # The index holds no archive, or what is near is not wanted: look at every row that is, so that nothing starves.
+        similarities = await self._lane.run(self._store.nearest, ask.user_id, vector, wanted, admission)
+        admitted = await self._lane.run(self._store.admitted, ask.user_id, list(similarities), admission)
+        return self._ranked(admitted, similarities)
+
+    async def _nearest(self, user_id: str, vector: Vector, wanted: int) -> tuple[dict[str, float], bool]:
+        """Return similarities by id, and whether these are all memories that the index holds."""
+        async with self._writers:
+            await self._mirror.catch_up()
+            await self._mirror.verify(user_id)
+        matches = await self._mirror.nearest(user_id, vector, wanted)
+        return {match.record.id: match.similarity for match in matches}, len(matches) < wanted
+
+    def _ranked(self, admitted: dict[str, MemoryChunk], similarities: dict[str, float]) -> list[RecalledMemory]:
+        order = sorted(admitted, key=lambda one: (-similarities[one], one))
+        return [self._sized(admitted[one], similarities[one]) for one in order]
+
+    def _sized(self, memory: MemoryChunk, similarity: float | None = None) -> RecalledMemory:
+        tokens = self._counter.count(memory.content)
+        return RecalledMemory(memory=memory, tokens=tokens, score=similarity, similarity=similarity)
+
+    def _result(self, memories: Sequence[RecalledMemory], budget: int, by: str) -> RecallResult:
+        total = sum(one.tokens for one in memories)
+        block = prompt_block([one.memory for one in memories], episodic_date_prefix=self._config.episodic_date_prefix)
+        return RecallResult(
+            memories=tuple(memories),
+            total_tokens=total,
+            budget_used=total / budget if budget else 0.0,
+            assembled_tokens=self._counter.count(block),
+            rerank=by,
+            token_counter=self._counter.name,
+        )

@@ -1,0 +1,346 @@
+"""The pipeline memory: ingest, recall, compress, assemble, for many users behind one set of operations."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import chain
+from pathlib import Path
+
+import numpy as np
+
+from memstory_reference.errors import MemorySystemError
+from memstory_reference.ports import ChatModel, Clock, Embedder, Json, NewId, Purpose, VectorStore
+from memstory_reference.ranking.importance import centroid
+from memstory_reference.systems.pipeline.chunking import Chunk, chunks_of, content_hash
+from memstory_reference.systems.pipeline.compression import Compressor, OnProgress
+from memstory_reference.systems.pipeline.config import PipelineConfig
+from memstory_reference.systems.pipeline.importing import exported, imported
+from memstory_reference.systems.pipeline.lane import Lane
+from memstory_reference.systems.pipeline.memory import (
+    ChunkReceipt,
+    CompressionReport,
+    MemoryChunk,
+    MemoryType,
+    RecallResult,
+    Utterance,
+)
+from memstory_reference.systems.pipeline.planning import Guard, Insertion, Planner, Setting, Vector, Write
+from memstory_reference.systems.pipeline.prompt_block import prompt_block
+from memstory_reference.systems.pipeline.reading.cleaning import clean
+from memstory_reference.systems.pipeline.reading.detectors import Detectors
+from memstory_reference.systems.pipeline.recall import Ask, Recaller
+from memstory_reference.systems.pipeline.selection import Reranker
+from memstory_reference.systems.pipeline.stores.archive_store import ArchiveStore
+from memstory_reference.systems.pipeline.stores.database_store import Database
+from memstory_reference.systems.pipeline.stores.outbox_store import OutboxStore
+from memstory_reference.systems.pipeline.stores.pipeline_store import PipelineStore
+from memstory_reference.systems.pipeline.validation import (
+    MAX_TOP_K,
+    PipelineInputError,
+    checked_count,
+    checked_name,
+    checked_type,
+    checked_types,
+    checked_utterance,
+)
+from memstory_reference.systems.pipeline.vector_mirror import VectorMirror
+from memstory_reference.text.tokens import WORDS, TokenCounter
+
+_log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PipelineParts:
+    """What the pipeline runs on. `chat` of None summarises by rules, `reranker` of None blends scores."""
+
+    vectors: VectorStore
+    embedder: Embedder
+    clock: Clock
+    new_id: NewId
+    chat: ChatModel | None = None
+    reranker: Reranker | None = None
+    detectors: Detectors = field(default_factory=Detectors)
+    counter: TokenCounter = WORDS
+    guard: Guard | None = None
+
+
+class PipelineService:
+    """One memory for many users. Writers take turns; a write is acknowledged when SQLite has it."""
+
+    def __init__(self, file: Path, parts: PipelineParts, config: PipelineConfig) -> None:
+        self._parts = parts
+        self._config = config
+        self._database = Database(file, model=parts.embedder.model)
+        self._store = PipelineStore(self._database)
+        self._lane = Lane()
+        self._writers = asyncio.Lock()
+        self._mirror = VectorMirror(parts.vectors, OutboxStore(self._database), self._lane)
+        self._compressor = Compressor(
+            archive=ArchiveStore(self._database),
+            lane=self._lane,
+            writers=self._writers,
+            embedder=parts.embedder,
+            chat=parts.chat,
+            clock=parts.clock,
+            new_id=parts.new_id,
+            config=config,
+            counter=parts.counter,
+        )
+        self._recaller = Recaller(
+            store=self._store,
+            mirror=self._mirror,
+            lane=self._lane,
+            writers=self._writers,
+            embedder=parts.embedder,
+            reranker=parts.reranker,
+            clock=parts.clock,
+            config=config,
+            counter=parts.counter,
+        )
+        self._background: set[asyncio.Task[None]] = set()
+
+    async def open(self) -> None:
+        """Bring the vector index up to what SQLite holds: a process may have died between the two."""
+        async with self._writers:
+            await self._mirror.catch_up()
+
+    async def close(self) -> None:
+        """Stop compressing and close both stores; what was not compressed yet is at the next opening."""
+        for task in self._background:
+            task.cancel()
+        await asyncio.gather(*self._background, return_exceptions=True)
+        async with self._writers:
+            self._database.close()
+            await self._parts.vectors.close()
+
+    async def settle(self) -> None:
+        """Return when compression is done and the vector index is up to date."""
+        while self._background:
+            await asyncio.gather(*self._background)
+        async with self._writers:
+            await self._mirror.catch_up()
+
+    async def ingest(
+        self, text: str, user_id: str, session_id: str, memory_type_hint: MemoryType | str | None = None
+    ) -> list[MemoryChunk]:
+        """Take a text in; return the chunks that were kept, new or known (P-01)."""
+        hint = None if memory_type_hint is None else checked_type("memory_type_hint", memory_type_hint)
+        utterance = Utterance(text=text, session_id=session_id, memory_type_hint=hint)
+        (receipts,) = await self.ingest_all([utterance], user_id)
+        return [receipt.memory for receipt in receipts if receipt.memory is not None]
+
+    async def ingest_all(self, utterances: Sequence[Utterance], user_id: str) -> list[list[ChunkReceipt]]:
+        """Take texts in, one after the other in effect, in one transaction and with one embedding call.
+
+        Returns what became of each chunk of each text. Nothing is stored if anything is refused.
+        """
+        user = checked_name("user_id", user_id)
+        checked = [checked_utterance(one, self._config.max_text_characters) for one in utterances]
+        texts = await asyncio.to_thread(lambda: [chunks_of(one, self._config, self._parts.counter) for one in checked])
+        chunks = list(chain.from_iterable(texts))
+        if not chunks:
+            return [[] for _ in texts]
+        vectors, fresh = await self._embedded(user, chunks)
+        async with self._writers:
+            known = await self._lane.run(
+                self._store.known, user, [one.content_hash for one in chunks], [one.key for one in chunks]
+            )
+            planner = Planner(
+                user_id=user,
+                now=self._parts.clock.now(),
+                new_id=self._parts.new_id,
+                config=self._config,
+                detectors=self._parts.detectors,
+                guard=self._parts.guard,
+            )
+            pieces = [[one.with_vector(vectors[one.content_hash]) for one in row] for row in texts]
+            receipts, writes = await asyncio.to_thread(planner.plan, pieces, known)
+            await self._lane.run(self._store.write, user, writes, fresh, self._config.cached_embeddings)
+        self._compress_later(user, writes)
+        return receipts
+
+    async def recall(
+        self,
+        query: str,
+        user_id: str,
+        top_k: int = 5,
+        token_budget: int = 2000,
+        memory_types: Sequence[MemoryType | str] | None = None,
+        *,
+        session_id: str | None = None,
+        include_compressed: bool = False,
+        rerank: bool | None = None,
+    ) -> RecallResult:
+        """Return what is remembered about `query`: preferences first, then the nearest that fit the budget.
+
+        With a `session_id`, working memories of other sessions are left out; without, those that are a day old.
+        `include_compressed` shows archived memories too. `rerank` of None is as configured.
+        """
+        if not isinstance(query, str):
+            raise PipelineInputError(f"query: expected a text, got {query!r:.80} ({type(query).__name__})")
+        ask = Ask(
+            query=clean(query),
+            user_id=checked_name("user_id", user_id),
+            top_k=checked_count("top_k", top_k, MAX_TOP_K),
+            token_budget=checked_count("token_budget", token_budget),
+            kinds=checked_types(memory_types),
+            session_id=None if session_id is None else checked_name("session_id", session_id),
+            include_compressed=include_compressed,
+            rerank=self._config.reranker_enabled if rerank is None else rerank,
+        )
+        return await self._recaller.recall(ask)
+
+    def assemble(self, result: RecallResult) -> str:
+        """Return the block to set before a prompt; empty where nothing was recalled (P-27)."""
+        return prompt_block(
+            [one.memory for one in result.memories], episodic_date_prefix=self._config.episodic_date_prefix
+        )
+
+    async def compress(
+        self, user_id: str, *, until_quiet: bool = False, on_progress: OnProgress | None = None
+    ) -> CompressionReport:
+        """Compress the oldest sessions if the user has more than the threshold; errors of the model are raised."""
+        user = checked_name("user_id", user_id)
+        return await self._compressor.run(user, until_quiet=until_quiet, on_progress=on_progress)
+
+    async def get(self, identifier: str, user_id: str) -> MemoryChunk | None:
+        """Return one memory of a user."""
+        found = await self._lane.run(self._store.get, checked_name("user_id", user_id), [identifier])
+        return found[0] if found else None
+
+    async def preference(self, key: str, user_id: str) -> MemoryChunk | None:
+        """Return the procedural memory of a key."""
+        return await self._lane.run(self._store.preference, checked_name("user_id", user_id), key)
+
+    async def memories(
+        self, user_id: str, memory_types: Sequence[MemoryType | str] | None = None, limit: int | None = None
+    ) -> list[MemoryChunk]:
+        """Return memories of all sorts, archived ones too, newest first."""
+        if limit is not None:
+            checked_count("limit", limit)
+        user = checked_name("user_id", user_id)
+        return await self._lane.run(self._store.recent, user, checked_types(memory_types), limit)
+
+    async def update(self, identifier: str, text: str, user_id: str) -> MemoryChunk | None:
+        """Replace what a memory says, None if the user has no such memory; a summary made of its old words goes."""
+        content = clean(checked_utterance(Utterance(text=text, session_id="-"), self._config.max_text_characters).text)
+        tokens = self._parts.counter.count(content)
+        if not content or tokens > self._config.max_chunk_tokens:
+            raise PipelineInputError(
+                f"text: {tokens} tokens; one memory holds 1 to {self._config.max_chunk_tokens}. "
+                "Delete the memory, or ingest the text as a new one"
+            )
+        user = checked_name("user_id", user_id)
+        (vector,) = await self._parts.embedder.embed([content], Purpose.DOCUMENT)
+        async with self._writers:
+            found = await self._lane.run(self._store.get, user, [identifier])
+            if not found:
+                return None
+            changed = replace(
+                found[0],
+                content=content,
+                updated_at=self._parts.clock.now(),
+                compressed=False,
+                summary_id=None,
+            )
+            await self._lane.run(self._store.change, found[0], changed, content_hash(content), vector)
+        return changed
+
+    async def delete(self, ids: Sequence[str], user_id: str) -> list[str]:
+        """Forget memories, and the summaries that were made of them; return the ids that existed."""
+        user = checked_name("user_id", user_id)
+        async with self._writers:
+            return await self._lane.run(self._store.delete, user, ids)
+
+    async def forget(self, user_id: str) -> int:
+        """Forget a user altogether; return how many memories that were."""
+        user = checked_name("user_id", user_id)
+        async with self._writers:
+            forgotten = await self._lane.run(self._store.forget, user)
+            await self._mirror.catch_up()
+        return forgotten
+
+    async def import_rows(self, rows: Sequence[Mapping[str, Json]], user_id: str) -> list[MemoryChunk]:
+        """Write rows as they are, their importance and flags too; a trusted way in, past all weighing."""
+        user = checked_name("user_id", user_id)
+        ready = imported(rows, user, now=self._parts.clock.now(), new_id=self._parts.new_id)
+        bare = [one for one in ready if one.vector is None and one.memory.key is None]
+        texts = {one.content_hash: one.memory.content for one in bare}
+        vectors: dict[str, Vector] = {}
+        if texts:
+            embedded = await self._parts.embedder.embed(list(texts.values()), Purpose.DOCUMENT)
+            vectors = dict(zip(texts, embedded, strict=True))
+        writes: list[Insertion | Setting] = []
+        for one in ready:
+            if one.memory.key is not None:
+                writes.append(Setting(memory=one.memory, content_hash=one.content_hash))
+                continue
+            vector = vectors[one.content_hash] if one.vector is None else np.asarray(one.vector, np.float32)
+            self._check_dimension(vector)
+            writes.append(Insertion(memory=one.memory, content_hash=one.content_hash, vector=vector))
+        async with self._writers:
+            await self._lane.run(self._store.put, user, writes)
+        return [one.memory for one in ready]
+
+    async def export_rows(self, user_id: str) -> list[dict[str, Json]]:
+        """Return all rows of a user, oldest first, as `import_rows` takes them."""
+        return [exported(memory) for memory in reversed(await self.memories(user_id))]
+
+    async def reindex(self, user_id: str) -> int:
+        """Make the user's vector index anew; return how many memories it holds."""
+        user = checked_name("user_id", user_id)
+        async with self._writers:
+            await self._mirror.catch_up()
+            return await self._mirror.rebuild(user)
+
+    async def status(self, user_id: str) -> dict[str, int]:
+        """Return counts: rows by type, what is archived, sessions to compress, and what the vector index holds."""
+        user = checked_name("user_id", user_id)
+        counts = await self._lane.run(self._store.count, user)
+        async with self._writers:
+            return {**counts, "vectors": await self._mirror.count(user), "pending": await self._mirror.waiting()}
+
+    async def centroid_drift(self, user_id: str) -> float:
+        """Return how far the centroid that is kept lies from the mean of the rows, at its worst number."""
+        user = checked_name("user_id", user_id)
+        async with self._writers:
+            kept = (await self._lane.run(self._store.known, user)).centroid
+            anew = centroid(await self._lane.run(self._store.vectors, user))
+        if kept is None or anew is None:
+            return 0.0 if kept is anew else float("inf")
+        return float(np.abs(kept - anew).max())
+
+    async def _embedded(self, user: str, chunks: Sequence[Chunk]) -> tuple[dict[str, Vector], dict[str, Vector]]:
+        """Return the vector of each hash, and those that had to be computed: each distinct text once, in one call."""
+        contents = {one.content_hash: one.content for one in chunks}
+        vectors = await self._lane.run(self._store.embeddings, user, list(contents))
+        missing = [one for one in contents if one not in vectors]
+        if not missing:
+            return vectors, {}
+        computed = await self._parts.embedder.embed([contents[one] for one in missing], Purpose.DOCUMENT)
+        fresh: dict[str, Vector] = dict(zip(missing, computed, strict=True))
+        return vectors | fresh, fresh
+
+    def _check_dimension(self, vector: Vector) -> None:
+        wanted = self._parts.embedder.dimension
+        if wanted is not None and len(vector) != wanted:
+            raise PipelineInputError(
+                f"vector: {len(vector)} numbers; the model {self._parts.embedder.model} has {wanted}"
+            )
+
+    def _compress_later(self, user: str, writes: Sequence[Write]) -> None:
+        grown = any(isinstance(one, Insertion) and one.memory.memory_type is MemoryType.EPISODIC for one in writes)
+        if grown and self._config.auto_compress:
+            task = asyncio.create_task(self._compress_now(user))
+            self._background.add(task)
+            task.add_done_callback(self._background.discard)
+
+    async def _compress_now(self, user: str) -> None:
+        try:
+            await self._compressor.run(user)
+        except MemorySystemError as problem:
+            # The text is stored; only the summary is late. It is tried again at the next ingestion.
+            _log.warning("compression is put off: %s", problem)

@@ -1,0 +1,103 @@
+"""The smallest changes to a user's rows; whoever calls them has opened the transaction.
+
+Each keeps the centroid equal to the mean of the rows, and tells the outbox what the vector index has to look at again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from memstory_reference.systems.pipeline.memory import MemoryChunk
+from memstory_reference.systems.pipeline.stores.database_store import Database, vector_of
+from memstory_reference.systems.pipeline.stores.rows_store import (
+    MEMORY_COLUMNS,
+    PREFERENCE_COLUMNS,
+    memory_values,
+    preference_values,
+    stamp,
+)
+
+_INSERT = f"INSERT INTO memories ({MEMORY_COLUMNS}, vector) VALUES ({', '.join('?' * 17)})"  # noqa: S608  (constants)
+_SET = f"INSERT OR REPLACE INTO preferences ({PREFERENCE_COLUMNS}) VALUES ({', '.join('?' * 12)})"  # noqa: S608
+
+
+class Rows:
+    """Writes rows of all tables."""
+
+    def __init__(self, database: Database) -> None:
+        self._db = database
+
+    def insert(self, memory: MemoryChunk, content_hash: str, vector: NDArray[np.float32]) -> None:
+        """Write a memory that is found by its vector."""
+        ready = np.asarray(vector, np.float32)
+        self._db.execute(_INSERT, (*memory_values(memory, content_hash), ready.tobytes()))
+        self._shift(memory.user_id, ready, 1)
+        self.announce(memory.user_id, [memory.id])
+
+    def set(self, memory: MemoryChunk, content_hash: str) -> None:
+        """Write a procedural memory, in place of what its key held."""
+        self._db.execute(_SET, preference_values(memory, content_hash))
+
+    def remove(self, owner: str, identifier: str) -> None:
+        """Delete a memory that is found by its vector, if it exists."""
+        row = self._db.execute(
+            "DELETE FROM memories WHERE owner = ? AND id = ? RETURNING vector", (owner, identifier)
+        ).fetchone()
+        if row:
+            self._shift(owner, vector_of(row["vector"]), -1)
+            self.announce(owner, [identifier])
+
+    def bump(self, memory: MemoryChunk) -> None:
+        """Note that a memory's text came once more."""
+        table = "memories" if memory.key is None else "preferences"
+        self._db.execute(
+            f"UPDATE {table} SET times_seen = ?, updated_at = ? WHERE owner = ? AND id = ?",  # noqa: S608
+            (memory.times_seen, stamp(memory.updated_at), memory.user_id, memory.id),
+        )
+
+    def release(self, owner: str, memory: MemoryChunk) -> None:
+        """Undo the compression that `memory` took part in: its summary goes, the other originals are shown again."""
+        summary = memory.id if memory.compression_source else memory.summary_id
+        if summary is None:
+            return
+        released = self._db.execute(
+            "UPDATE memories SET compressed = 0, summary = NULL WHERE owner = ? AND summary = ? RETURNING id",
+            (owner, summary),
+        ).fetchall()
+        self.announce(owner, [row["id"] for row in released])
+        self.remove(owner, summary)
+
+    def cache(self, owner: str, vectors: Mapping[str, NDArray[np.float32]], keep: int) -> None:
+        """Keep vectors of texts that are not stored, the latest `keep` of a user."""
+        rows = [(owner, one, np.asarray(vector, np.float32).tobytes()) for one, vector in vectors.items()]
+        self._db.executemany("INSERT OR IGNORE INTO embeddings (owner, hash, vector) VALUES (?, ?, ?)", rows)
+        self._db.execute(
+            "DELETE FROM embeddings WHERE row IN "
+            "(SELECT row FROM embeddings WHERE owner = ? ORDER BY row DESC LIMIT -1 OFFSET ?)",
+            (owner, keep),
+        )
+
+    def uncache(self, table: str, owner: str, identifier: str) -> None:
+        """Forget the cached vector of a row's text."""
+        self._db.execute(
+            f"DELETE FROM embeddings WHERE owner = ? AND hash = (SELECT hash FROM {table} WHERE owner = ? AND id = ?)",  # noqa: S608
+            (owner, owner, identifier),
+        )
+
+    def announce(self, owner: str, ids: Sequence[str]) -> None:
+        """Tell the outbox that the vector index has to look at these again."""
+        self._db.executemany("INSERT INTO outbox (owner, id) VALUES (?, ?)", [(owner, one) for one in ids])
+
+    def _shift(self, owner: str, vector: NDArray[np.float32], step: int) -> None:
+        """Move the sum behind the centroid by one vector; with the last vector it goes, rounding and all."""
+        row = self._db.execute("SELECT total, count FROM centroids WHERE owner = ?", (owner,)).fetchone()
+        count = (row["count"] if row else 0) + step
+        if count == 0:
+            self._db.execute("DELETE FROM centroids WHERE owner = ?", (owner,))
+            return
+        moved = step * np.asarray(vector, np.float64)
+        total = moved if row is None else np.frombuffer(row["total"], np.float64) + moved
+        self._db.execute("INSERT OR REPLACE INTO centroids VALUES (?, ?, ?)", (owner, total.tobytes(), count))
