@@ -14,7 +14,7 @@ def test_the_shipped_settings_are_those_of_the_document():
     assert (defaults.min_score, defaults.timezone) == (0.3, "UTC")
 
 
-def test_the_home_folder_is_expanded(monkeypatch):
+def test_the_home_folder_is_expanded(monkeypatch):  # M-06
     monkeypatch.setenv("HOME", "/home/ann")
     assert default_manager().folder == Path("/home/ann/.reachy/memory")
 

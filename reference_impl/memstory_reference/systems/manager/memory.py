@@ -88,10 +88,10 @@ def stored_moment(text: object) -> datetime:
     return moment
 
 
-def score_of_distance(distance: float) -> float:
-    """Return `1 - cosine distance`, cut to [0, 1] (M-08, MF-16).
+def score_of(similarity: float) -> float:
+    """Return a cosine as a score: cut to [0, 1], for opposites are no more than unrelated (M-08, MF-16).
 
-    >>> [round(score_of_distance(distance), 6) for distance in (0, 0.4, 0.7, 2.0)]
+    >>> [round(score_of(1 - distance), 6) for distance in (0, 0.4, 0.7, 2.0)]
     [1.0, 0.6, 0.3, 0.0]
     """
-    return min(1.0, max(0.0, 1.0 - distance))
+    return min(1.0, max(0.0, similarity))

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from memstory_reference.ports import Primitive, VectorIndex
-from memstory_reference.systems.manager.memory import Memory, SearchResult
+from memstory_reference.systems.manager.memory import Memory, SearchResult, score_of
 from memstory_reference.systems.manager.rows import memory_of
 
 IsWanted = Callable[[Memory], bool]
@@ -60,12 +60,12 @@ async def _look(
 ) -> _Looked:
     matches = await index.query(vector, fetch, conditions)
     wanted = [
-        SearchResult(memory=memory, score=min(1.0, max(0.0, match.similarity)))
+        SearchResult(memory=memory, score=score_of(match.similarity))
         for match in matches
         if (memory := memory_of(match.record)) and is_wanted(memory)
     ]
     # Where there are no other rows that is below any floor.
-    return _Looked(wanted=wanted, lowest=-math.inf if len(matches) < fetch else max(0.0, matches[-1].similarity))
+    return _Looked(wanted=wanted, lowest=-math.inf if len(matches) < fetch else score_of(matches[-1].similarity))
 
 
 def _best(results: Sequence[SearchResult], limit: int, floor: float) -> list[SearchResult]:

@@ -12,7 +12,7 @@ from memstory_reference.systems.manager.memory import (
     expires_at,
     is_expired,
     memory_type_of,
-    score_of_distance,
+    score_of,
     stored_moment,
 )
 
@@ -84,4 +84,4 @@ def test_an_unknown_type_is_refused_with_the_three_that_exist(name):
 
 @pytest.mark.parametrize(("distance", "score"), [(0, 1.0), (0.4, 0.6), (0.7, 0.3), (0.7001, 0.2999), (2.0, 0.0)])
 def test_score_is_one_minus_distance_cut_to_zero_and_one(distance, score):
-    assert score_of_distance(distance) == pytest.approx(score, abs=1e-9)
+    assert score_of(1 - distance) == pytest.approx(score, abs=1e-9)
