@@ -79,7 +79,7 @@ class _Compiler:
         name = path.removeprefix("#/$defs/")
         if name not in self._defined:
             # Definitions refer to themselves: a step within a `parallel` is a step.
-            self._defined[name] = lambda value: self._defined[name](value)
+            self._defined[name] = lambda value: self._defined[name](value)  # noqa: PLW0108  (looked up when it is called)
             self._defined[name] = self.compiled(self._root["$defs"][name])
         return self._defined[name]
 

@@ -119,8 +119,11 @@ def _novelty(row: Mapping[str, Json]) -> float:
 
 
 def _signals(text: str) -> dict[str, Json]:
-    signals = Detectors().signals(text)
-    return {**asdict(signals), "salience": weighing.salience(signals)}
+    return asdict(Detectors().signals(text))
+
+
+def _salience(text: str) -> float:
+    return weighing.salience(Detectors().signals(text))
 
 
 def _kind(text: str) -> str:
@@ -149,7 +152,8 @@ _FORMULAS: Mapping[str, Callable[..., Json]] = {
     "tokens": count_tokens,
     "importance": lambda row: weighing.importance(*row),
     "novelty": _novelty,
-    "salience": _signals,
+    "salience": _salience,
+    "signals": _signals,
     "kind": _kind,
     "key": lambda text: preference_key(text, "hash"),
     "blend": lambda row: blend(*row),

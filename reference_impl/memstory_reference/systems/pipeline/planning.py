@@ -24,7 +24,7 @@ Vector = NDArray[np.float32]
 Guard = Callable[[str], str | None]
 """A text to the reason why it must not be kept, or None (SEC-12)."""
 
-_ROUNDING = 1e-9
+_ROUNDING = 1e-6  # vectors are float32: what is 0.3 by arithmetic may come out a little below
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -41,6 +41,7 @@ _LOOK_BACK = 24
 _OPENERS = """
 i'm i've i'd i'll it's that's let's don't ok okay yes yeah hello hi hey thanks thank please sorry sure well so and
 but maybe today now then nothing everything something someone everyone anyone nobody let may march
+favorite favourite prefer hate always
 """
 _NOT_NAMES = STOP_WORDS | frozenset((_OPENERS + _CALENDAR).split())
 
