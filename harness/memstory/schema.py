@@ -14,7 +14,7 @@ from memstory.errors import Mark, StoryError
 from memstory.parsing import story_of
 from memstory.rows import rows
 from memstory.story import Story
-from memstory.yaml_source import Document, parse
+from memstory.yaml_source import Document, documents
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,13 +42,12 @@ def load_stories(path: Path, display: str) -> Sequence[Story | InvalidStory]:
 
 def parse_stories(text: str, display: str) -> Sequence[Story | InvalidStory]:
     """Return the stories of a file's text; an id that is used twice is invalid the second time."""
-    documents = parse(text, display)
-    if not documents:
+    loaded = [story for document in documents(text, display) for story in _stories(document)]
+    if not loaded:
         mark = Mark(display, 1, 1)
         return (
             _invalid(StoryError("no story in this file; a story starts with 'story: ID' and 'title: …'", mark), mark),
         )
-    loaded = [story for document in documents for story in _stories(document)]
     twice = {id(story): error for story, error in duplicate_ids(loaded)}
     return tuple(
         InvalidStory(id=story.id, mark=story.mark, errors=(twice[id(story)],)) if id(story) in twice else story

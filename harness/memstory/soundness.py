@@ -89,13 +89,19 @@ class _Compiler:
 
     def _members(self, schema: Mapping[str, Json]) -> Check:
         named = {key: self.compiled(inner) for key, inner in schema.get("properties", {}).items()}
+        others = self.compiled(schema.get("additionalProperties", True))
         patterns = [
             (re.compile(pattern).search, self.compiled(inner))
             for pattern, inner in schema.get("patternProperties", {}).items()
         ]
-        others = self.compiled(schema.get("additionalProperties", True))
 
         def fits(value: Json) -> bool:
+            for key, inner in value.items():  # noqa: SIM110  (a generator would cost more than most of the checks)
+                if not named.get(key, others)(inner):
+                    return False
+            return True
+
+        def fits_patterns(value: Json) -> bool:
             for key, inner in value.items():
                 checks = [check for found, check in patterns if found(key)]
                 if key in named:
@@ -104,7 +110,7 @@ class _Compiler:
                     return False
             return True
 
-        return _on(dict, fits)
+        return _on(dict, fits_patterns if patterns else fits)
 
 
 def _on(kind: type | tuple[type, ...], check: Check) -> Check:

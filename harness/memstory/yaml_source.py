@@ -84,16 +84,22 @@ class Document:
 
 def parse(text: str, file: str) -> Sequence[Document]:
     """Return the documents of a file that hold anything; `file` is how messages name it."""
+    return tuple(documents(text, file))
+
+
+def documents(text: str, file: str) -> Iterator[Document]:
+    """Yield what `parse` returns one by one, so that of a large file only one tree is in memory."""
     text = text.removeprefix("\ufeff")
     if len(text) > MAX_CHARACTERS:
         fault = f"the file has {len(text):,} characters; a story file has at most {MAX_CHARACTERS:,}"
-        return (_broken(file, 1, "", StoryError(fault, Mark(file, 1, 1))),)
-    documents: list[Document] = []
+        yield _broken(file, 1, "", StoryError(fault, Mark(file, 1, 1)))
+        return
+    index = 1
     for first_line, piece in _pieces(text):
-        document = _Builder(piece, file, first_line, len(documents) + 1).document()
+        document = _Builder(piece, file, first_line, index).document()
         if document is not None:
-            documents.append(document)
-    return tuple(documents)
+            yield document
+            index += 1
 
 
 def _pieces(text: str) -> Iterator[tuple[int, str]]:
@@ -137,7 +143,7 @@ class _Builder:
         if self._text.startswith("%"):
             raise StoryError("a line that starts with '%' is a YAML directive, which stories do not use; remove it",
                              self._mark_of_offset(0))  # fmt: skip
-        self._events: Iterator[Any] = yaml.parse(self._text, Loader=yaml.CSafeLoader)
+        self._events: Iterator[Any] = iter(yaml.CSafeLoader(self._text).get_event, None)
         next(self._events)
         event = next(self._events)
         if isinstance(event, yaml.StreamEndEvent):

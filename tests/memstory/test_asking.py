@@ -9,7 +9,7 @@ import pytest
 from memstory.cases import Case
 from memstory.codec import encode
 from memstory.controls import Oracle
-from memstory.errors import Mark
+from memstory.errors import Mark, Refused
 from memstory.remembering import DocumentIds
 from memstory.retrieval import Document
 from memstory.runner import run
@@ -29,11 +29,11 @@ QUERIES = [
 
 
 class Factory(TargetFactory):
-    def __init__(self, kind):
-        self.kind, self.opened = kind, []
+    def __init__(self, kind, able=()):
+        self.kind, self.able = kind, able
 
     def capabilities(self, options):
-        return frozenset({"add", "search"})
+        return frozenset({"add", "search", *self.able})
 
     def target(self):
         return self.kind()
@@ -46,14 +46,17 @@ def ask(tmp_path):
     def written(name, rows):
         (tmp_path / name).write_text("".join(json.dumps(row) + "\n" for row in rows))
 
-    async def go(kind=Oracle, k=2, progress=None, **story):
-        written("facts.jsonl", DOCUMENTS)
-        written("queries.jsonl", QUERIES)
+    async def go(kind=Oracle, k=2, progress=None, able=(), documents=DOCUMENTS, queries=QUERIES, seed=0, **story):
+        written("facts.jsonl", documents)
+        written("queries.jsonl", queries)
         retrieval = Retrieval(mark=MARK, k=k, corpus="facts.jsonl", queries="queries.jsonl")
         made = Story(id="Q1", title="t", mark=MARK, digest="d", retrieval=retrieval, **story)
         workspace = tmp_path / "workspace"
-        workspace.mkdir()
-        return await run(Case(story=made, target="toy"), Factory(kind), workspace, base=tmp_path, progress=progress)
+        workspace.mkdir(exist_ok=True)
+        factory = Factory(kind, able)
+        return await run(
+            Case(story=made, target="toy"), factory, workspace, base=tmp_path, progress=progress, seed=seed
+        )
 
     return go
 
@@ -94,6 +97,134 @@ async def test_progress_is_told_for_every_collection(ask):
     await ask(progress=lambda *said: told.append(said))
     assert told[0][:2] == (1, 1)
     assert "3 documents, 2 questions" in told[0][2]
+
+
+class Plain(Oracle):
+    """Finds by words alone, as a backend does that nobody tells the answers."""
+
+    def take_gold(self, collection):
+        self.told = collection
+
+
+def retrieved(recording):
+    return [[question.retrieved for question in record.questions] for record in recording.retrieval]
+
+
+async def test_every_level_is_a_record_of_its_own_in_a_memory_of_its_own(ask):
+    recording = await ask(Plain, k=40, perturb={"distractors": [0, 30], "seed": 7})
+    assert recording.failure is None
+    assert [record.level for record in recording.retrieval] == [{"distractors": 0}, {"distractors": 30}]
+    assert [record.documents for record in recording.retrieval] == [3, 33]
+    assert {id_ for found in retrieved(recording)[0] for id_ in found} <= {"d1", "d2", "d3"}
+
+
+async def test_every_trial_draws_distractors_of_its_own(ask):
+    perturb = {"distractors": 30, "seed": 7}
+    first, again, other = [retrieved(await ask(Plain, k=40, perturb=perturb, seed=seed)) for seed in (0, 0, 1)]
+    assert first == again
+    assert first != other
+
+
+async def test_too_many_distractors_are_the_storys_mistake(ask):
+    failure = (await ask(perturb={"distractors": 99_999})).failure
+    assert failure.kind == "invalid"
+    assert failure.message.startswith("quality/facts.yaml:4:1: perturb: 99999 distractors are asked for")
+
+
+async def test_outdated_versions_need_a_target_in_which_something_replaces_them(ask):
+    recording = await ask(perturb={"stale_repeats": 1})
+    assert recording.failure.kind == "unsupported"
+    assert "'stale_repeats' needs a memory in which a newer text replaces" in recording.failure.message
+    assert recording.retrieval == ()
+
+
+async def test_documents_are_told_as_they_were_and_then_updated(ask):
+    said = []
+
+    class Watched(Plain):
+        async def add(self, items, scope):
+            said.append(("add", [item.text for item in items]))
+            return await super().add(items, scope)
+
+        async def update(self, ref, item, scope):
+            said.append(("update", item.text))
+            return await super().update(ref, item, scope)
+
+    documents = [{"id": "d1", "text": "The bus leaves at 9", "outdated": ["The bus leaves at 8"]}]
+    queries = [{"id": "q1", "text": "when does the bus leave", "relevant": ["d1"]}]
+    recording = await ask(Watched, able={"update"}, documents=documents, queries=queries, perturb={"stale_repeats": 2})
+    assert said[1:] == [
+        ("add", ["The bus leaves at 11"]),
+        ("update", "The bus leaves at 8"),
+        ("update", "The bus leaves at 9"),
+    ]
+    assert retrieved(recording) == [[("d1",)], [("d1",)]]
+
+
+async def test_an_outdated_text_is_not_the_document_even_under_its_id(ask):
+    class Stubborn(Plain):
+        async def update(self, ref, item, scope):
+            return Receipt()
+
+    recording = await ask(Stubborn, able={"update"}, perturb={"stale_repeats": 1})
+    assert recording.failure is None
+    assert [found[0] for found in retrieved(recording)[1]] == ["d1~1", "d2~1"]
+
+
+async def test_a_document_with_a_key_is_replaced_under_its_key(ask):
+    documents = [{**row, "key": row["id"]} for row in DOCUMENTS]
+    recording = await ask(Plain, able={"add.key"}, documents=documents, perturb={"stale_repeats": 2})
+    assert recording.failure is None
+    assert [found[0] for found in retrieved(recording)[1]] == ["d1", "d2"]
+
+
+async def test_a_memory_that_has_lost_what_it_should_update_misses_it_and_breaks_nothing(ask):
+    class Forgetful(Plain):
+        async def update(self, ref, item, scope):
+            await self.delete(ref, scope)
+            raise Refused("no such memory")
+
+    recording = await ask(Forgetful, able={"update"}, perturb={"stale_repeats": 1})
+    assert recording.failure is None
+    assert retrieved(recording)[1] == [(), ()]
+
+
+async def test_an_hour_passes_between_versions_where_the_target_has_the_clock(ask):
+    times = []
+
+    class Timed(Plain):
+        async def update(self, ref, item, scope):
+            times.append(self._clock.now().hour)
+            return await super().update(ref, item, scope)
+
+    await ask(
+        Timed, able={"update", "clock"}, documents=DOCUMENTS[:1], queries=QUERIES[:1], perturb={"stale_repeats": 2}
+    )
+    assert times == [13, 14]
+
+
+async def test_variants_are_asked_and_recorded_as_questions_of_their_own(ask):
+    queries = [{**QUERIES[0], "variants": ["which tea for Ana", "Ana drinks tea"]}]
+    recording = await ask(Plain, queries=queries, perturb={"paraphrase": True})
+    asked = [[question.id for question in record.questions] for record in recording.retrieval]
+    assert asked == [["q1"], ["q1~1", "q1~2"]]
+
+
+async def test_the_oracle_is_told_the_answers_and_a_subclass_of_target_is_not(ask):
+    strange = [{"id": "q", "text": "nothing in common", "relevant": ["d2"]}]
+    assert retrieved(await ask(Oracle, queries=strange)) == [[("d2",)]]
+    assert retrieved(await ask(Plain, queries=strange))[0][0][:1] != ("d2",)
+
+
+async def test_a_target_that_cannot_open_tells_why_though_it_cannot_close_either(ask):
+    class Shut(Oracle):
+        async def open(self, env, clock):
+            raise RuntimeError("the door is locked")
+
+        async def close(self):
+            raise RuntimeError("nothing to close")
+
+    assert "the door is locked" in (await ask(Shut)).failure.message
 
 
 async def test_a_missing_corpus_is_the_storys_mistake(tmp_path):

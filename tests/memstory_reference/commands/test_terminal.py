@@ -3,6 +3,7 @@ from __future__ import annotations
 import io
 import os
 import pty
+import select
 import subprocess
 import sys
 
@@ -64,6 +65,7 @@ def test_at_a_real_terminal_earlier_lines_come_back_with_the_arrow_and_ctrl_d_en
     def read_until(mark: bytes) -> None:
         nonlocal shown
         while mark not in shown:
+            assert select.select([ours], [], [], 60)[0], f"no {mark!r} in {shown!r}"
             shown += os.read(ours, 4096)
         shown = shown.partition(mark)[2]
 
@@ -71,6 +73,8 @@ def test_at_a_real_terminal_earlier_lines_come_back_with_the_arrow_and_ctrl_d_en
         read_until(b"you> ")
         os.write(ours, keys)
         read_until(mark)
+    # Only at the prompt is the terminal in readline's hands.
+    read_until(b"you> ")
     os.write(ours, b"\x04")
     read_until(b"ended")
     assert child.wait(timeout=20) == 0

@@ -67,6 +67,9 @@ class Rule:
 
 Content: TypeAlias = Fact | Arc | Rule
 
+NOTE = "NOTED"
+"""The predicate of a text that was stored as it was given, and is no triple of anything."""
+
 _TYPES: Mapping[Layer, type[Fact] | type[Arc] | type[Rule]] = {
     Layer.SEMANTIC: Fact,
     Layer.EPISODIC: Arc,
@@ -108,6 +111,11 @@ def layer_of(content: Content) -> Layer:
     return next(layer for layer, kind in _TYPES.items() if isinstance(content, kind))
 
 
+def is_note(content: Content) -> bool:
+    """Say whether it is a text that was stored as it was given."""
+    return isinstance(content, Fact) and content.predicate == NOTE
+
+
 def text_of(content: Content) -> str:
     """Return the text that is embedded and whose tokens are searched.
 
@@ -115,6 +123,8 @@ def text_of(content: Content) -> str:
     'Answer briefly. be brief'
     """
     match content:
+        case Fact(predicate="NOTED"):
+            return content.object
         case Fact():
             words = (content.subject, content.predicate.replace("_", " ").lower(), content.object)
             return f"{' '.join(words)}. {content.evidence_quote}"

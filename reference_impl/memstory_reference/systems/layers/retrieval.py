@@ -106,9 +106,7 @@ class Retrieval:
         self._embeddings = embeddings
         self._config = config
 
-    async def load_memory_for_turn(
-        self, owner: str, query: str, *, now: datetime, is_first_turn: bool
-    ) -> TurnMemory:
+    async def load_memory_for_turn(self, owner: str, query: str, *, now: datetime, is_first_turn: bool) -> TurnMemory:
         """Return what this turn is given: facts, sessions and rules; on the first turn the latest session, however old."""
         vector = await self._embeddings.of_query(query) if query.strip() else None
         facts = await self._ranked(owner, Layer.SEMANTIC, query, vector, since=None)
@@ -116,7 +114,9 @@ class Retrieval:
         arcs = await self._ranked(owner, Layer.EPISODIC, query, vector, since=since)
         latest = await self._store.alatest(owner, Layer.EPISODIC) if is_first_turn else None
         recalled = [one.record for one in facts[: self._config.top_k]]
-        recalled += [one.record for one in arcs[: self._config.episodes] if latest is None or one.record.id != latest.id]
+        recalled += [
+            one.record for one in arcs[: self._config.episodes] if latest is None or one.record.id != latest.id
+        ]
         rules = await self._store.alist(owner, Layer.PROCEDURAL)
         return TurnMemory(recalled=recalled, rules=rules[::-1], caught_up=latest)
 
@@ -151,4 +151,3 @@ def _best_first(found: list[Scored]) -> list[Scored]:
     found.sort(key=lambda one: one.record.id)
     found.sort(key=lambda one: one.record.created_at, reverse=True)
     return sorted(found, key=lambda one: -one.score)
-

@@ -9,7 +9,7 @@ from datetime import datetime
 from memstory_reference.ports import ChatModel
 from memstory_reference.systems.layers.config import LayersConfig
 from memstory_reference.systems.layers.embeddings import Embeddings, Vector
-from memstory_reference.systems.layers.operations.dedup import NEGATIONS
+from memstory_reference.systems.layers.operations.dedup import note_key
 from memstory_reference.systems.layers.operations.reconciliation import (
     Action,
     Reconciled,
@@ -17,7 +17,17 @@ from memstory_reference.systems.layers.operations.reconciliation import (
     duplicate_of,
     reconcile,
 )
-from memstory_reference.systems.layers.records import Content, Fact, Layer, MemoryRecord, Rule, Standing, text_of
+from memstory_reference.systems.layers.records import (
+    Content,
+    Fact,
+    Layer,
+    MemoryRecord,
+    Rule,
+    Standing,
+    is_note,
+    layer_of,
+    text_of,
+)
 from memstory_reference.systems.layers.store import MemoryStore
 from memstory_reference.systems.layers.structured import NoDecisionError
 from memstory_reference.text.token_sets import token_set
@@ -54,11 +64,24 @@ class Plan:
     session: str | None
     now: datetime
     rows: dict[str, MemoryRecord] = field(default_factory=dict)
-    outcomes: list[Outcome] = field(default_factory=list)
+    fresh: set[str] = field(default_factory=set)
+    notes: dict[tuple[str, ...], str] = field(default_factory=dict)
+
+    def change(self, record: MemoryRecord) -> None:
+        """Plan a row that is stored already, or was planned before."""
+        self.rows[record.id] = record
 
     def add(self, record: MemoryRecord) -> None:
-        """Plan a row, in place of what was planned for it before."""
+        """Plan a new row, whose text is yet to be embedded."""
         self.rows[record.id] = record
+        self.fresh.add(record.id)
+        if is_note(record.content):
+            self.notes[note_key(record.content)] = record.id
+
+    def planned_note(self, content: Fact) -> list[MemoryRecord]:
+        """Return the note of the same words that this plan writes, if there is one."""
+        identifier = self.notes.get(note_key(content))
+        return [self.rows[identifier]] if identifier else []
 
     def as_planned(self, stored: Sequence[MemoryRecord], layer: Layer) -> list[MemoryRecord]:
         """Return the active rows as they will be: the stored ones, changed, and the new ones of this layer."""
@@ -84,8 +107,12 @@ class Writer:
         Raises:
             NoDecisionError: it collides and the model failed; with `or_coexist` it is then stored beside the others.
         """
-        layer = Layer.SEMANTIC if isinstance(new.content, Fact) else Layer.PROCEDURAL
-        active = plan.as_planned(await self._comparable(plan.owner, new.content), layer)
+        layer = layer_of(new.content)
+        stored = await self._comparable(plan.owner, new.content)
+        if isinstance(new.content, Fact) and is_note(new.content):
+            active = [plan.rows.get(one.id, one) for one in stored] + plan.planned_note(new.content)
+        else:
+            active = plan.as_planned(stored, layer)
         same = duplicate_of(new.content, active, self._config.duplicate)
         if same is not None:
             outcome = self._bump(plan, new, same, "local")
@@ -96,13 +123,12 @@ class Writer:
             else:
                 outcome = self._insert(plan, new, decision)
         if layer is Layer.PROCEDURAL:
-            await self._cap(plan)
-        plan.outcomes.append(outcome)
+            await self.cap(plan)
         return outcome
 
     async def with_vectors(self, plan: Plan) -> list[MemoryRecord]:
         """Return the plan's rows, new texts embedded in one call."""
-        fresh = [row for row in plan.rows.values() if row.vector is None and row.created_at == plan.now]
+        fresh = [plan.rows[identifier] for identifier in plan.rows if identifier in plan.fresh]
         vectors = await self._embeddings.of_documents([text_of(row.content) for row in fresh])
         embedded: dict[str, Vector] = {row.id: vector for row, vector in zip(fresh, vectors, strict=True)}
         return [replace(row, vector=embedded.get(row.id)) for row in plan.rows.values()]
@@ -110,8 +136,9 @@ class Writer:
     async def _comparable(self, owner: str, content: Fact | Rule) -> list[MemoryRecord]:
         if isinstance(content, Rule):
             return await self._store.alist(owner, Layer.PROCEDURAL)
-        triple = f"{content.subject} {content.predicate.replace('_', ' ')} {content.object}"
-        found = await self._store.asearch_tokens(owner, Layer.SEMANTIC, token_set(triple) or NEGATIONS, POOL)
+        words = "" if is_note(content) else f"{content.subject} {content.predicate.replace('_', ' ')}"
+        tokens = token_set(f"{words} {content.object}")
+        found = await self._store.asearch_tokens(owner, Layer.SEMANTIC, tokens, POOL)
         return [one.record for one in found]
 
     async def _decide(self, content: Fact | Rule, active: Sequence[MemoryRecord], *, or_coexist: bool) -> Reconciled:
@@ -127,7 +154,7 @@ class Writer:
 
     def _bump(self, plan: Plan, new: NewRecord, old: MemoryRecord, by: str) -> Outcome:
         bumped = replace(old, count=old.count + new.count, updated_at=max(plan.now, old.updated_at))
-        plan.add(bumped)
+        plan.change(bumped)
         return Outcome(id=old.id, outcome="bumped", record=bumped, by=by)
 
     def _insert(self, plan: Plan, new: NewRecord, decision: Reconciled) -> Outcome:
@@ -135,23 +162,19 @@ class Writer:
         plan.add(record)
         if decision.action is not Action.SUPERSEDE or decision.target is None:
             return Outcome(id=record.id, outcome="stored", record=record, by=decision.by)
-        plan.add(
-            replace(
-                decision.target, standing=Standing.SUPERSEDED, superseded_by=record.id, updated_at=plan.now
-            )
+        plan.change(
+            replace(decision.target, standing=Standing.SUPERSEDED, superseded_by=record.id, updated_at=plan.now)
         )
-        return Outcome(
-            id=record.id, outcome="superseded", record=record, by=decision.by, replaced=decision.target.id
-        )
+        return Outcome(id=record.id, outcome="superseded", record=record, by=decision.by, replaced=decision.target.id)
 
-    async def _cap(self, plan: Plan) -> None:
+    async def cap(self, plan: Plan) -> None:
         """Archive the rules that were confirmed longest ago until the cap holds (C-21)."""
         rules = plan.as_planned(await self._store.alist(plan.owner, Layer.PROCEDURAL), Layer.PROCEDURAL)
         # Of one moment, those planned later are newer.
         order = {identifier: place for place, identifier in enumerate(plan.rows)}
         rules.sort(key=lambda rule: (rule.updated_at, order.get(rule.id, -1), rule.id))
         for rule in rules[: max(0, len(rules) - self._config.rule_cap)]:
-            plan.add(replace(rule, standing=Standing.ARCHIVED, updated_at=plan.now))
+            plan.change(replace(rule, standing=Standing.ARCHIVED, updated_at=plan.now))
 
     def _row(self, plan: Plan, identifier: str, content: Content, count: int) -> MemoryRecord:
         return MemoryRecord(

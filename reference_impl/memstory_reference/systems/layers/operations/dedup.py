@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import StrEnum
 
-from memstory_reference.systems.layers.records import Content, Fact, Rule
+from memstory_reference.systems.layers.records import Content, Fact, Rule, is_note
 from memstory_reference.text.token_sets import jaccard, token_list, token_set
 
 # What turns a statement around. Two texts may be as like as 15 of 16 tokens and differ in just one of these.
@@ -71,6 +71,10 @@ def agree(left: str, right: str) -> bool:
 
 def compare(left: Content, right: Content, threshold: float) -> Comparison:
     """Compare two facts by their triples, two rules by their texts; unlike kinds are different."""
+    if is_note(left) or is_note(right):
+        # What was given as it is stays as it is, unless it is the same word for word.
+        is_one = is_note(left) and is_note(right) and note_key(left) == note_key(right)
+        return Comparison(likeness=Likeness.SAME if is_one else Likeness.DIFFERENT, index=float(is_one))
     if isinstance(left, Fact) and isinstance(right, Fact):
         if all(token_list(a) == token_list(b) for a, b in zip(_triple(left), _triple(right), strict=True)):
             return Comparison(likeness=Likeness.SAME, index=1.0)
@@ -82,6 +86,11 @@ def compare(left: Content, right: Content, threshold: float) -> Comparison:
     if isinstance(left, Rule) and isinstance(right, Rule):
         return compare_texts(left.rule, right.rule, threshold)
     return Comparison(likeness=Likeness.DIFFERENT, index=0.0)
+
+
+def note_key(content: Content) -> tuple[str, ...]:
+    """Return what two notes of the same words have in common."""
+    return tuple(token_list(content.object)) if isinstance(content, Fact) else ()
 
 
 def is_same(left: Content, right: Content, threshold: float) -> bool:

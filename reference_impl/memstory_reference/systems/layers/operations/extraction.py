@@ -115,7 +115,11 @@ def _read_rules(answer: Mapping[str, Json]) -> Sequence[Fact | Rule] | None:
         return None
     return [
         # What is not clearly an instruction is not taken for one.
-        Rule(rule=text_in(one, "rule"), explicit=one.get("explicit") is True, evidence_quote=text_in(one, "evidence_quote"))
+        Rule(
+            rule=text_in(one, "rule"),
+            explicit=one.get("explicit") is True,
+            evidence_quote=text_in(one, "evidence_quote"),
+        )
         for one in entries
         if isinstance(one, dict) and text_in(one, "rule").strip() and text_in(one, "evidence_quote").strip()
     ]

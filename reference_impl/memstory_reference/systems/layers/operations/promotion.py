@@ -58,9 +58,7 @@ def _judged(
     return Promotion(candidate=candidate, path=path, reason=str(path) if path else "nothing supports it")
 
 
-def _path(
-    candidate: Candidate, turns: Sequence[SpokenTurn], arc: Arc | None, config: LayersConfig
-) -> Path | None:
+def _path(candidate: Candidate, turns: Sequence[SpokenTurn], arc: Arc | None, config: LayersConfig) -> Path | None:
     if len(candidate.turns) >= config.repetitions:
         return Path.REPETITION
     # A rule, and whatever must be repeated, has no other way.

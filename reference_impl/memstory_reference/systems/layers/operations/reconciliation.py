@@ -9,16 +9,13 @@ from enum import StrEnum
 from memstory_reference.ports import ChatModel, Json
 from memstory_reference.systems.layers.operations.dedup import Likeness, compare, share_a_slot
 from memstory_reference.systems.layers.policy.write import candidate_text
-from memstory_reference.systems.layers.records import Fact, MemoryRecord, Rule
+from memstory_reference.systems.layers.records import Fact, MemoryRecord, Rule, is_note
 from memstory_reference.systems.layers.structured import ask, text_in
 from memstory_reference.text.token_sets import jaccard, token_set
 
 PURPOSE = "reconcile"
 RELATED_RULES = 0.4
 """Rules that share so much are shown to the model: "answer in French" and "answer in English" are half alike."""
-
-NOTE = "NOTED"
-"""The predicate of a text stored as it was given: notes share no property of one thing."""
 
 SINGLE_VALUED = frozenset({"LIVES_IN", "IS_NAMED", "WORKS_AS", "WORKS_AT", "IS_AGED", "IS_MARRIED_TO", "BORN_IN"})
 """Properties of which the newest value replaces the older one, where no model can be asked."""
@@ -100,7 +97,7 @@ def _collides(content: Fact | Rule, record: MemoryRecord, threshold: float, *, f
     if compare(content, record.content, threshold).likeness is Likeness.ALIKE:
         return True
     if isinstance(content, Fact):
-        return content.predicate != NOTE and share_a_slot(content, record.content)
+        return not is_note(content) and share_a_slot(content, record.content)
     related = isinstance(record.content, Rule) and jaccard(token_set(content.rule), token_set(record.content.rule))
     return for_model and bool(related) and related >= RELATED_RULES
 
@@ -116,9 +113,7 @@ def _by_rules(content: Fact | Rule, stored: Sequence[MemoryRecord]) -> Reconcile
 
 
 def _prompt(content: Fact | Rule, stored: Sequence[MemoryRecord]) -> str:
-    lines = [
-        f"{number}. <<<{_inside_marks(_shown(record))}>>>" for number, record in enumerate(stored, start=1)
-    ]
+    lines = [f"{number}. <<<{_inside_marks(_shown(record))}>>>" for number, record in enumerate(stored, start=1)]
     head, tail = _PROMPT.split("{stored}")
     new = f'{candidate_text(content)} (quote: "{content.evidence_quote}")'
     return head.replace("{new}", _inside_marks(new)) + "\n".join(lines) + tail

@@ -18,8 +18,16 @@ _FORMS: Sequence[tuple[str, str, str]] = (
     ("work", "WORKS_AS", rf"i (?:now )?work as (?:an? )?{_REST}"),
     ("work", "WORKS_AT", rf"i (?:now )?work (?:at|for)\s+{_REST}"),
     ("health", "IS_ALLERGIC_TO", rf"i(?: am|'m) allergic to\s+{_REST}"),
-    ("health", "HAS_CONDITION", rf"i have (?P<object>(?:asthma|diabetes|migraines?|insomnia|anxiety|depression)\b[^.!?;]*)"),
-    ("coping_strategy", "USES", r"i (?:take|use) (?P<object>[\w-]+)(?: (?:daily|every|each|at|when|twice|once)\b[^.!?;]*)"),
+    (
+        "health",
+        "HAS_CONDITION",
+        rf"i have (?P<object>(?:asthma|diabetes|migraines?|insomnia|anxiety|depression)\b[^.!?;]*)",
+    ),
+    (
+        "coping_strategy",
+        "USES",
+        r"i (?:take|use) (?P<object>[\w-]+)(?: (?:daily|every|each|at|when|twice|once)\b[^.!?;]*)",
+    ),
     ("preference", "PREFERS", rf"i prefer\s+{_REST}"),
     ("preference", "DISLIKES", rf"i (?:hate|dislike|do not like|don't like|can't stand)\s+{_REST}"),
     ("preference", "LIKES", rf"i (?:really )?(?:like|love|enjoy)\s+{_REST}"),
@@ -29,9 +37,12 @@ _FORMS: Sequence[tuple[str, str, str]] = (
     ("possession", "HAS", rf"i (?:have|own)\s+(?:an? )?{_REST}"),
     ("mood", "FEELS", rf"i(?: feel|'m feeling| am feeling)\s+{_REST}"),
 )
-_COMPILED = tuple((category, predicate, re.compile(_HEDGE + form, re.IGNORECASE)) for category, predicate, form in _FORMS)
+_COMPILED = tuple(
+    (category, predicate, re.compile(_HEDGE + form, re.IGNORECASE)) for category, predicate, form in _FORMS
+)
 _RELATION = re.compile(
-    _HEDGE + r"my (?P<who>boss|manager|colleague|mother|mom|father|dad|sister|brother|wife|husband|partner|son|daughter|"
+    _HEDGE
+    + r"my (?P<who>boss|manager|colleague|mother|mom|father|dad|sister|brother|wife|husband|partner|son|daughter|"
     r"friend|dog|cat)(?:'s name)? is (?P<object>[^.!?;]+)",
     re.IGNORECASE,
 )

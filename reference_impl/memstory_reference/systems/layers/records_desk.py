@@ -1,0 +1,232 @@
+"""An owner's records by hand: look, search, write, edit, archive, delete, export (CF-14)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from memstory_reference.errors import InputError
+from memstory_reference.ports import Clock, Json, NewId
+from memstory_reference.systems.layers.embeddings import Embeddings
+from memstory_reference.systems.layers.identity import iso_now
+from memstory_reference.systems.layers.policy.guards import MAX_NOTE, MALFORMED, must_not_last, refused, well_formed
+from memstory_reference.systems.layers.policy.safety import is_unsafe
+from memstory_reference.systems.layers.records import (
+    LABELS,
+    Arc,
+    Content,
+    Layer,
+    MemoryRecord,
+    Standing,
+    content_data,
+    is_note,
+    text_of,
+)
+from memstory_reference.systems.layers.retrieval import Ranked, Retrieval
+from memstory_reference.systems.layers.store import ACTIVE, LayersStore
+from memstory_reference.systems.layers.writing import NewRecord, Plan, Writer
+from memstory_reference.text.lines import one_line
+
+EMBED_BATCH = 200
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Remembered:
+    """What became of one content that was given: `stored`, `bumped`, `superseded` or `dropped` with a reason."""
+
+    outcome: str
+    content: Content
+    id: str | None = None
+    reason: str | None = None
+
+
+class RecordsDesk:
+    """What people do with their memory beside talking."""
+
+    def __init__(
+        self,
+        *,
+        store: LayersStore,
+        writer: Writer,
+        retrieval: Retrieval,
+        embeddings: Embeddings,
+        clock: Clock,
+        new_id: NewId,
+    ) -> None:
+        self._store = store
+        self._writer = writer
+        self._retrieval = retrieval
+        self._embeddings = embeddings
+        self._clock = clock
+        self._new_id = new_id
+
+    async def remember(self, owner: str, session: str | None, contents: Sequence[Content]) -> list[Remembered]:
+        """Write contents, all or none; what the guards refuse is dropped, with the reason, and the others count."""
+        plan = Plan(owner=owner, session=session, now=self._clock.now())
+        done = []
+        async with self._store.lock(f"memory/{owner}"):
+            for content in contents:
+                done.append(await self._planned(plan, content))
+            if plan.rows:
+                await self._store.aput_batch(await self._writer.with_vectors(plan))
+        return done
+
+    async def get(self, owner: str, identifier: str) -> MemoryRecord | None:
+        """Return one record, whatever its standing."""
+        return next(iter(await self._store.aget(owner, [identifier])), None)
+
+    async def listed(
+        self,
+        owner: str,
+        layers: Sequence[Layer] = tuple(Layer),
+        standings: Sequence[Standing] = ACTIVE,
+        limit: int | None = None,
+    ) -> list[MemoryRecord]:
+        """Return records, newest first within each layer."""
+        found = [one for layer in layers for one in await self._store.alist(owner, layer, standings, limit)]
+        return found[:limit]
+
+    async def search(self, owner: str, query: str, layers: Sequence[Layer] = tuple(Layer)) -> list[Ranked]:
+        """Return active records that the question finds, best first."""
+        return await self._retrieval.search(owner, query, layers, now=self._clock.now())
+
+    async def edit(self, owner: str, identifier: str, content: Content) -> MemoryRecord:
+        """Replace what a record says; the guards look at it as at anything new.
+
+        Raises:
+            InputError: there is no such record, it is of another layer, or the guards refuse the new content.
+        """
+        fit, why_not = self._guarded(content)
+        if why_not:
+            raise InputError(f"this cannot be stored: {why_not}")
+        async with self._store.lock(f"memory/{owner}"):
+            old = await self._existing(owner, identifier)
+            edited = replace(old, content=fit, updated_at=self._clock.now(), vector=None)
+            if edited.layer is not old.layer:
+                raise InputError(f"{identifier!r:.40} is of the layer {old.layer}, the new content of {edited.layer}")
+            (vector,) = await self._embeddings.of_documents([text_of(fit)])
+            edited = replace(edited, vector=vector)
+            await self._store.aput(edited)
+        return edited
+
+    async def archive(self, owner: str, identifier: str) -> bool:
+        """Take a record out of every prompt and search, without deleting it; False if it is not active."""
+        return await self._restand(owner, identifier, Standing.ACTIVE, Standing.ARCHIVED)
+
+    async def restore(self, owner: str, identifier: str) -> bool:
+        """Bring an archived record back; False if it is not archived. A rule over the cap moves another out."""
+        return await self._restand(owner, identifier, Standing.ARCHIVED, Standing.ACTIVE)
+
+    async def delete(self, owner: str, ids: Sequence[str]) -> list[str]:
+        """Delete records for good; return the ids that existed."""
+        async with self._store.lock(f"memory/{owner}"):
+            return await self._store.adelete(owner, ids)
+
+    async def export(self, owner: str) -> dict[str, Json]:
+        """Return all that is remembered of an owner as JSON; audit and feedback are no memory (SEC-11)."""
+        records = await self._store.alist(owner, None, tuple(Standing))
+        active = await self._store.aactive(owner)
+        return {
+            "format": "memstory.layers/1",
+            "owner": owner,
+            "exported_at": iso_now(self._clock.now()),
+            "records": [record_data(record) for record in records],
+            "active_sessions": [
+                {
+                    "session": buffer.session,
+                    "turns": [{"user": turn.user, "assistant": turn.assistant} for turn in buffer.turns],
+                    "held": [content_data(one.content) for one in buffer.held],
+                }
+                for buffer in active
+            ],
+        }
+
+    async def embed_missing(self, owner: str) -> int:
+        """Embed what was written while the embedder was down; return how many rows have a vector now."""
+        done = 0
+        while rows := await self._store.awithout_vector(owner, EMBED_BATCH):
+            vectors = await self._embeddings.of_documents([text_of(row.content) for row in rows])
+            embedded = [replace(row, vector=vector) for row, vector in zip(rows, vectors, strict=True)]
+            found = [row for row in embedded if row.vector is not None]
+            if not found:
+                break
+            await self._store.aput_batch(found)
+            done += len(found)
+        return done
+
+    async def counts(self, owner: str) -> dict[str, Json]:
+        """Return how many records each layer has, by what stores call it and by what people do."""
+        found = await self._store.acounts(owner)
+        active = {str(layer): found.get((layer, Standing.ACTIVE), 0) for layer in Layer}
+        return {
+            "counts": active,
+            "labels": {str(layer): label for layer, label in LABELS.items()},
+            "archived": sum(n for (_, standing), n in found.items() if standing is Standing.ARCHIVED),
+            "superseded": sum(n for (_, standing), n in found.items() if standing is Standing.SUPERSEDED),
+        }
+
+    async def _planned(self, plan: Plan, content: Content) -> Remembered:
+        fit, why_not = self._guarded(content)
+        if why_not:
+            return Remembered(outcome="dropped", content=fit, reason=why_not)
+        if isinstance(fit, Arc):
+            record = MemoryRecord(
+                id=self._new_id(),
+                owner=plan.owner,
+                content=fit,
+                created_at=plan.now,
+                updated_at=plan.now,
+                session=plan.session,
+            )
+            plan.add(record)
+            return Remembered(outcome="stored", content=fit, id=record.id)
+        outcome = await self._writer.plan(plan, NewRecord(id=self._new_id(), content=fit), or_coexist=True)
+        reason = f"by {outcome.by}" + (f", replaces {outcome.replaced}" if outcome.replaced else "")
+        return Remembered(outcome=outcome.outcome, content=fit, id=outcome.id, reason=reason)
+
+    def _guarded(self, content: Content) -> tuple[Content, str | None]:
+        """Return the content as it may be stored, and why it may not be."""
+        if isinstance(content, Arc):
+            fit_arc = replace(content, summary=one_line(content.summary))
+            if not fit_arc.summary or len(fit_arc.summary) > MAX_NOTE:
+                return content, MALFORMED
+            return fit_arc, "guard: it asks for less safety" if is_unsafe(fit_arc.summary) else None
+        fit = well_formed(content, longest=MAX_NOTE) if is_note(content) else well_formed(content)
+        if fit is None:
+            return content, MALFORMED
+        return fit, refused(fit, ()) or must_not_last(fit)
+
+    async def _existing(self, owner: str, identifier: str) -> MemoryRecord:
+        record = await self.get(owner, identifier)
+        if record is None:
+            raise InputError(f"this owner has no record {identifier!r:.80}")
+        return record
+
+    async def _restand(self, owner: str, identifier: str, old: Standing, new: Standing) -> bool:
+        async with self._store.lock(f"memory/{owner}"):
+            record = await self.get(owner, identifier)
+            if record is None or record.standing is not old:
+                return False
+            now = self._clock.now()
+            plan = Plan(owner=owner, session=None, now=now)
+            plan.change(replace(record, standing=new, updated_at=now))
+            if record.layer is Layer.PROCEDURAL:
+                await self._writer.cap(plan)
+            await self._store.aput_batch(list(plan.rows.values()))
+        return True
+
+
+def record_data(record: MemoryRecord) -> dict[str, Json]:
+    """Return a record as JSON, without its vector."""
+    data: Mapping[str, Json] = {
+        "id": record.id,
+        "type": str(record.layer),
+        "content": content_data(record.content),
+        "created_at": iso_now(record.created_at),
+        "updated_at": iso_now(record.updated_at),
+        "session": record.session,
+        "count": record.count,
+        "standing": str(record.standing),
+        "superseded_by": record.superseded_by,
+    }
+    return dict(data)

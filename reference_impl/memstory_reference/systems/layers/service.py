@@ -1,0 +1,352 @@
+"""The layers memory: turns, sessions, and what an owner may see, change and take along."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import timedelta
+
+from memstory_reference.errors import InputError, UnavailableError
+from memstory_reference.ports import ChatModel, Clock, Embedder, Json, NewId
+from memstory_reference.systems.layers.audit.crisis_log import CrisisLogBackend
+from memstory_reference.systems.layers.audit.crisis_signals import notice
+from memstory_reference.systems.layers.audit.models import ClassifierPath, CrisisLogRecord
+from memstory_reference.systems.layers.background import Background
+from memstory_reference.systems.layers.config import LayersConfig
+from memstory_reference.systems.layers.diagnostics import TurnDiagnostics
+from memstory_reference.systems.layers.embeddings import Embeddings
+from memstory_reference.systems.layers.feedback.models import SessionFeedbackRecord, checked_feedback
+from memstory_reference.systems.layers.feedback.session_feedback import SessionFeedbackBackend
+from memstory_reference.systems.layers.identity import checked_id, hash_session_id, resolve_owner_id
+from memstory_reference.systems.layers.idle import IdleWatch
+from memstory_reference.systems.layers.lanes import Lanes
+from memstory_reference.systems.layers.modes import MemoryMode
+from memstory_reference.systems.layers.policy.candidates import SessionMemoryBuffer, SpokenTurn
+from memstory_reference.systems.layers.prompting import memory_block, prompt, reply_by_rules
+from memstory_reference.systems.layers.records_desk import RecordsDesk
+from memstory_reference.systems.layers.retrieval import Retrieval, TurnMemory
+from memstory_reference.systems.layers.session_end import EndReason, EndReport, SessionEnds
+from memstory_reference.systems.layers.store import LayersStore
+from memstory_reference.systems.layers.writing import Writer
+
+LOG = logging.getLogger(__name__)
+MAX_SAID = 100_000
+NO_SESSION = "-"
+"""The session of an owner who acts outside of any."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LayersPorts:
+    """What the memory needs of the world outside. The stores are open, and the memory closes them.
+
+    Without `embedder` retrieval is by words alone; without `model` all is decided by documented rules.
+    """
+
+    store: LayersStore
+    crisis: CrisisLogBackend
+    feedback: SessionFeedbackBackend
+    embedder: Embedder | None
+    model: ChatModel | None
+    clock: Clock
+    new_id: NewId
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Who:
+    """For whom and in which session something happens, both as they are stored."""
+
+    owner: str
+    session: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TurnAnswer:
+    """The reply with what was remembered for it; `diagnostics` holds what went wrong on the way to the reply."""
+
+    answer: str
+    memory: TurnMemory
+    diagnostics: Mapping[str, Json] = field(default_factory=dict)
+
+    @property
+    def context(self) -> str:
+        """Return the block of the prompt that the memory made."""
+        return memory_block(self.memory)
+
+
+class LayersService:
+    """One memory for many owners. `open` before anything else."""
+
+    def __init__(self, *, ports: LayersPorts, config: LayersConfig, mode: MemoryMode) -> None:
+        self.config = config
+        self.mode = mode
+        self._ports = ports
+        self._store = ports.store
+        self._embeddings = Embeddings(ports.embedder)
+        self._diagnostics = TurnDiagnostics()
+        self._background = Background()
+        self._recall_off: set[str] = set()
+        writer = Writer(store=ports.store, embeddings=self._embeddings, model=ports.model, config=config)
+        self._lanes = Lanes(
+            store=ports.store,
+            writer=writer,
+            model=ports.model,
+            clock=ports.clock,
+            new_id=ports.new_id,
+            config=config,
+            diagnostics=self._diagnostics,
+        )
+        self._ends = SessionEnds(
+            store=ports.store, lanes=self._lanes, writer=writer, model=ports.model, clock=ports.clock, config=config
+        )
+        self._retrieval = Retrieval(store=ports.store, embeddings=self._embeddings, config=config)
+        self._watch = IdleWatch(clock=ports.clock, idle=config.idle, end=self._end_idle)
+        self.records = RecordsDesk(
+            store=ports.store,
+            writer=writer,
+            retrieval=self._retrieval,
+            embeddings=self._embeddings,
+            clock=ports.clock,
+            new_id=ports.new_id,
+        )
+
+    async def open(self) -> None:
+        """Take up the sessions that a former process left active; those silent for too long end now."""
+        for buffer in await self._store.aactive():
+            self._watch.touched(buffer.owner, buffer.session, buffer.last_at)
+        await asyncio.sleep(0)
+        await self._watch.settle()
+
+    async def close(self) -> None:
+        """Finish what is under way and release the stores; active sessions stay active for the next process."""
+        try:
+            await self._watch.stop()
+            await self._background.settle()
+        finally:
+            for part in (self._store, self._ports.crisis, self._ports.feedback):
+                await part.aclose()
+
+    async def shut_down(self) -> None:
+        """End every active session, then close: the graceful end of a runtime that will not come back soon."""
+        try:
+            await self.end_all(EndReason.SHUTDOWN)
+        finally:
+            await self.close()
+
+    async def settle(self) -> None:
+        """Return when nothing happens in the background; raise what unexpectedly failed there."""
+        await self._background.settle()
+        await self._watch.settle()
+        self._background.raise_failure()
+
+    async def who(self, user_id: str | None, session_id: str | None) -> Who:
+        """Return owner and session as they are stored; OwnerMissingError if both are missing."""
+        key = await self._store.asession_key()
+        owner = resolve_owner_id({"user_id": user_id, "session_id": session_id}, key)
+        session = checked_id(session_id, "session_id")
+        return Who(owner=owner, session=NO_SESSION if session is None else hash_session_id(session, key))
+
+    async def turn(self, said: str, who: Who) -> TurnAnswer:
+        """Answer `said`; a model that fails raises, and nothing is kept of the turn but a crisis record.
+
+        A store that is down costs the memory of this turn, not its answer; `diagnostics` says so.
+        """
+        if not said.strip() or len(said) > MAX_SAID:
+            raise InputError(f"a turn has 1 to {MAX_SAID} characters, not {len(said)} or only blanks")
+        trouble: dict[str, Json] = {}
+        await self._notice(said, who, trouble)
+        buffer = await self._buffer(who, trouble)
+        memory = await self._remembered(said, who, trouble, is_first_turn=buffer is None or not buffer.turn_count)
+        answer = await self._reply(memory, buffer.turns if buffer else (), said)
+        await self._keep(who, said, answer, trouble)
+        return TurnAnswer(answer=answer, memory=memory, diagnostics=trouble)
+
+    async def load_memory_for_turn(self, query: str, who: Who, *, is_first_turn: bool | None = None) -> TurnMemory:
+        """Return what a turn would be given; by default it is the first one if the session has none yet."""
+        if not self.config.recall or who.owner in self._recall_off:
+            return TurnMemory()
+        if is_first_turn is None:
+            buffer = await self._store.aload(who.owner, who.session)
+            is_first_turn = buffer is None or not buffer.turn_count
+        return await self._retrieval.load_memory_for_turn(
+            who.owner, query, now=self._ports.clock.now(), is_first_turn=is_first_turn
+        )
+
+    async def end_session(self, who: Who, reason: EndReason) -> EndReport | None:
+        """End a session by the one path that all triggers share; None if it had ended before."""
+        await self._background.settle(_key(who))
+        report = await self._ends.end(who.owner, who.session, reason)
+        if report is not None:
+            self._watch.ended(who.owner, who.session)
+            self._diagnostics.report(who.owner, who.session, 0, _end_data(report))
+        return report
+
+    async def end_all(self, reason: EndReason, owner: str | None = None) -> int:
+        """End the active sessions of an owner, or of all; return how many ended."""
+        active = await self._store.aactive(owner)
+        ended = [await self.end_session(Who(owner=one.owner, session=one.session), reason) for one in active]
+        return sum(report is not None for report in ended)
+
+    async def finalise_voice(self, transcript: Sequence[tuple[str, str]], who: Who) -> EndReport | None:
+        """Take a finished voice session, turn by turn, and end it as any other."""
+        trouble: dict[str, Json] = {}
+        for said, answer in transcript:
+            await self._notice(said, who, trouble)
+            await self._save_turn(who, said, answer)
+        return await self.end_session(who, EndReason.VOICE)
+
+    def set_recall(self, owner: str, *, on: bool) -> None:
+        """Switch an owner's reading on or off, until the process ends; writing, audit and feedback go on (CF-8)."""
+        (self._recall_off.discard if on else self._recall_off.add)(owner)
+
+    async def give_feedback(self, who: Who, label: str, source: str = "text", comment: str = "") -> str:
+        """Keep what somebody thought of a session; return the record's id."""
+        kind, origin, words = checked_feedback(label, source, comment)
+        record = SessionFeedbackRecord(
+            id=self._ports.new_id(),
+            owner=who.owner,
+            session=who.session,
+            at=self._ports.clock.now(),
+            label=kind,
+            source=origin,
+            comment=words,
+        )
+        await self._ports.feedback.aappend(record)
+        return record.id
+
+    async def feedback(self, owner: str) -> list[SessionFeedbackRecord]:
+        """Return an owner's feedback, for who reviews it."""
+        return await self._ports.feedback.alist(owner)
+
+    async def crisis_log(self, owner: str) -> list[CrisisLogRecord]:
+        """Return an owner's crisis records, for who audits them."""
+        return await self._ports.crisis.alist(owner)
+
+    async def purge_crisis_log(self) -> int:
+        """Delete crisis records older than their retention; return how many there were."""
+        return await self._ports.crisis.apurge(
+            self._ports.clock.now() - timedelta(days=self.config.crisis_retention_days)
+        )
+
+    async def forget_owner(self, owner: str) -> Mapping[str, int]:
+        """Delete all that is kept for an owner but the crisis log, whose retention is the operator's duty."""
+        await self._background.settle()
+        async with self._store.lock(f"memory/{owner}"):
+            for buffer in await self._store.aactive(owner):
+                self._watch.ended(owner, buffer.session)
+            counts = {
+                "sessions": await self._store.aforget_sessions(owner),
+                "records": await self._store.adelete_owner(owner),
+                "feedback": await self._ports.feedback.adelete_owner(owner),
+            }
+        self._diagnostics.forget(owner)
+        return counts
+
+    async def status(self, owner: str) -> dict[str, Json]:
+        """Return counts by layer with the labels that people read, and the state of the memory; no content."""
+        active = await self._store.aactive(owner)
+        return {
+            **await self.records.counts(owner),
+            "held": sum(len(buffer.held) for buffer in active),
+            "active_sessions": len(active),
+            "mode": str(self.mode),
+            "sync": self.mode.sync,
+            "recall": self.config.recall and owner not in self._recall_off,
+            "embedder": self._embeddings.model,
+        }
+
+    async def buffer(self, who: Who) -> SessionMemoryBuffer | None:
+        """Return an active session as it is persisted."""
+        return await self._store.aload(who.owner, who.session)
+
+    def diagnostics(self, who: Who) -> list[Mapping[str, Json]]:
+        """Return what happened behind a session's turns; number 0 is its end."""
+        return self._diagnostics.of(who.owner, who.session)
+
+    async def _notice(self, said: str, who: Who, trouble: dict[str, Json]) -> None:
+        noticed = notice(said)
+        if noticed is None:
+            return
+        record = CrisisLogRecord(
+            id=self._ports.new_id(),
+            owner=who.owner,
+            session=who.session,
+            at=self._ports.clock.now(),
+            level=noticed.level,
+            classifier_path=ClassifierPath.KEYWORDS,
+            signals=noticed.signals,
+        )
+        try:
+            await self._ports.crisis.aappend(record)
+        except UnavailableError as error:
+            LOG.error("a crisis record could not be written: %s", error)  # noqa: TRY400  (the reason says all)
+            trouble["crisis_log"] = {"error": str(error)}
+
+    async def _buffer(self, who: Who, trouble: dict[str, Json]) -> SessionMemoryBuffer | None:
+        try:
+            return await self._store.aload(who.owner, who.session)
+        except UnavailableError as error:
+            trouble["store"] = {"error": str(error)}
+            return None
+
+    async def _remembered(self, said: str, who: Who, trouble: dict[str, Json], *, is_first_turn: bool) -> TurnMemory:
+        if "store" in trouble:
+            return TurnMemory()
+        failures = self._embeddings.failures
+        try:
+            memory = await self.load_memory_for_turn(said, who, is_first_turn=is_first_turn)
+        except UnavailableError as error:
+            trouble["store"] = {"error": str(error)}
+            return TurnMemory()
+        if self._embeddings.failures > failures:
+            trouble["embedder"] = {"error": "unavailable: found by words alone"}
+        return memory
+
+    async def _reply(self, memory: TurnMemory, past: Sequence[SpokenTurn], said: str) -> str:
+        if self._ports.model is None:
+            return reply_by_rules(memory, said)
+        reply = await self._ports.model.chat(prompt(memory, past, said))
+        return reply.content.strip()
+
+    async def _keep(self, who: Who, said: str, answer: str, trouble: dict[str, Json]) -> None:
+        try:
+            number = await self._save_turn(who, said, answer)
+        except UnavailableError as error:
+            LOG.warning("a turn was not kept: %s", type(error).__name__)
+            trouble["store"] = {"error": str(error)}
+            return
+        if trouble:
+            self._diagnostics.report(who.owner, who.session, number, trouble)
+
+        async def extract() -> None:
+            await self._lanes.extract(who.owner, who.session, number)
+
+        self._background.schedule(_key(who), extract)
+
+    async def _save_turn(self, who: Who, said: str, answer: str) -> int:
+        now = self._ports.clock.now()
+        async with self._store.lock(f"session/{who.owner}/{who.session}"):
+            buffer = await self._store.aload(who.owner, who.session) or SessionMemoryBuffer(
+                owner=who.owner, session=who.session, arc_id=self._ports.new_id(), started_at=now, last_at=now
+            )
+            buffer = buffer.spoken(said, answer, now)
+            await self._store.asave(buffer)
+        self._watch.touched(who.owner, who.session, buffer.last_at)
+        return buffer.turn_count
+
+    async def _end_idle(self, owner: str, session: str) -> None:
+        await self.end_session(Who(owner=owner, session=session), EndReason.IDLE)
+
+
+def _key(who: Who) -> str:
+    return f"{who.owner}/{who.session}"
+
+
+def _end_data(report: EndReport) -> dict[str, Json]:
+    return {
+        "reason": str(report.reason),
+        "arc": report.arc is not None,
+        "promoted": list(report.promoted),
+        "dropped": list(report.dropped),
+    }
