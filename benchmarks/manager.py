@@ -65,7 +65,9 @@ async def fill(manager: MemoryManager, owner: str, size: int) -> float:
     kinds = (MemoryType.FACT, MemoryType.CONVERSATION)
     begun = time.perf_counter()
     for start in range(0, size, BATCH):
-        news = [NewMemory(content=f"text {n}", memory_type=kinds[n // CENTRES % 2]) for n in range(start, start + BATCH)]
+        news = [
+            NewMemory(content=f"text {n}", memory_type=kinds[n // CENTRES % 2]) for n in range(start, start + BATCH)
+        ]
         await manager.store_many(owner, news)
     rate = size / (time.perf_counter() - begun)
     await manager.set_context(owner, "s1", "task", "text 7")

@@ -12,6 +12,16 @@ from memstory_reference.errors import InputError
 from memstory_reference.manager_settings import ManagerSettings
 from memstory_reference.manager_system import ManagerPorts, ManagerSystem
 from memstory_reference.settings import TopicsSettings
+from memstory_reference.systems.layers.audit.crisis_log import InMemoryCrisisLog
+from memstory_reference.systems.layers.audit.sqlite_crisis_store import SqliteCrisisLog
+from memstory_reference.systems.layers.config import LayersConfig
+from memstory_reference.systems.layers.embeddings import MODEL_OF_NONE
+from memstory_reference.systems.layers.feedback.session_feedback import InMemorySessionFeedback
+from memstory_reference.systems.layers.feedback.sqlite_feedback_store import SqliteSessionFeedback
+from memstory_reference.systems.layers.memory_store import InMemoryStore
+from memstory_reference.systems.layers.modes import MemoryMode
+from memstory_reference.systems.layers.service import LayersPorts, LayersService
+from memstory_reference.systems.layers.sqlite_store import SqliteStore
 from memstory_reference.systems.manager.manager import ManagerConfig
 from memstory_reference.systems.observations.config import ObservationsConfig
 from memstory_reference.systems.observations.service import ObservationService
@@ -26,6 +36,7 @@ if TYPE_CHECKING:
 
     from memstory_reference.adapters.prefixes import ProfiledEmbedder
     from memstory_reference.ports import ChatModel, Clock, Embedder, NewId, VectorStore
+    from memstory_reference.systems.layers.store import LayersStore
     from memstory_reference.systems.pipeline.selection import Reranker
 
 MINILM = "all-MiniLM-L6-v2"
@@ -187,6 +198,70 @@ async def open_observations(
         await store.close()
         raise
     return service
+
+
+async def open_layers(
+    folder: Path,
+    *,
+    embedder: Embedder | None,
+    model: ChatModel | None,
+    clock: Clock,
+    new_id: NewId,
+    config: LayersConfig,
+    mode: MemoryMode = MemoryMode.LOCAL,
+    wrap: Callable[[LayersStore], LayersStore] = lambda store: store,
+) -> LayersService:
+    """Open the layers memory in `folder`, which this process then owns; incognito touches no folder and embeds nothing.
+
+    Without a chat model, extraction, policy and reconciliation go by documented rules.
+    """
+    if mode.is_durable:
+        ports = _durable_layers(folder, embedder, model, clock, new_id, wrap)
+    else:
+        ports = LayersPorts(
+            store=wrap(InMemoryStore()),
+            crisis=InMemoryCrisisLog(),
+            feedback=InMemorySessionFeedback(),
+            embedder=None,
+            model=model,
+            clock=clock,
+            new_id=new_id,
+        )
+    service = LayersService(ports=ports, config=config, mode=mode)
+    try:
+        await service.open()
+    except BaseException:
+        await service.close()
+        raise
+    return service
+
+
+def _durable_layers(
+    folder: Path,
+    embedder: Embedder | None,
+    model: ChatModel | None,
+    clock: Clock,
+    new_id: NewId,
+    wrap: Callable[[LayersStore], LayersStore],
+) -> LayersPorts:
+    from memstory_reference.adapters.folder_lock import FolderLock  # noqa: PLC0415
+
+    lock = FolderLock(folder)
+    lock.acquire()
+    try:
+        return LayersPorts(
+            store=wrap(SqliteStore(folder / "memory.sqlite3", model=embedder.model if embedder else MODEL_OF_NONE)),
+            crisis=SqliteCrisisLog(folder / "audit.sqlite3"),
+            feedback=SqliteSessionFeedback(folder / "feedback.sqlite3"),
+            embedder=embedder,
+            model=model,
+            clock=clock,
+            new_id=new_id,
+            release=lock.release,
+        )
+    except BaseException:
+        lock.release()
+        raise
 
 
 def is_store(folder: Path) -> bool:

@@ -68,23 +68,22 @@ class ChromaRows:
         while True:
             found = self._asked(vector, wanted, where)
             is_all = len(found) < wanted or wanted == size
-            if is_all or wanted >= k + TIE_LIMIT or found[-1].similarity < found[k - 1].similarity:
-                return sorted(found, key=lambda match: (-match.similarity, match.record.id))[:k]
+            if is_all or wanted >= k + TIE_LIMIT or found[-1][1] < found[k - 1][1]:
+                break
             wanted = min(2 * wanted, size, k + TIE_LIMIT)
+        best = dict(sorted(found, key=lambda pair: (-pair[1], pair[0]))[:k])
+        rows = self.read(list(best))
+        return [Match(record=without_vector(row), similarity=best[one]) for one, row in rows.items()]
 
-    def _asked(self, vector: NDArray[np.float32], wanted: int, where: Mapping[str, Primitive]) -> list[Match]:
-        """Return what one query of Chroma finds, nearest first."""
+    def _asked(
+        self, vector: NDArray[np.float32], wanted: int, where: Mapping[str, Primitive]
+    ) -> list[tuple[str, float]]:
+        """Return ids and cosines of one query, nearest first: the rows themselves are read once the cut is made."""
         answer = self.collection.query(
-            query_embeddings=vector[np.newaxis],
-            n_results=wanted,
-            where=_where(where),
-            include=["documents", "metadatas", "distances"],
+            query_embeddings=vector[np.newaxis], n_results=wanted, where=_where(where), include=["distances"]
         )
-        columns = (answer["ids"], answer["documents"] or [[]], answer["metadatas"] or [[]], answer["distances"] or [[]])
-        return [
-            Match(record=without_vector(_record(one, text, metadata)), similarity=cosine_of_distance(distance))
-            for one, text, metadata, distance in zip(*(column[0] for column in columns), strict=True)
-        ]
+        distances = (answer["distances"] or [[]])[0]
+        return [(one, cosine_of_distance(distance)) for one, distance in zip(answer["ids"][0], distances, strict=True)]
 
     def count(self) -> int:
         """Count all rows."""

@@ -15,7 +15,7 @@ _TOKEN = re.compile(
     rf"[{_IDEOGRAPHS}]|(?:(?![{_IDEOGRAPHS}])[^\W_]|[\u0300-\u036f\u0900-\u0dff\u0e00-\u0eff])"
     rf"(?:(?![{_IDEOGRAPHS}])(?:[^\W_]|[\u0300-\u036f\u0900-\u0dff\u0e00-\u0eff]|(?<=\w)['](?=\w)))*"
 )
-_APOSTROPHES = str.maketrans({"’": "'", "‘": "'", "ʼ": "'", "＇": "'"})
+_APOSTROPHES = str.maketrans(dict.fromkeys("\u2018\u2019\u02bc\uff07", "'"))
 
 
 def token_list(text: str) -> list[str]:

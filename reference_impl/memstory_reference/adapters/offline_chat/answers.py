@@ -247,7 +247,8 @@ def _named(query: str) -> list[str]:
 
 
 _CHANGED = re.compile(
-    r"\b(?:actually|now|no longer|any ?more|instead|changed|moved|switched|correction|meant|updated?|not .+ but)\b",
+    r"\b(?:actually|now|no longer|any ?more|instead|changed|moved|switched|correction|meant|updated?|not .+ but|"
+    r"oops|wrong|mistaken?|misspoke)\b",
     re.IGNORECASE,
 )
 

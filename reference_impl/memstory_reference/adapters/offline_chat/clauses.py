@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from memstory_reference.adapters.offline_chat import conduct
-from memstory_reference.adapters.offline_chat.facts import parse_fact
+from memstory_reference.adapters.offline_chat.facts import REPORTED, parse_fact
 from memstory_reference.adapters.offline_chat.predicates import is_job
 from memstory_reference.adapters.offline_chat.wording import expanded, words
 
@@ -26,6 +26,8 @@ _VERB_FIRST = re.compile(
     r"don['’]t|deploy|release|meet|ship)\b",
     re.IGNORECASE,
 )
+_OWN_SUBJECT = re.compile(r"^(?:I\b|we\b|(?:my|our) )", re.IGNORECASE)
+_PERSON_SPEAKS = re.compile(r"^(?:I|we)(?:['’]\w+)? \w+", re.IGNORECASE)
 _PRONOUN = re.compile(r"^(?:he|she|they|it) (?P<rest>.+)$", re.IGNORECASE)
 _SOMEBODY = re.compile(
     r"^(?P<s>(?:my|our) [a-z]+(?:['’]s [a-z]+)?) (?:is|are|has|have|works?|lives?|likes?)\b", re.IGNORECASE
@@ -57,13 +59,20 @@ def clauses(sentence: str) -> list[str]:
     for joint in _JOINT.finditer(sentence):
         left, right = sentence[: joint.start()], sentence[joint.end() :]
         second = _as_clause(left, right)
-        if second is not None and _stands_alone(left):
+        if second is not None and (_stands_alone(left) or _is_aside(left, joint.group(), right)):
             return [left, *clauses(second)]
     return [sentence]
 
 
 def _stands_alone(clause: str) -> bool:
     return (parse_fact(clause) or conduct.parse_rule(clause)) is not None
+
+
+def _is_aside(left: str, joint: str, right: str) -> bool:
+    """Say whether `left` is a clause that states no fact, and what follows its comma a fact about something else."""
+    if not re.match(r"\s*[,;]\s*(?:and|but)\b|\s*;", joint, re.IGNORECASE) or not _OWN_SUBJECT.match(right):
+        return False
+    return bool(_PERSON_SPEAKS.match(left)) and not REPORTED.search(left)
 
 
 def _as_clause(left: str, right: str) -> str | None:

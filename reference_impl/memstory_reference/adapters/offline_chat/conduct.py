@@ -5,9 +5,10 @@ from __future__ import annotations
 import re
 
 from memstory_reference.adapters.offline_chat.facts import Fact
+from memstory_reference.adapters.offline_chat.lexicon import PASSING, PASSING_STATES
 from memstory_reference.adapters.offline_chat.predicates import without_trailing
 from memstory_reference.adapters.offline_chat.topics import rule_key
-from memstory_reference.adapters.offline_chat.wording import expanded
+from memstory_reference.adapters.offline_chat.wording import expanded, singular
 
 _PLEASE = re.compile(r"^(?:please|kindly|just)\s+|,?\s+please$", re.IGNORECASE)
 _IMPERATIVE = re.compile(
@@ -31,7 +32,19 @@ _DUTY = re.compile(
     re.IGNORECASE,
 )
 _EVERYTHING = re.compile(
-    r"^(?P<c>(?:everything|every|all|any) .+? (?:should|needs? to|has to|have to|ought to) .+)$", re.IGNORECASE
+    r"^(?P<c>(?:everything|each|every|all|any) (?!(?:i|you|we|he|she|they|it|that)\b).+? "
+    r"(?:should|needs?|has to|have to|ought to|must have|requires?) .+)$",
+    re.IGNORECASE,
+)
+_LIMIT = re.compile(
+    r"^(?P<c>(?:keep|limit|restrict|cap|hold) .+? (?:(?:shorter|longer|smaller|larger|lower|higher|less|fewer|more) "
+    r"than|under|below|above|within|at most|at least|up to|to) .+)$",
+    re.IGNORECASE,
+)
+_MUST_BE = re.compile(
+    r"^(?!(?:i|he|she|it|they|this|that|these|those|there|my|his|her|their|here)\b)(?P<s>[\w-]+(?: [\w-]+){0,4}) "
+    r"(?:(?:has|have|needs?|ought) to|must) (?P<c>be (?P<state>[\w-]+).*)$",
+    re.IGNORECASE,
 )
 _BANNED = re.compile(
     r"^(?P<c>.+?) (?:is|are) (?:strictly |absolutely )?(?:forbidden|prohibited|banned|not allowed|not permitted|off "
@@ -101,18 +114,24 @@ def _content(text: str) -> str | None:
     wish = _WISH.match(text)
     if wish:
         return re.sub(r"^(?:never|always|not) ", "", wish.group("c"), flags=re.IGNORECASE)
+    instead = _INSTEAD.match(text) or _EVERYTHING.match(text) or _LIMIT.match(text)
+    return _duty(text) or (instead.group("c") if instead else None)
+
+
+def _duty(text: str) -> str | None:
     duty = _DUTY.match(text)
-    if (
-        duty
-        and not _TALK.match(duty.group("c"))
-        and duty.group("s").casefold() not in {"i", "it", "that", "this", "he", "she"}
-    ):
-        subject = (
-            "" if duty.group("s").casefold() in {"you", "we", "everyone", "everybody", "nobody"} else duty.group("s")
-        )
+    if duty and not _TALK.match(duty.group("c")) and duty.group("s").casefold() not in _POINTING:
+        subject = "" if duty.group("s").casefold() in _EVERYBODY else duty.group("s")
         return f"{subject} {duty.group('c')}".strip()
-    instead = _INSTEAD.match(text) or _EVERYTHING.match(text)
-    return instead.group("c") if instead else None
+    state = _MUST_BE.match(text)
+    if not state or state.group("state").casefold() in PASSING_STATES:
+        return None
+    head = singular(state.group("s").casefold().rsplit(maxsplit=1)[-1])
+    return f"{state.group('s')} {state.group('c')}" if head not in PASSING else None
+
+
+_POINTING = frozenset(["i", "it", "that", "this", "he", "she"])
+_EVERYBODY = frozenset(["you", "we", "everyone", "everybody", "nobody"])
 
 
 def _uncapitalised(text: str) -> str:

@@ -15,6 +15,7 @@ _MARK = re.compile(
     r"second thoughts?|"
     r"change of plans?|i (?:have )?changed my mind|i was wrong|i made a mistake|i misspoke|update|rather|hmm|ah|oh|"
     r"well|"
+    r"i (?:got|had) (?:that|it|this) wrong|i was mistaken|"
     r"that (?:is|was) (?:wrong|not right|incorrect|outdated|old)|not any ?more|things (?:have )?changed|edit|and|"
     r"but)\b\s*[,:;.!–—-]*\s*)+",
     re.IGNORECASE,
@@ -30,6 +31,11 @@ _IT_IS = re.compile(
     r"^(?:it|that|this|he|she|they|the answer) (?:(?:is|are|was|will be|has become|became)(?: now| actually| "
     r"really)?|(?:has |have |is |was )?(?:now )?"
     r"(?:changed|moved|switched|been (?:changed|moved|switched|pushed back|postponed))(?: from .+?)? to)\s+(?P<v>.+)$",
+    re.IGNORECASE,
+)
+_SAID_BUT = re.compile(
+    r"^i (?:said|wrote|told you|typed) .+?,? but (?:(?:it|that|this) (?:is|was|should be|has to be|must be)|i meant)"
+    r"(?: actually| really| now)? (?P<v>.+)$",
     re.IGNORECASE,
 )
 _BARE = re.compile(r"^(?P<v>[\w+#.:/-]+(?: [\w+#.:/-]+){0,3})(?: (?:now|instead|then))?$")
@@ -74,7 +80,7 @@ def _on_topic(named: Fact, talked_about: str | None) -> Fact:
 
 
 def _new_value(rest: str, *, marked: bool) -> str | None:
-    meant = _MEANT.match(rest) or _NOT_BUT.match(rest)
+    meant = _MEANT.match(rest) or _NOT_BUT.match(rest) or _SAID_BUT.match(rest)
     it_is = _IT_IS.match(rest)
     found = meant or it_is or (_BARE.match(rest) if marked else None)
     if not found:

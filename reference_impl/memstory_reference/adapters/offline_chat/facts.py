@@ -26,6 +26,7 @@ class Fact:
 _VERB = (
     r"(?:is|are|am|was|were|will be|has|have|had|do not|does not|did not|no longer|never|always|usually|"
     r"lives?|works?|comes?|goes|speaks?|likes?|loves?|hates?|dislikes?|enjoys?|prefers?|uses?|moved|changed|switched|"
+    r"takes? place|happens?|"
     r"plays?|drives?|drinks?|eats?|stud(?:y|ies)|teach(?:es)?|collects?|wears?|runs?|starts?|ends?|meets?|releases?|"
     r"agreed|decided|chose|picked|settled|keeps?|resides?|got)(?!s? (?:is|are|was|were)\b)"
 )
@@ -64,7 +65,7 @@ _IS = re.compile(
     r"^(?P<verb>(?:(?:now|currently|also|still)\s+)?(?:is|are|was|were|will be|has been|have been)|"
     r"(?:has |have |is |was |got )?(?:being )?(?:changed|moved|switched|set|pushed(?: back)?|postponed|shifted)\s+"
     r"(?:from .+? )?(?:to|until|for)|"
-    r"(?:starts?|ends?|meets?) (?:at|on))\s+(?P<v>.+)$",
+    r"(?:starts?|ends?|meets?|takes? place|happens?) (?:at|on))\s+(?P<v>.+)$",
     re.IGNORECASE,
 )
 _MOVED = re.compile(
@@ -72,10 +73,17 @@ _MOVED = re.compile(
 )
 _GOAL = re.compile(r"^(?:want|plan|aim|intend|hope|would like|am planning|am hoping) to (?P<v>.+)$", re.IGNORECASE)
 _NOT_BUT = re.compile(r"^(?P<be>is|are|am) not [^,]+,? (?:but|it is|they are|i am) (?=\w)", re.IGNORECASE)
-_REPORTED = re.compile(
+REPORTED = re.compile(
     r"\b(?:says?|said|thinks?|thought|told|believes?|claims?|wants?|asked|asks|hopes?|if|because)\b", re.IGNORECASE
 )
 """What somebody else says, and conditions, state no fact of the user's."""
+
+_FRONTED = re.compile(
+    r"^for (?!(?:me|us|now|once|example|instance|years?|months?|weeks?|days?|a|an|some|that|this|it|what)\b)"
+    r"(?P<x>(?:our |the |my )?[\w-]+(?: [\w-]+){0,2}?),? (?P<c>(?:we|I|the team) .+)$",
+    re.IGNORECASE,
+)
+"""`For logging we picked structlog` says the purpose first."""
 
 _LET_US = re.compile(r"^let us (?=(?:use|go with|adopt|pick|choose)\b)", re.IGNORECASE)
 _DECIDED_THAT = re.compile(r"^(?:we|the team) (?:have |had |all )?(?:decided|agreed) that (?P<c>.+)$", re.IGNORECASE)
@@ -154,9 +162,9 @@ def _agreed(text: str) -> Fact | None:
 
 
 def _of_subject(text: str) -> Fact | None:
-    text = _LET_US.sub("we decided to ", text)
+    text = _FRONTED.sub(r"\g<c> for \g<x>", _LET_US.sub("we decided to ", text))
     found = _PRONOUN.match(text) or _SUBJECT.match(text)
-    if not found or _REPORTED.search(found.group("s")):
+    if not found or REPORTED.search(found.group("s")):
         return None
     subject, rest = _without_apposition(found.group("s")), _NOT_BUT.sub(r"\g<be> ", found.group("rest"))
     if _ANIMATE_WE.match(subject) and not re.match(r"(?:is|are)\b", rest):

@@ -90,6 +90,17 @@ KINDS = {
     "colour": "red green blue yellow orange purple pink brown black white grey gray teal turquoise violet".split(),
     "drink": "tea coffee water juice beer wine cocoa lemonade milk".split(),
 }
+_PASTS = """
+grow grew grown|go went gone|buy bought|meet met|teach taught|build built|choose chose chosen|write wrote written|
+make made|begin began begun|run ran|sing sang sung|drive drove driven|speak spoke spoken|take took taken|leave left|
+lose lost|win won|sell sold|keep kept|spend spent|find found|fly flew flown|ride rode ridden|come came|break broke
+broken|eat ate eaten|drink drank drunk|see saw seen|feel felt|pay paid|give gave given|hear heard|hold held|know knew
+known|send sent|sleep slept|swim swam swum|think thought|wear wore worn|bring brought|catch caught|fall fell fallen|
+forget forgot forgotten|lend lent|rise rose risen|get got gotten|become became
+"""
+IRREGULAR_PASTS = {past: verb for verb, *pasts in (row.split() for row in _PASTS.split("|")) for past in pasts}
+"""Past forms that no ending tells: `I grew up in Graz` answers `Where did I grow up?`."""
+
 KIND_OF = {name: kind for kind, names in KINDS.items() for name in names}
 """Common names and their kind, so that `I prefer Elixir` and `which language do I prefer` meet in one key."""
 

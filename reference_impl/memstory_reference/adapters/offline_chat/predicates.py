@@ -36,6 +36,10 @@ NEGATION = re.compile(
 _BE = r"(?:am|is|are)"
 _ADVERB = r"(?:(?:currently|now|still|also|originally|actually|both|normally|usually) )*"
 _MONTHS = r"(?:jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)\w*\.?"
+_NUMBER_WORD = (
+    r"(?:one|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve|(?:thir|four|fif|six|seven|eigh|nine)teen|"
+    r"(?:twen|thir|for|fif|six|seven|eigh|nine)ty(?:[- ](?:one|two|three|four|five|six|seven|eight|nine))?)"
+)
 _WEEKDAYS = r"(?:mon|tues|wednes|thurs|fri|satur|sun)days?"
 
 _BY_VERB = tuple(
@@ -60,7 +64,7 @@ _BY_VERB = tuple(
         ("job", r"(?:am|is) employed as (?:an? )?(?P<v>.+)"),
         ("height", r"(?:am|is) (?P<v>\d[\w.,' ]*) tall"),
         ("weight", r"weighs? (?P<v>.+)"),
-        ("age", r"(?:am|is|turned) (?P<v>\d{1,3})(?: years? old| years? of age)?"),
+        ("age", rf"(?:am|is|turned) (?P<v>\d{{1,3}}|{_NUMBER_WORD})(?: years? old| years? of age)?"),
         ("allergy", rf"{_BE} (?:\w+ly )?allergic to (?P<v>.+)"),
         ("allergy", r"(?:have|has|got) (?:an? )?(?:\w+ly )?(?P<v>[\w -]+?) allerg(?:y|ies)"),
         ("spoken_language", r"speaks? (?:fluent )?(?P<v>.+)"),

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 
 from memstory_reference.adapters.offline_chat.facts import parse_fact
-from memstory_reference.adapters.offline_chat.lexicon import PREFERRED_KINDS
+from memstory_reference.adapters.offline_chat.lexicon import PREFERRED_KINDS, RELATIVES
 from memstory_reference.adapters.offline_chat.question_statements import GAP, WH, statements
 from memstory_reference.adapters.offline_chat.topics import PROJECT, noun_phrase_key, preference_key, rule_key
 
@@ -19,7 +19,7 @@ def keys_of(core: str) -> Iterator[str]:
     >>> next(keys_of("What language do I prefer")), next(keys_of("Where do I live"))
     ('user.language_preference', 'user.location')
     """
-    for candidate in _candidates(core):
+    for candidate in _candidates(_APPOSITION.sub(r"\1", core)):
         if candidate and GAP.casefold() not in candidate:
             yield candidate
 
@@ -41,6 +41,9 @@ def _candidates(core: str) -> Iterator[str | None]:
         topic = noun_phrase_key(phrase)
         yield from (topic, *_twins(topic, core)) if topic != "project.project" else ()
 
+
+_APPOSITION = re.compile(rf"\b((?i:my|our) (?:{'|'.join(sorted(RELATIVES))})),? [A-Z]\w+(?!['’]s|\w| [A-Z]),?")
+"""`My daughter Ida` is kept as `my daughter`, as in statements."""
 
 _SPECIAL = (
     (

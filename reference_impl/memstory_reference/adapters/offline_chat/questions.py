@@ -33,6 +33,10 @@ _DIRECT = re.compile(
     rf"could|should|will|would|have|has|may|must) (?:not )?{_SUBJECT}\b)",
     re.IGNORECASE,
 )
+_WOULD_BE_GOOD = (
+    r"it would (?:really )?be (?:\w+ )?(?:great|nice|good|helpful|useful|lovely|handy) (?:to (?:know|hear)|"
+    r"if you (?:could |would |can )?(?:tell|told|remind|reminded) me)"
+)
 _WRAPPER = re.compile(
     r"^(?:(?:please|so|and|then|now|sorry|hey|ok|okay|well|again|but|just|quickly)[,\s]+|"
     r"(?:can|could|would|will) you (?:please |kindly |perhaps |maybe |quickly |by any chance )*(?:tell me|remind me|"
@@ -44,8 +48,10 @@ _WRAPPER = re.compile(
     r"where|when|"
     r"how))?|"
     r"i (?:wonder|am wondering|was wondering|forgot|have forgotten|forget|would like to know|want to know|need to "
-    r"know|am not sure|am curious|can not remember|can not recall|do not remember|do not recall|keep "
-    r"forgetting)[,:\s]+|"
+    r"know|am not sure|am curious|(?:can not|do not)(?: seem to)? (?:remember|recall|think of)|keep forgetting|"
+    r"have lost track of|am trying to (?:remember|recall)|would (?:love|like|be (?:glad|happy|curious)) to (?:know|"
+    r"hear)|need you to tell me)[,:\s]+|"
+    rf"{_WOULD_BE_GOOD}[,:\s]+|"
     r"(?:any|have you any|got any) (?:idea|clue|chance you know|memory of)[,\s]+|let me know[,\s]+|"
     r"(?:have|did) i (?:ever )?(?:told|tell|mentioned|mention|said|say)(?: to)?(?: you)? (?:that |about (?=what|"
     r"which|who|where|when|how))?|"
@@ -57,8 +63,11 @@ _WRAPPER = re.compile(
 _ASKING_WORDS = re.compile(
     r"^(?:(?:please )?(?:tell|remind) me (?!a\b|another\b|something\b|some\b|that\b|to\b)|(?:can|could|would|will) "
     r"you (?:please |kindly )?(?:tell|remind) me\b|i (?:wonder|am wondering|was wondering|forgot|have forgotten|"
-    r"forget|(?:can not|do not) (?:remember|recall)|would like to know|want to know|need to know|am curious) "
-    rf"(?:{WH}|if|whether)\b|do you (?:know|remember|recall)\b|let me know\b|any idea {WH}\b|(?:what|how) about "
+    r"forget|(?:can not|do not)(?: seem to)? (?:remember|recall|think of)|"
+    r"would (?:love|like|be (?:glad|happy|curious)) to (?:know|hear)|"
+    r"want to know|need to know|am curious|have lost track of|am trying to (?:remember|recall)) "
+    rf"(?:{WH}|if|whether)\b|{_WOULD_BE_GOOD} (?:{WH}|if|whether|my|our)\b|"
+    r"do you (?:know|remember|recall)\b|let me know\b|any idea {WH}\b|(?:what|how) about "
     r"(?:my|our|the)\b)",
     re.IGNORECASE,
 )

@@ -57,7 +57,7 @@ def read(text: str, earlier: Sequence[str] = (), talked_about: str | None = None
         part = _read_sentence(sentence, earlier, facts[-1].topic if facts else talked_about)
         facts = [fact for fact in facts if all(fact.topic != newer.topic for newer in part.facts)]
         facts += {fact.topic: fact for fact in part.facts}.values()
-        question = part.question or question
+        question = part.question or (question and _asked_again(sentence)) or question
         forget = part.forget or forget
         mentions = part.mentions or mentions
         informs += [part.informs] if part.informs else []
@@ -115,6 +115,15 @@ def _asked_to_keep(wish: requests.Wish, earlier: Sequence[str]) -> tuple[Fact, .
 def _facts(sentence: str) -> list[Fact]:
     found = [conduct.parse_rule(clause) or parse_fact(clause) for clause in clauses(sentence)]
     return [fact for fact in found if fact is not None]
+
+
+_I_MEAN = re.compile(r"^(?:sorry,? )?i mean(?:t)?,? (?P<x>(?:my|our|the) [^,]+?)[.!]*$", re.IGNORECASE)
+
+
+def _asked_again(sentence: str) -> Question | None:
+    """Return the question that `I mean my shoe size` puts in the place of the one before it."""
+    found = _I_MEAN.match(requests.without_opening(sentence))
+    return parse_question(f"What is {found.group('x')}?") if found else None
 
 
 _GREETING = re.compile(

@@ -6,7 +6,7 @@ import re
 import textwrap
 from collections.abc import Sequence
 
-from memstory_reference.adapters.offline_chat.lexicon import STOP_WORDS
+from memstory_reference.adapters.offline_chat.lexicon import IRREGULAR_PASTS, STOP_WORDS
 
 _CONTRACTIONS = (
     (r"\bu\b", "you"),
@@ -134,10 +134,13 @@ def base(word: str) -> str:
 def stem(word: str) -> str:
     """Return what regular forms of a word share.
 
-    >>> stem("decided"), stem("deploying"), stem("prefers"), stem("planned")
-    ('decid', 'deploy', 'prefer', 'plan')
+    >>> stem("decided"), stem("deploying"), stem("prefers"), stem("planned"), stem("studied"), stem("grew")
+    ('decid', 'deploy', 'prefer', 'plan', 'study', 'grow')
     """
     word = base(singular(word))
+    word = IRREGULAR_PASTS.get(word, word)
+    if word.endswith("ied") and len(word) > _SHORTEST_STEM:
+        return f"{word[:-3]}y"
     if word.endswith("ed") and len(word) > _SHORTEST_STEM + 1:
         word = word[: -len("ed")]
         return word[:-1] if word[-1] == word[-2] and word[-1] not in "lsz" else word

@@ -1,4 +1,4 @@
-"""What a turn remembers, as the prompt shows it: one line an entry, made when the prompt is built (C-04, C-05, PW-C-ENTRY)."""
+"""What a turn remembers, as the prompt shows it: one line an entry, made when the prompt is built (C-04, C-05)."""
 
 from __future__ import annotations
 

@@ -99,7 +99,8 @@ class Lanes:
             found = await extract(self._model, lane, turn)
         except NoDecisionError as error:
             return LaneReport(lane=lane, decided=(), failed=True, report={"error": str(error)})
-        except Exception as error:  # noqa: BLE001  (one lane that breaks must not take the other with it)
+        except Exception as error:
+            # One lane that breaks must not take the other with it.
             LOG.exception("the %s lane failed", lane)
             return LaneReport(lane=lane, decided=(), failed=True, report={"error": type(error).__name__})
         decided = [await self._decided(content, turn, around) for content in found]

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from datetime import datetime
 from enum import StrEnum
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -70,7 +70,7 @@ Content: TypeAlias = Fact | Arc | Rule
 NOTE = "NOTED"
 """The predicate of a text that was stored as it was given, and is no triple of anything."""
 
-_TYPES: Mapping[Layer, type[Fact] | type[Arc] | type[Rule]] = {
+_TYPES: Mapping[Layer, type[Any]] = {
     Layer.SEMANTIC: Fact,
     Layer.EPISODIC: Arc,
     Layer.PROCEDURAL: Rule,
@@ -143,4 +143,5 @@ def content_data(content: Content) -> dict[str, Json]:
 def content_of(layer: Layer, data: Mapping[str, Json]) -> Content:
     """Return what `content_data` has written."""
     named = {name: tuple(value) if isinstance(value, list) else value for name, value in data.items()}
-    return _TYPES[layer](**named)
+    content: Content = _TYPES[layer](**named)
+    return content

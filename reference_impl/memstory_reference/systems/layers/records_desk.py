@@ -9,7 +9,7 @@ from memstory_reference.errors import InputError
 from memstory_reference.ports import Clock, Json, NewId
 from memstory_reference.systems.layers.embeddings import Embeddings
 from memstory_reference.systems.layers.identity import iso_now
-from memstory_reference.systems.layers.policy.guards import MAX_NOTE, MALFORMED, must_not_last, refused, well_formed
+from memstory_reference.systems.layers.policy.guards import MALFORMED, MAX_NOTE, must_not_last, refused, well_formed
 from memstory_reference.systems.layers.policy.safety import is_unsafe
 from memstory_reference.systems.layers.records import (
     LABELS,
@@ -63,10 +63,8 @@ class RecordsDesk:
     async def remember(self, owner: str, session: str | None, contents: Sequence[Content]) -> list[Remembered]:
         """Write contents, all or none; what the guards refuse is dropped, with the reason, and the others count."""
         plan = Plan(owner=owner, session=session, now=self._clock.now())
-        done = []
         async with self._store.lock(f"memory/{owner}"):
-            for content in contents:
-                done.append(await self._planned(plan, content))
+            done = [await self._planned(plan, content) for content in contents]
             if plan.rows:
                 await self._store.aput_batch(await self._writer.with_vectors(plan))
         return done

@@ -107,7 +107,7 @@ class Retrieval:
         self._config = config
 
     async def load_memory_for_turn(self, owner: str, query: str, *, now: datetime, is_first_turn: bool) -> TurnMemory:
-        """Return what this turn is given: facts, sessions and rules; on the first turn the latest session, however old."""
+        """Return what this turn is given; on the first turn also the latest session, however old."""
         vector = await self._embeddings.of_query(query) if query.strip() else None
         facts = await self._ranked(owner, Layer.SEMANTIC, query, vector, since=None)
         since = now - self._config.episodic_age

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
 
@@ -51,6 +51,8 @@ class LayersPorts:
     model: ChatModel | None
     clock: Clock
     new_id: NewId
+    release: Callable[[], None] = lambda: None
+    """Called when the stores are closed: lets go of the folder."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -126,6 +128,7 @@ class LayersService:
         finally:
             for part in (self._store, self._ports.crisis, self._ports.feedback):
                 await part.aclose()
+            self._ports.release()
 
     async def shut_down(self) -> None:
         """End every active session, then close: the graceful end of a runtime that will not come back soon."""

@@ -117,14 +117,14 @@ class SqliteRows:
         return [
             _record(row)
             for one in dict.fromkeys(ids)
-            for row in self._db.execute(f"SELECT {_COLUMNS} {_FROM} WHERE r.id = ? AND n.owner = ?", (one, owner))  # noqa: S608  (constants)
+            for row in self._db.execute(f"SELECT {_COLUMNS} {_FROM} WHERE r.id = ? AND n.owner = ?", (one, owner))
         ]
 
     def listed(
         self, owner: str, layers: Sequence[Layer], standings: Sequence[Standing], limit: int | None
     ) -> list[MemoryRecord]:
         rows = self._db.execute(
-            f"SELECT {_COLUMNS} {_FROM} WHERE n.owner = ? AND n.layer IN ({_marks(layers)}) "  # noqa: S608  (constants)
+            f"SELECT {_COLUMNS} {_FROM} WHERE n.owner = ? AND n.layer IN ({_marks(layers)}) "
             f"AND r.standing IN ({_marks(standings)}) ORDER BY r.created_at DESC, r.id LIMIT ?",
             (owner, *layers, *standings, -1 if limit is None else limit),
         )
@@ -133,7 +133,7 @@ class SqliteRows:
     def vectors(self, owner: str, layer: Layer) -> list[tuple[str, NDArray[np.float32], datetime]]:
         """Return what is needed to search an owner's layer by vector."""
         rows = self._db.execute(
-            f"SELECT r.id, r.vector, r.created_at {_FROM} WHERE n.owner = ? AND n.layer = ? "  # noqa: S608  (constants)
+            f"SELECT r.id, r.vector, r.created_at {_FROM} WHERE n.owner = ? AND n.layer = ? "
             "AND r.standing = 'active' AND r.vector IS NOT NULL",
             (owner, layer),
         )
@@ -150,11 +150,11 @@ class SqliteRows:
         # Only a search with a date looks every row up before the cut.
         dated = "JOIN records AS d ON d.row = t.row AND d.created_at >= ?" if since else ""
         best = (
-            f"SELECT t.row AS row, count(*) AS held FROM tokens AS t {dated} WHERE t.namespace = ? "  # noqa: S608  (constants)
+            f"SELECT t.row AS row, count(*) AS held FROM tokens AS t {dated} WHERE t.namespace = ? "
             f"AND t.token IN ({_marks(list(tokens))}) GROUP BY t.row ORDER BY held DESC, t.row DESC LIMIT ?"
         )
         rows = self._db.execute(
-            f"SELECT {_COLUMNS}, b.held AS held FROM ({best}) AS b JOIN records AS r ON r.row = b.row "  # noqa: S608  (constants)
+            f"SELECT {_COLUMNS}, b.held AS held FROM ({best}) AS b JOIN records AS r ON r.row = b.row "
             "JOIN namespaces AS n ON n.number = r.namespace ORDER BY b.held DESC, r.created_at DESC, r.id",
             (*([iso_now(since)] if since else []), namespace, *tokens, limit),
         )
@@ -162,14 +162,14 @@ class SqliteRows:
 
     def counts(self, owner: str) -> dict[tuple[Layer, Standing], int]:
         rows = self._db.execute(
-            f"SELECT n.layer, r.standing, count(*) {_FROM} WHERE n.owner = ? GROUP BY 1, 2",  # noqa: S608  (constants)
+            f"SELECT n.layer, r.standing, count(*) {_FROM} WHERE n.owner = ? GROUP BY 1, 2",
             (owner,),
         )
         return {(Layer(layer), Standing(standing)): count for layer, standing, count in rows}
 
     def without_vector(self, owner: str, limit: int) -> list[MemoryRecord]:
         rows = self._db.execute(
-            f"SELECT {_COLUMNS} {_FROM} WHERE n.owner = ? AND r.standing = 'active' AND r.vector IS NULL "  # noqa: S608  (constants)
+            f"SELECT {_COLUMNS} {_FROM} WHERE n.owner = ? AND r.standing = 'active' AND r.vector IS NULL "
             "ORDER BY r.created_at, r.id LIMIT ?",
             (owner, limit),
         )

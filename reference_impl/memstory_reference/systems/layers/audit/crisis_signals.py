@@ -14,7 +14,8 @@ _ACUTE: Mapping[str, str] = {
     r"|\bbetter off dead\b|\bno reason to live\b",
     "self_harm": r"\b(?:hurt|harm|cut|cutting|burn|injure) (?:myself|my (?:arms?|wrists?|legs?))\b|\bself[\s-]?harm",
     "violence": r"\b(?:kill|hurt|stab|shoot) (?:him|her|them|my (?:wife|husband|partner|mother|father|child|kids?))\b",
-    "overdose": r"\boverdos|\b(?:took|swallowed|take) (?:all|too many|a lot) (?:of )?(?:my|the) (?:pills|tablets|meds)\b",
+    "overdose": r"\boverdos|\b(?:took|swallowed|take) (?:all|too many|a lot) (?:of )?(?:my|the) "
+    r"(?:pills|tablets|meds)\b",
 }
 _CONCERN: Mapping[str, str] = {
     "hopeless": r"\b(?:hopeless|can't go on|cannot go on|can't take it any ?more|give up on life|worthless)\b",

@@ -5,14 +5,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import StrEnum
 
+from memstory_reference.systems.layers.policy.safety import words_of
 from memstory_reference.systems.layers.records import Content, Fact, Rule, is_note
 from memstory_reference.text.token_sets import jaccard, token_list, token_set
 
 # What turns a statement around. Two texts may be as like as 15 of 16 tokens and differ in just one of these.
-NEGATIONS = frozenset(
+NEGATIONS = words_of(
     "no not never none neither nor without cannot can't don't doesn't didn't isn't aren't wasn't weren't won't "
     "wouldn't shouldn't couldn't haven't hasn't hadn't ain't dont doesnt cant wont hardly barely stop stopped "
-    "quit".split()  # noqa: SIM905  (a list reads worse)
+    "quit"
 )
 _POLES = (
     ("always", "usually", "often", "sometimes", "rarely", "seldom"),

@@ -21,7 +21,7 @@ _FORMS: Sequence[tuple[str, str, str]] = (
     (
         "health",
         "HAS_CONDITION",
-        rf"i have (?P<object>(?:asthma|diabetes|migraines?|insomnia|anxiety|depression)\b[^.!?;]*)",
+        r"i have (?P<object>(?:asthma|diabetes|migraines?|insomnia|anxiety|depression)\b[^.!?;]*)",
     ),
     (
         "coping_strategy",

@@ -25,9 +25,9 @@ class Durability(StrEnum):
 
 
 def normal_category(name: str) -> str:
-    """Return a category as it is stored; the empty text if it is no name.
+    r"""Return a category as it is stored; the empty text if it is no name.
 
-    >>> normal_category(" Coping Strategy "), normal_category("x]\\n[rule")
+    >>> normal_category(" Coping Strategy "), normal_category("x]\n[rule")
     ('coping_strategy', '')
     """
     folded = re.sub(r"[\s-]+", "_", name.strip().lower())

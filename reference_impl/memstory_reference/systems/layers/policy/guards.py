@@ -1,4 +1,4 @@
-"""What no model overrides: the shape of what is stored, and safety; checked at writing and again at promotion (C-10)."""
+"""What no model overrides: the shape of what is stored, and safety; checked at writing and at promotion (C-10)."""
 
 from __future__ import annotations
 

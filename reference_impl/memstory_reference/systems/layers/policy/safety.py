@@ -11,12 +11,18 @@ from collections.abc import Sequence
 
 from memstory_reference.text.token_sets import token_list
 
+
+def words_of(text: str) -> frozenset[str]:
+    """Return a list of words that is written as a text."""
+    return frozenset(text.split())
+
+
 _NEAR = 10
 """So many words before the safety object a negation still speaks of it."""
 
-_NEGATIONS = frozenset(
+_NEGATIONS = words_of(
     "no not never without dont don't doesnt doesn't cannot can't wont won't stop quit cease none nor neither "
-    "needn't unnecessary refuse".split()  # noqa: SIM905  (a list reads worse)
+    "needn't unnecessary refuse"
 )
 _WEAKENERS = re.compile(
     r"(?:skip|omit|bypass|ignor|disabl|disregard|circumvent|suppress|suspend|overrid|deactivat|dismiss|drop|forget|"
@@ -24,26 +30,24 @@ _WEAKENERS = re.compile(
     r"(?:e|s|es|ed|ing|ting|ping|ning|ped|ting|y|off|out)?"
 )
 _OFF_WORDS = {"turn": "off", "switch": "off", "shut": "off", "leave": "out", "leaving": "out", "cut": "out"}
-_FIELD = frozenset(
-    "safety security crisis emergency suicide suicidal risk harm selfharm danger wellbeing welfare".split()  # noqa: SIM905
-)
-_MEASURE = frozenset(
+_FIELD = words_of("safety security crisis emergency suicide suicidal risk harm selfharm danger wellbeing welfare")
+_MEASURE = words_of(
     "check checks checking checkin checkins protocol protocols rule rules procedure procedures plan plans question "
     "questions screening assessment assessments warning warnings message messages resource resources line hotline "
     "hotlines filter filters guideline guidelines guidance measure measures prompt prompts step steps notice notices "
-    "intervention review reviews policy policies number numbers instructions stuff routine routines".split()  # noqa: SIM905
+    "intervention review reviews policy policies number numbers instructions stuff routine routines"
 )
-_ALONE = frozenset("guardrail guardrails safeguard safeguards hotline hotlines failsafe failsafes".split())  # noqa: SIM905
-_WATCH = frozenset(
+_ALONE = words_of("guardrail guardrails safeguard safeguards hotline hotlines failsafe failsafes")
+_WATCH = words_of(
     "check checking ask asking verify verifying monitor monitoring warn warning screen screening sure worry worrying "
-    "assess assessing see call calling alert alerting".split()  # noqa: SIM905
+    "assess assessing see call calling alert alerting"
 )
-_STATE = frozenset(
+_STATE = words_of(
     "safe unsafe danger dangerous harm harming hurt hurting suicidal suicide crisis risk emergency emergencies "
-    "police ambulance".split()  # noqa: SIM905
+    "police ambulance"
 )
-_VAGUE = frozenset("it that this them those these something thing things one part step what".split())  # noqa: SIM905
-_AFFIRMED = frozenset("always keep run do perform use make include continue please".split())  # noqa: SIM905
+_VAGUE = words_of("it that this them those these something thing things one part step what")
+_AFFIRMED = words_of("always keep run do perform use make include continue please")
 
 
 def is_unsafe(text: str) -> bool:
@@ -91,9 +95,7 @@ def _objects(words: Sequence[str]) -> list[tuple[int, int]]:
         near = words[index + 1 : index + 4]
         if word in _ALONE:
             found.append((index, index))
-        elif word in _FIELD and (_MEASURE & set(near)):
-            found.append((index, index + 1))
-        elif word in _MEASURE and (_FIELD & set(near)):
+        elif (word in _FIELD and (_MEASURE & set(near))) or (word in _MEASURE and (_FIELD & set(near))):
             found.append((index, index + 1))
         elif word in _WATCH and (_STATE & set(words[index + 1 : index + 8])):
             found.append((index, index))

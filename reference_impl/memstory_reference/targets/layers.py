@@ -1,0 +1,289 @@
+"""The layers memory as a target of the harness."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import asdict
+from pathlib import Path
+from typing import ClassVar
+
+from memstory.clock import Clock
+from memstory.errors import NotSupported, StoryError
+from memstory.target import (
+    Capability,
+    Environment,
+    Hit,
+    Item,
+    Json,
+    Query,
+    Receipt,
+    ReceiptItem,
+    Ref,
+    Scope,
+    Target,
+    TargetFactory,
+    Turn,
+)
+from memstory_reference import bootstrap
+from memstory_reference.errors import InputError
+from memstory_reference.systems.layers.audit.models import CrisisLogRecord
+from memstory_reference.systems.layers.feedback.models import SessionFeedbackRecord
+from memstory_reference.systems.layers.identity import resolve_owner_id
+from memstory_reference.systems.layers.prompting import memory_block
+from memstory_reference.systems.layers.records import Layer, Standing
+from memstory_reference.systems.layers.service import LayersService, Who
+from memstory_reference.systems.layers.session_end import EndReason, parse_reason
+from memstory_reference.systems.layers.store import LayersStore
+from memstory_reference.targets.environment_ports import EnvironmentPorts, MakeEmbedder
+from memstory_reference.targets.layers_faults import FaultyLayersStore
+from memstory_reference.targets.layers_formulas import formula
+from memstory_reference.targets.layers_ports import OPTIONS, LayersChoice, chosen, layers_ports
+from memstory_reference.targets.layers_values import buffer_view, content_of_item, hit_of, layers_of, receipt_item
+from memstory_reference.targets.refusals import in_harness_words, of_the_story
+from memstory_reference.targets.shared_embedders import SharedEmbedders
+from memstory_reference.targets.warning_log import WarningLog
+
+BY_RULES = "rules (deterministic stand-in)"
+FOLDER = "layers"
+INSPECTED = ("audit", "buffer", "diagnostics", "embedder", "export", "feedback", "formula", "identity", "log", "model",
+             "shelved", "status", "working_memory")  # fmt: skip
+JOBS = ("archive", "feedback", "purge", "recall", "reindex", "restore", "voice")
+
+CAPABILITIES: frozenset[Capability] = frozenset(
+    {
+        *("add", "add.batch_atomic", "add.infer", "get.id", "list", "update", "delete", "delete.reports_missing"),
+        *("delete.scope", "search", "search.scores", "search.lexical", "search.hybrid", "search.explain", "context"),
+        *("chat", "chat.window", "session", "restart", "crash", "clock", "persistent", "async_ingest", "incognito"),
+        *("scope.user", "scope.required", "unicode_lexical", "dedup", "supersede", "hold_buffer", "audit_separate"),
+        *("embedder.fixed", "llm.scripted", "fault.embedder", "fault.model", "fault.store", "fault.extractor"),
+        *(f"inspect.{what}" for what in INSPECTED),
+        *(f"job.{job}" for job in JOBS),
+        *(f"option.{name}" for name in OPTIONS),
+    }
+)
+
+
+class LayersTarget(Target):
+    """One open layers memory, in the case's workspace unless it is incognito."""
+
+    def __init__(self, make_embedder: MakeEmbedder) -> None:
+        self._make_embedder = make_embedder
+        self._log = WarningLog()
+        self._ports: EnvironmentPorts
+        self._service: LayersService
+        self._choice: LayersChoice
+        self._env: Environment
+
+    async def open(self, env: Environment, clock: Clock) -> None:
+        self._env = env
+        with in_harness_words():
+            with of_the_story():
+                self._choice = chosen(env)
+                self._ports = layers_ports(env, self._choice, self._make_embedder)
+            self._log.attach()
+            self._service = await bootstrap.open_layers(
+                Path(env.workspace) / FOLDER,
+                embedder=self._ports.embedder if self._choice.mode.is_durable else None,
+                model=self._ports.chat if self._choice.has_model else None,
+                clock=clock,
+                new_id=self._ports.new_id,
+                config=self._choice.config,
+                mode=self._choice.mode,
+                wrap=self._with_faults,
+            )
+        for part, mode in env.faults.items():
+            self._ports.set_fault(part, mode)
+
+    async def close(self) -> None:
+        self._log.detach()
+        await self._service.close()
+
+    async def about(self) -> Mapping[str, str]:
+        durable = self._choice.mode.is_durable
+        return {
+            "embedder": self._ports.embedder.model if durable else "none",
+            "chat": self._ports.chat.name if self._choice.has_model else BY_RULES,
+            "store": "sqlite" if durable else "memory only",
+            "mode": str(self._choice.mode),
+        }
+
+    async def settle(self) -> None:
+        with self._in_harness_words():
+            await self._service.settle()
+
+    async def fault(self, part: str, mode: str) -> None:
+        self._ports.set_fault(part, mode)
+
+    async def add(self, items: Sequence[Item], scope: Scope) -> Receipt:
+        with self._in_harness_words():
+            who = await self._who(scope)
+            contents = [content_of_item(item) for item in items]
+            done = await self._service.records.remember(who.owner, who.session, contents)
+        return Receipt(items=[receipt_item(item, one) for item, one in zip(items, done, strict=True)])
+
+    async def get(self, ref: Ref, scope: Scope) -> Hit | None:
+        with self._in_harness_words():
+            found = await self._service.records.get((await self._who(scope)).owner, _id(ref))
+        return hit_of(found) if found else None
+
+    async def search(self, query: Query, scope: Scope) -> Sequence[Hit]:
+        if query.min_score is not None or query.where or query.token_budget is not None:
+            raise NotSupported("search.min_score" if query.min_score is not None else "search.where")
+        if query.options:
+            raise StoryError(f"search: layers have no option {next(iter(query.options))!r} for a search")
+        layers = layers_of(query.kinds)
+        with self._in_harness_words():
+            found = await self._service.records.search((await self._who(scope)).owner, query.text, layers)
+        return [hit_of(one.record, one) for one in found[: query.top_k or self._choice.config.top_k]]
+
+    async def list(self, scope: Scope, kinds: Sequence[str] = (), limit: int | None = None) -> Sequence[Hit]:
+        layers = layers_of(kinds)
+        with self._in_harness_words():
+            found = await self._service.records.listed((await self._who(scope)).owner, layers, limit=limit)
+        return [hit_of(one) for one in found]
+
+    async def update(self, ref: Ref, item: Item, scope: Scope) -> Receipt:
+        with self._in_harness_words():
+            who, content = await self._who(scope), content_of_item(item)
+            edited = await self._service.records.edit(who.owner, _id(ref), content)
+        return Receipt(items=[ReceiptItem(id=edited.id, text=item.text, outcome="updated", kind=str(edited.layer))])
+
+    async def delete(self, ref: Ref, scope: Scope) -> bool:
+        with self._in_harness_words():
+            who = await self._who(scope)
+            if ref == Ref():
+                return any((await self._service.forget_owner(who.owner)).values())
+            return bool(await self._service.records.delete(who.owner, [_id(ref)]))
+
+    async def context(self, query: Query, scope: Scope) -> str:
+        with self._in_harness_words():
+            memory = await self._service.load_memory_for_turn(query.text, await self._who(scope))
+        return memory_block(memory)
+
+    async def say(self, text: str, scope: Scope) -> Turn:
+        with self._in_harness_words():
+            answer = await self._service.turn(text, await self._who(scope))
+        return Turn(answer=answer.answer, context=answer.context)
+
+    async def end_session(self, scope: Scope, reason: str) -> None:
+        with self._in_harness_words():
+            who, why = await self._who(scope), parse_reason(reason)
+            if why is EndReason.SHUTDOWN:
+                await self._service.end_all(why)
+            elif why is EndReason.VOICE:
+                await self._service.finalise_voice([], who)
+            else:
+                await self._service.end_session(who, why)
+
+    async def run(self, job: str, args: Mapping[str, Json], scope: Scope) -> Json:
+        with self._in_harness_words():
+            who = await self._who(scope)
+            match job:
+                case "archive":
+                    return await self._service.records.archive(who.owner, str(args["id"]))
+                case "restore":
+                    return await self._service.records.restore(who.owner, str(args["id"]))
+                case "feedback":
+                    return {"id": await self._service.give_feedback(who, **args)}
+                case "purge":
+                    return {"purged": await self._service.purge_crisis_log()}
+                case "recall":
+                    self._service.set_recall(who.owner, on=args.get("on") is True)
+                    return {"recall": args.get("on") is True}
+                case "reindex":
+                    return {"embedded": await self._service.records.embed_missing(who.owner)}
+                case "voice":
+                    turns = [(str(turn["user"]), str(turn.get("assistant", ""))) for turn in args["turns"]]
+                    await self._service.finalise_voice(turns, who)
+                    return None
+                case _:
+                    raise NotSupported(f"job.{job}")
+
+    async def inspect(self, what: str, args: Mapping[str, Json], scope: Scope) -> Json:
+        since = int(args.get("since") or 0)
+        match what:
+            case "embedder":
+                return self._ports.embedder.data(since)
+            case "model":
+                return self._ports.chat.data(since)
+            case "log":
+                return self._log.data(since)
+            case "formula":
+                return formula(args, self._choice.config)
+            case _:
+                with self._in_harness_words():
+                    return await self._inspect_owner(what, args, scope)
+
+    async def _inspect_owner(self, what: str, args: Mapping[str, Json], scope: Scope) -> Json:
+        if what == "identity" and args:
+            return {"owner": resolve_owner_id(args, b"a key of the story")}
+        # A session that the steps before were in: only they name it by themselves.
+        session = args.get("session", scope.session)
+        who = await self._who(Scope(user=scope.user, session=session))
+        service = self._service
+        match what:
+            case "identity":
+                return {"owner": who.owner, "session": who.session, "user_id": scope.user}
+            case "status":
+                return await service.status(who.owner)
+            case "buffer":
+                return buffer_view(await service.buffer(who))
+            case "diagnostics":
+                return service.diagnostics(who)
+            case "working_memory":
+                return (await service.load_memory_for_turn(str(args["query"]), who)).state()
+            case "audit":
+                return [_plain(record) for record in await service.crisis_log(who.owner)]
+            case "feedback":
+                return [_plain(record) for record in await service.feedback(who.owner)]
+            case "export":
+                return await service.records.export(who.owner)
+            case "shelved":
+                shelved = (Standing.ARCHIVED, Standing.SUPERSEDED)
+                return [_shelved(hit_of(one)) for one in await service.records.listed(who.owner, tuple(Layer), shelved)]
+            case _:
+                raise NotSupported(f"inspect.{what}")
+
+    async def _who(self, scope: Scope) -> Who:
+        name = scope.user.removeprefix(self._env.owner).removeprefix(".")
+        user = None if name in self._choice.anonymous else scope.user
+        return await self._service.who(user, scope.session)
+
+    def _with_faults(self, store: LayersStore) -> LayersStore:
+        faulty = FaultyLayersStore(store)
+        self._ports.switches["store"] = faulty
+        return faulty
+
+    def _in_harness_words(self) -> AbstractContextManager[None]:
+        return in_harness_words(is_fault_injected=self._ports.is_fault_injected)
+
+
+class LayersFactory(TargetFactory):
+    """Shares the loaded embedding model among the cases of one worker."""
+
+    name: ClassVar[str] = "layers"
+    spec: ClassVar[str | None] = "memstory_reference.targets.layers:LayersFactory"
+
+    def __init__(self) -> None:
+        self._embedders = SharedEmbedders()
+
+    def capabilities(self, options: Mapping[str, Json]) -> frozenset[Capability]:
+        return CAPABILITIES
+
+    def target(self) -> Target:
+        return LayersTarget(self._embedders.make)
+
+
+def _id(ref: Ref) -> str:
+    if not ref.id:
+        raise InputError("a record of the layers is named by its id")
+    return ref.id
+
+
+def _plain(record: CrisisLogRecord | SessionFeedbackRecord) -> dict[str, Json]:
+    return {name: value.isoformat() if name == "at" else value for name, value in asdict(record).items()}
+
+
+def _shelved(hit: Hit) -> dict[str, Json]:
+    return {"id": hit.id, "text": hit.text, "kind": hit.kind, **hit.metadata}

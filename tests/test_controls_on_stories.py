@@ -1,0 +1,22 @@
+"""The bundled stories on the controls: what `nox -s controls` judges."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from memstory.reporting import read_results
+from memstory.reporting.controls import judge_controls
+
+ROOT = Path(__file__).parents[1]
+
+
+@pytest.mark.slow
+def test_the_bundled_stories_tell_good_memories_from_bad_ones(tmp_path):
+    command = [sys.executable, "-m", "pytest", "stories", "--target", "control:all", "--report", str(tmp_path)]
+    command += ["-q", "-p", "no:cacheprovider"]
+    subprocess.run(command, cwd=ROOT, capture_output=True, check=False)  # noqa: S603  (our own command)
+    found = judge_controls(read_results(tmp_path / "results.json"))
+    assert found.broken == []
+    assert min(map(len, found.kills.values())) >= 3
