@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -20,7 +21,7 @@ from memstory_reference.systems.layers.feedback.session_feedback import InMemory
 from memstory_reference.systems.layers.feedback.sqlite_feedback_store import SqliteSessionFeedback
 from memstory_reference.systems.layers.memory_store import InMemoryStore
 from memstory_reference.systems.layers.modes import MemoryMode
-from memstory_reference.systems.layers.service import LayersPorts, LayersService
+from memstory_reference.systems.layers.service import LayersPorts, LayersService, LayersStores
 from memstory_reference.systems.layers.sqlite_store import SqliteStore
 from memstory_reference.systems.manager.manager import ManagerConfig
 from memstory_reference.systems.observations.config import ObservationsConfig
@@ -34,7 +35,7 @@ from memstory_reference.topics_system import TopicsPorts, TopicsSystem
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from memstory_reference.adapters.prefixes import ProfiledEmbedder
+    from memstory_reference.adapters.embedding_cache import CachedEmbedder
     from memstory_reference.ports import ChatModel, Clock, Embedder, NewId, VectorStore
     from memstory_reference.systems.layers.store import LayersStore
     from memstory_reference.systems.pipeline.selection import Reranker
@@ -101,7 +102,7 @@ def make_reranker(name: str | None) -> Reranker | None:
     return CrossEncoderReranker(model or MODEL)
 
 
-def make_embedder(name: str, *, ollama_host: str) -> ProfiledEmbedder:
+def make_embedder(name: str, *, ollama_host: str) -> CachedEmbedder:
     """Return the embedder that a setting names, with this machine's cache before it.
 
     Raises:
@@ -216,17 +217,17 @@ async def open_layers(
     Without a chat model, extraction, policy and reconciliation go by documented rules.
     """
     if mode.is_durable:
-        ports = _durable_layers(folder, embedder, model, clock, new_id, wrap)
+        stores = _durable_layers(folder, embedder)
     else:
-        ports = LayersPorts(
-            store=wrap(InMemoryStore()),
-            crisis=InMemoryCrisisLog(),
-            feedback=InMemorySessionFeedback(),
-            embedder=None,
-            model=model,
-            clock=clock,
-            new_id=new_id,
-        )
+        stores = LayersStores(memory=InMemoryStore(), crisis=InMemoryCrisisLog(), feedback=InMemorySessionFeedback())
+        embedder = None
+    ports = LayersPorts(
+        stores=replace(stores, memory=wrap(stores.memory)),
+        embedder=embedder,
+        model=model,
+        clock=clock,
+        new_id=new_id,
+    )
     service = LayersService(ports=ports, config=config, mode=mode)
     try:
         await service.open()
@@ -236,27 +237,16 @@ async def open_layers(
     return service
 
 
-def _durable_layers(
-    folder: Path,
-    embedder: Embedder | None,
-    model: ChatModel | None,
-    clock: Clock,
-    new_id: NewId,
-    wrap: Callable[[LayersStore], LayersStore],
-) -> LayersPorts:
+def _durable_layers(folder: Path, embedder: Embedder | None) -> LayersStores:
     from memstory_reference.adapters.folder_lock import FolderLock  # noqa: PLC0415
 
     lock = FolderLock(folder)
     lock.acquire()
     try:
-        return LayersPorts(
-            store=wrap(SqliteStore(folder / "memory.sqlite3", model=embedder.model if embedder else MODEL_OF_NONE)),
+        return LayersStores(
+            memory=SqliteStore(folder / "memory.sqlite3", model=embedder.model if embedder else MODEL_OF_NONE),
             crisis=SqliteCrisisLog(folder / "audit.sqlite3"),
             feedback=SqliteSessionFeedback(folder / "feedback.sqlite3"),
-            embedder=embedder,
-            model=model,
-            clock=clock,
-            new_id=new_id,
             release=lock.release,
         )
     except BaseException:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 from collections.abc import Sequence
 
@@ -23,6 +24,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         code = parsed.run(parsed)
         sys.stdout.flush()
+    except BrokenPipeError:
+        # Whoever read the output, such as `head`, has enough. What is still buffered must not be tried again at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
     except (MemorySystemError, OSError) as error:
         sys.stderr.write(f"{parser.prog}: {error}\n")
         return FAILED

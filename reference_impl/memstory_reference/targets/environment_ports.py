@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
 
@@ -42,7 +42,7 @@ class EnvironmentPorts:
     chat: LoggedChat
     new_id: NewId
     switches: dict[str, Switch]
-    failures: list[UnavailableError]
+    failures: list[UnavailableError] = field(default_factory=list)
 
     def with_faults(self, store: VectorStore) -> VectorStore:
         """Return `store` as one that the story can make fail."""

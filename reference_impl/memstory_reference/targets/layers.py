@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from contextlib import AbstractContextManager
-from dataclasses import asdict
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import ClassVar
 
@@ -26,29 +25,25 @@ from memstory.target import (
     Turn,
 )
 from memstory_reference import bootstrap
-from memstory_reference.errors import InputError
-from memstory_reference.systems.layers.audit.models import CrisisLogRecord
-from memstory_reference.systems.layers.feedback.models import SessionFeedbackRecord
+from memstory_reference.errors import InputError, MemorySystemError
 from memstory_reference.systems.layers.identity import resolve_owner_id
 from memstory_reference.systems.layers.prompting import memory_block
-from memstory_reference.systems.layers.records import Layer, Standing
 from memstory_reference.systems.layers.service import LayersService, Who
 from memstory_reference.systems.layers.session_end import EndReason, parse_reason
 from memstory_reference.systems.layers.store import LayersStore
 from memstory_reference.targets.environment_ports import EnvironmentPorts, MakeEmbedder
+from memstory_reference.targets.layers_desk import JOBS, LOOKS, look, run_job
 from memstory_reference.targets.layers_faults import FaultyLayersStore
 from memstory_reference.targets.layers_formulas import formula
-from memstory_reference.targets.layers_ports import OPTIONS, LayersChoice, chosen, layers_ports
-from memstory_reference.targets.layers_values import buffer_view, content_of_item, hit_of, layers_of, receipt_item
+from memstory_reference.targets.layers_ports import EXTRACTOR, OPTIONS, LayersChoice, chosen, layers_ports
+from memstory_reference.targets.layers_values import content_of_item, hit_of, layers_of, receipt_item
 from memstory_reference.targets.refusals import in_harness_words, of_the_story
 from memstory_reference.targets.shared_embedders import SharedEmbedders
 from memstory_reference.targets.warning_log import WarningLog
 
 BY_RULES = "rules (deterministic stand-in)"
 FOLDER = "layers"
-INSPECTED = ("audit", "buffer", "diagnostics", "embedder", "export", "feedback", "formula", "identity", "log", "model",
-             "shelved", "status", "working_memory")  # fmt: skip
-JOBS = ("archive", "feedback", "purge", "recall", "reindex", "restore", "voice")
+INSPECTED = ("embedder", "formula", "identity", "log", "model", *LOOKS)
 
 CAPABILITIES: frozenset[Capability] = frozenset(
     {
@@ -56,9 +51,9 @@ CAPABILITIES: frozenset[Capability] = frozenset(
         *("delete.scope", "search", "search.scores", "search.lexical", "search.hybrid", "search.explain", "context"),
         *("chat", "chat.window", "session", "restart", "crash", "clock", "persistent", "async_ingest", "incognito"),
         *("scope.user", "scope.required", "unicode_lexical", "dedup", "supersede", "hold_buffer", "audit_separate"),
-        *("embedder.fixed", "llm.scripted", "fault.embedder", "fault.model", "fault.store", "fault.extractor"),
+        *("embedder.fixed", "llm.scripted", "fault.embedder", "fault.model", "fault.store"),
         *(f"inspect.{what}" for what in INSPECTED),
-        *(f"job.{job}" for job in JOBS),
+        *(f"job.{job}" for job in (*JOBS, EXTRACTOR)),
         *(f"option.{name}" for name in OPTIONS),
     }
 )
@@ -74,13 +69,15 @@ class LayersTarget(Target):
         self._service: LayersService
         self._choice: LayersChoice
         self._env: Environment
+        self._model_failures: Sequence[MemorySystemError] = ()
 
     async def open(self, env: Environment, clock: Clock) -> None:
         self._env = env
         with in_harness_words():
             with of_the_story():
                 self._choice = chosen(env)
-                self._ports = layers_ports(env, self._choice, self._make_embedder)
+                environment = layers_ports(env, self._choice, self._make_embedder)
+            self._ports, self._model_failures = environment.ports, environment.model_failures
             self._log.attach()
             self._service = await bootstrap.open_layers(
                 Path(env.workspace) / FOLDER,
@@ -177,28 +174,14 @@ class LayersTarget(Target):
                 await self._service.end_session(who, why)
 
     async def run(self, job: str, args: Mapping[str, Json], scope: Scope) -> Json:
+        if job == EXTRACTOR:
+            # No part that every memory has: the model's calls after the reply alone.
+            self._ports.set_fault(EXTRACTOR, str(args.get("mode")))
+            return None
+        if job not in JOBS:
+            raise NotSupported(f"job.{job}")
         with self._in_harness_words():
-            who = await self._who(scope)
-            match job:
-                case "archive":
-                    return await self._service.records.archive(who.owner, str(args["id"]))
-                case "restore":
-                    return await self._service.records.restore(who.owner, str(args["id"]))
-                case "feedback":
-                    return {"id": await self._service.give_feedback(who, **args)}
-                case "purge":
-                    return {"purged": await self._service.purge_crisis_log()}
-                case "recall":
-                    self._service.set_recall(who.owner, on=args.get("on") is True)
-                    return {"recall": args.get("on") is True}
-                case "reindex":
-                    return {"embedded": await self._service.records.embed_missing(who.owner)}
-                case "voice":
-                    turns = [(str(turn["user"]), str(turn.get("assistant", ""))) for turn in args["turns"]]
-                    await self._service.finalise_voice(turns, who)
-                    return None
-                case _:
-                    raise NotSupported(f"job.{job}")
+            return await run_job(self._service, job, args, await self._who(scope))
 
     async def inspect(self, what: str, args: Mapping[str, Json], scope: Scope) -> Json:
         since = int(args.get("since") or 0)
@@ -211,9 +194,11 @@ class LayersTarget(Target):
                 return self._log.data(since)
             case "formula":
                 return formula(args, self._choice.config)
-            case _:
+            case _ if what in INSPECTED:
                 with self._in_harness_words():
                     return await self._inspect_owner(what, args, scope)
+            case _:
+                raise NotSupported(f"inspect.{what}")
 
     async def _inspect_owner(self, what: str, args: Mapping[str, Json], scope: Scope) -> Json:
         if what == "identity" and args:
@@ -221,29 +206,9 @@ class LayersTarget(Target):
         # A session that the steps before were in: only they name it by themselves.
         session = args.get("session", scope.session)
         who = await self._who(Scope(user=scope.user, session=session))
-        service = self._service
-        match what:
-            case "identity":
-                return {"owner": who.owner, "session": who.session, "user_id": scope.user}
-            case "status":
-                return await service.status(who.owner)
-            case "buffer":
-                return buffer_view(await service.buffer(who))
-            case "diagnostics":
-                return service.diagnostics(who)
-            case "working_memory":
-                return (await service.load_memory_for_turn(str(args["query"]), who)).state()
-            case "audit":
-                return [_plain(record) for record in await service.crisis_log(who.owner)]
-            case "feedback":
-                return [_plain(record) for record in await service.feedback(who.owner)]
-            case "export":
-                return await service.records.export(who.owner)
-            case "shelved":
-                shelved = (Standing.ARCHIVED, Standing.SUPERSEDED)
-                return [_shelved(hit_of(one)) for one in await service.records.listed(who.owner, tuple(Layer), shelved)]
-            case _:
-                raise NotSupported(f"inspect.{what}")
+        if what == "identity":
+            return {"owner": who.owner, "session": who.session, "user_id": scope.user}
+        return await look(self._service, what, args, who)
 
     async def _who(self, scope: Scope) -> Who:
         name = scope.user.removeprefix(self._env.owner).removeprefix(".")
@@ -255,8 +220,13 @@ class LayersTarget(Target):
         self._ports.switches["store"] = faulty
         return faulty
 
-    def _in_harness_words(self) -> AbstractContextManager[None]:
-        return in_harness_words(is_fault_injected=self._ports.is_fault_injected)
+    @contextmanager
+    def _in_harness_words(self) -> Iterator[None]:
+        ports = self._ports
+        with in_harness_words(is_fault_injected=ports.is_fault_injected, failures=ports.failures):
+            yield
+            if self._model_failures:
+                raise self._model_failures[0]
 
 
 class LayersFactory(TargetFactory):
@@ -279,11 +249,3 @@ def _id(ref: Ref) -> str:
     if not ref.id:
         raise InputError("a record of the layers is named by its id")
     return ref.id
-
-
-def _plain(record: CrisisLogRecord | SessionFeedbackRecord) -> dict[str, Json]:
-    return {name: value.isoformat() if name == "at" else value for name, value in asdict(record).items()}
-
-
-def _shelved(hit: Hit) -> dict[str, Json]:
-    return {"id": hit.id, "text": hit.text, "kind": hit.kind, **hit.metadata}

@@ -28,7 +28,7 @@ def formula(args: Mapping[str, Json], config: LayersConfig) -> Json:
             return [sorted(token_set(text)) for text in texts]
         case {"jaccard": pairs}:
             found = [compare_texts(left, right, config.duplicate) for left, right in pairs]
-            return [{"index": one.index, "likeness": str(one.likeness)} for one in found]
+            return {"index": [one.index for one in found], "likeness": [str(one.likeness) for one in found]}
         case {"lines": entries}:
             return format_working_memory_entries(entries)
         case _:

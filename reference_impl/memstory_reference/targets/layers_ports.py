@@ -14,7 +14,7 @@ from memstory_reference.adapters.faults import FaultyChat, FaultyEmbedder
 from memstory_reference.adapters.idle_embedder import IdleEmbedder
 from memstory_reference.adapters.prefixes import NO_PREFIXES
 from memstory_reference.adapters.scripted_chat import ScriptedChat
-from memstory_reference.errors import InputError
+from memstory_reference.errors import InputError, MemorySystemError
 from memstory_reference.ports import ChatModel, Message, NewId, Reply, ToolSpec
 from memstory_reference.settings import default_topics
 from memstory_reference.systems.layers.config import LayersConfig
@@ -38,6 +38,32 @@ class NullEmbedder(IdleEmbedder):
 
     def __init__(self) -> None:
         super().__init__("none")
+
+
+class WitnessedChat:
+    """A model whose real failures are kept: the memory goes on without it, and no story may be judged by that."""
+
+    def __init__(self, inner: ChatModel) -> None:
+        self.name = inner.name
+        self.failures: list[MemorySystemError] = []
+        self._inner = inner
+
+    async def chat(
+        self,
+        messages: Sequence[Message],
+        tools: Sequence[ToolSpec] = (),
+        *,
+        purpose: str = REPLY,
+        temperature: float | None = None,
+        response_schema: Mapping[str, Json] | None = None,
+    ) -> Reply:
+        try:
+            return await self._inner.chat(
+                messages, tools, purpose=purpose, temperature=temperature, response_schema=response_schema
+            )
+        except MemorySystemError as error:
+            self.failures.append(error)
+            raise
 
 
 class AfterReply:
@@ -65,7 +91,7 @@ class AfterReply:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LayersChoice:
-    """What the options decide; `anonymous` are users who come without a user id, the empty text being the case's own."""
+    """What the options decide; `anonymous` are users without a user id, the empty text being the case's own."""
 
     config: LayersConfig
     mode: MemoryMode
@@ -91,35 +117,38 @@ def chosen(env: Environment) -> LayersChoice:
     )
 
 
-def layers_ports(env: Environment, choice: LayersChoice, make_embedder: MakeEmbedder) -> EnvironmentPorts:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LayersEnvironment:
+    """The ports of a case, and what really failed of its model."""
+
+    ports: EnvironmentPorts
+    model_failures: Sequence[MemorySystemError]
+
+
+def layers_ports(env: Environment, choice: LayersChoice, make_embedder: MakeEmbedder) -> LayersEnvironment:
     """Return the ports of `env`, with a switch for what is asked of the model after the reply."""
-    host = env.options.get("ollama_host", default_topics().ollama_host)
+    host, chat = env.options.get("ollama_host", default_topics().ollama_host), env.options.get("chat", OFFLINE)
     if choice.mode.is_durable:
-        ports = environment_ports(
-            env,
-            make_embedder=make_embedder,
-            embedder=env.options.get("embedder", bootstrap.MINILM),
-            chat=env.options.get("chat", OFFLINE),
-            ollama_host=host,
-        )
-        model: ChatModel = ports.chat
-        switches = ports.switches
+        embedder = env.options.get("embedder", bootstrap.MINILM)
+        ports = environment_ports(env, make_embedder=make_embedder, embedder=embedder, chat=chat, ollama_host=host)
     else:
-        name = env.options.get("chat", OFFLINE)
-        model = ScriptedChat(env.model_rules) if env.model_rules else bootstrap.make_chat(name, None, ollama_host=host)
-        faulty = FaultyEmbedder(NullEmbedder())
-        switches = {"embedder": faulty}
-        ports = EnvironmentPorts(
-            embedder=LoggedEmbedder(faulty), chat=LoggedChat(model), new_id=counted_ids(env.seed), switches=switches
-        )
-    after = FaultyChat(model)
-    reply = FaultyChat(model)
-    switches |= {"model": reply, EXTRACTOR: after}
+        ports = _without_a_trace(env)
+    inner = ScriptedChat(env.model_rules) if env.model_rules else bootstrap.make_chat(chat, None, ollama_host=host)
+    witnessed = WitnessedChat(inner)
+    reply, after = FaultyChat(witnessed), FaultyChat(witnessed)
+    ports.chat = LoggedChat(AfterReply(reply, after))
+    ports.switches |= {"model": reply, EXTRACTOR: after}
+    return LayersEnvironment(ports=ports, model_failures=witnessed.failures)
+
+
+def _without_a_trace(env: Environment) -> EnvironmentPorts:
+    embedder = FaultyEmbedder(NullEmbedder())
     return EnvironmentPorts(
-        embedder=ports.embedder,
-        chat=LoggedChat(AfterReply(reply, after)),
-        new_id=ports.new_id,
-        switches=switches,
+        embedder=LoggedEmbedder(embedder),
+        chat=LoggedChat(bootstrap.make_chat(OFFLINE, None, ollama_host="")),
+        new_id=counted_ids(env.seed),
+        switches={"embedder": embedder},
+        failures=[],
     )
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 from memstory.errors import Refused
 from memstory.target import Hit, Item, Json, ReceiptItem
@@ -29,14 +29,14 @@ def content_of_item(item: Item) -> Content:
     """Return what an item is: a triple with its quote, a plain note, a session's summary or a rule."""
     (layer,) = layers_of([item.kind]) if item.kind else (Layer.SEMANTIC,)
     given = dict(item.metadata)
-    match layer:
-        case Layer.EPISODIC:
-            content: Content = Arc(summary=item.text, topics=tuple(given.pop("topics", ())))
-        case Layer.PROCEDURAL:
-            quote = given.pop("evidence_quote", item.text)
-            content = Rule(rule=item.text, explicit=bool(given.pop("explicit", True)), evidence_quote=quote)
-        case Layer.SEMANTIC:
-            content = _fact(item.text, given)
+    content: Content
+    if layer is Layer.EPISODIC:
+        content = Arc(summary=item.text, topics=tuple(given.pop("topics", ())))
+    elif layer is Layer.PROCEDURAL:
+        quote = given.pop("evidence_quote", item.text)
+        content = Rule(rule=item.text, explicit=bool(given.pop("explicit", True)), evidence_quote=quote)
+    else:
+        content = _fact(item.text, given)
     if given:
         raise InputError(f"metadata {next(iter(given))!r} is unknown for the kind {layer}")
     return content
@@ -101,8 +101,3 @@ def _fact(text: str, given: dict[str, Json]) -> Fact:
 
 def _line(record: MemoryRecord) -> str:
     return format_working_memory_entries([entry_of(record)])
-
-
-def triples(rows: Sequence[Mapping[str, Json]]) -> list[Fact]:
-    """Return the facts that a story gives as mappings."""
-    return [Fact(**{name: str(row[name]) for name in (*_TRIPLE, "evidence_quote")}) for row in rows]

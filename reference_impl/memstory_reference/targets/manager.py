@@ -21,7 +21,6 @@ from memstory.target import (
     Ref,
     Scope,
     Target,
-    TargetFactory,
     ToolCall,
     ToolSchema,
     Turn,
@@ -47,7 +46,7 @@ from memstory_reference.targets.manager_values import (
     types_of,
 )
 from memstory_reference.targets.refusals import in_harness_words, of_the_story
-from memstory_reference.targets.shared_embedders import SharedEmbedders
+from memstory_reference.targets.shared_embedders import EmbeddingFactory
 from memstory_reference.targets.warning_log import WarningLog
 
 FOLDER = "memory"
@@ -290,14 +289,11 @@ class ManagerTarget(Target):
         return in_harness_words(is_fault_injected=self._ports.is_fault_injected, failures=self._ports.failures)
 
 
-class ManagerFactory(TargetFactory):
+class ManagerFactory(EmbeddingFactory):
     """Makes manager targets that share one loaded embedding model."""
 
     name: ClassVar[str] = "manager"
     spec: ClassVar[str | None] = "memstory_reference.targets.manager:ManagerFactory"
-
-    def __init__(self) -> None:
-        self._embedders = SharedEmbedders()
 
     def capabilities(self, options: Mapping[str, Json]) -> frozenset[Capability]:
         return CAPABILITIES

@@ -23,7 +23,6 @@ from memstory.target import (
     Ref,
     Scope,
     Target,
-    TargetFactory,
 )
 from memstory_reference import bootstrap
 from memstory_reference.errors import InputError
@@ -36,7 +35,7 @@ from memstory_reference.systems.observations.research import LocalCorpus, Passag
 from memstory_reference.systems.observations.service import ObservationService, Stored
 from memstory_reference.targets.environment_ports import EnvironmentPorts, MakeEmbedder, environment_ports
 from memstory_reference.targets.refusals import in_harness_words, of_the_story
-from memstory_reference.targets.shared_embedders import SharedEmbedders
+from memstory_reference.targets.shared_embedders import EmbeddingFactory
 from memstory_reference.targets.warning_log import WarningLog
 
 KIND = "observation"
@@ -218,14 +217,11 @@ class ObservationsTarget(Target):
         return in_harness_words(is_fault_injected=self._ports.is_fault_injected, failures=self._ports.failures)
 
 
-class ObservationsFactory(TargetFactory):
+class ObservationsFactory(EmbeddingFactory):
     """Shares the loaded embedding model among the cases of one worker."""
 
     name: ClassVar[str] = "observations"
     spec: ClassVar[str | None] = "memstory_reference.targets.observations:ObservationsFactory"
-
-    def __init__(self) -> None:
-        self._embedders = SharedEmbedders()
 
     def capabilities(self, options: Mapping[str, Json]) -> frozenset[Capability]:
         return CAPABILITIES

@@ -236,7 +236,7 @@ class PipelineTarget(Target):
         )
 
     def _in_harness_words(self) -> AbstractContextManager[None]:
-        return in_harness_words(is_fault_injected=self._ports.is_fault_injected)
+        return in_harness_words(is_fault_injected=self._ports.is_fault_injected, failures=self._ports.failures)
 
 
 class PipelineFactory(TargetFactory):

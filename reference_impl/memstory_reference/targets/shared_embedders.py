@@ -2,19 +2,39 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
+from memstory.target import TargetFactory
 from memstory_reference import bootstrap
-from memstory_reference.adapters.prefixes import ProfiledEmbedder
+
+if TYPE_CHECKING:
+    from memstory_reference.adapters.embedding_cache import CachedEmbedder
 
 
 class SharedEmbedders:
     """Makes each embedder once."""
 
     def __init__(self) -> None:
-        self._made: dict[tuple[str, str], ProfiledEmbedder] = {}
+        self._made: dict[tuple[str, str], CachedEmbedder] = {}
 
-    def make(self, name: str, ollama_host: str) -> ProfiledEmbedder:
+    def make(self, name: str, ollama_host: str) -> CachedEmbedder:
         """Return the embedder of this name; raises as `bootstrap.make_embedder` does."""
         key = (name, ollama_host)
         if key not in self._made:
             self._made[key] = bootstrap.make_embedder(name, ollama_host=ollama_host)
         return self._made[key]
+
+    async def close(self) -> None:
+        """Close what the embedders keep open."""
+        for embedder in self._made.values():
+            await embedder.close()
+
+
+class EmbeddingFactory(TargetFactory):
+    """A factory whose targets share their embedders, to be closed with it."""
+
+    def __init__(self) -> None:
+        self._embedders = SharedEmbedders()
+
+    async def stop(self) -> None:
+        await self._embedders.close()

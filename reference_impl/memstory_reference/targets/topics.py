@@ -22,7 +22,6 @@ from memstory.target import (
     Ref,
     Scope,
     Target,
-    TargetFactory,
     ToolCall,
     ToolSchema,
     Turn,
@@ -35,7 +34,7 @@ from memstory_reference.systems.topics.memory_service import MemoryService
 from memstory_reference.systems.topics.result_texts import engrams_text
 from memstory_reference.targets.environment_ports import EnvironmentPorts, MakeEmbedder, environment_ports
 from memstory_reference.targets.refusals import in_harness_words, of_the_story
-from memstory_reference.targets.shared_embedders import SharedEmbedders
+from memstory_reference.targets.shared_embedders import EmbeddingFactory
 from memstory_reference.targets.topics_options import OPTIONS, topics_options
 from memstory_reference.targets.topics_values import (
     EPISODIC,
@@ -282,14 +281,11 @@ class TopicsTarget(Target):
             yield
 
 
-class TopicsFactory(TargetFactory):
+class TopicsFactory(EmbeddingFactory):
     """Makes topics targets that share one loaded embedding model."""
 
     name: ClassVar[str] = "topics"
     spec: ClassVar[str | None] = "memstory_reference.targets.topics:TopicsFactory"
-
-    def __init__(self) -> None:
-        self._embedders = SharedEmbedders()
 
     def capabilities(self, options: Mapping[str, Json]) -> frozenset[Capability]:
         return CAPABILITIES

@@ -2,6 +2,8 @@ from __future__ import annotations
 
 import json
 import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -164,3 +166,15 @@ def test_a_store_of_another_model_is_refused_with_the_model_that_it_has(filled):
     ran = filled("memory", "list", "--store", "s", "--embedder", "nomic-embed-text")
     assert ran.code == 1
     assert "was made with the model 'all-MiniLM-L6-v2'" in ran.err
+
+
+def test_a_reader_that_has_enough_is_no_error(filled):
+    reading, writing = os.pipe()
+    os.close(reading)
+    command = [sys.executable, "-c", "from memstory_reference.cli import main; raise SystemExit(main())"]
+    with os.fdopen(writing, "wb") as closed:
+        ran = subprocess.run(  # noqa: S603  (our own command)
+            [*command, "memory", "export", "--store", "s"], stdout=closed, stderr=subprocess.PIPE, check=False
+        )
+    assert (ran.returncode, ran.stderr) == (0, b"")
+    assert filled("memory", "list", "--store", "s").code == 0

@@ -78,6 +78,8 @@ def support(question: Question, candidate: Candidate, near: float | None) -> flo
     there = content_words(candidate.text)
     common = shared(wanted, there)
     share = len(common) / len(wanted) if wanted else 0.0
+    if _WHEN.match(question.query) and not _TIME.search(candidate.text):
+        return 0.0
     fits = _fits_open if question.open else _fits
     names = _named(question.query)
     kind = _KIND.match(question.query)
@@ -133,6 +135,18 @@ def _fits_open(evidence: Evidence) -> bool:
 _KIND = re.compile(
     r"^(?:what|which) (?P<x>(?:[\w-]+ ){1,3}?)(?:do|does|did|should|have|has|am|are|is)\b", re.IGNORECASE
 )
+_WHEN = re.compile(r"^(?:when|(?:what|which) (?:day|date|time|year|month|weekday))\b", re.IGNORECASE)
+_TIME = re.compile(
+    r"\d|\b(?:(?:mon|tues|wednes|thurs|fri|satur|sun)?days?|jan(?:uary)?|feb(?:ruary)?|march|april|may|june?|july?|"
+    r"aug(?:ust)?|sept?(?:ember)?|oct(?:ober)?|nov(?:ember)?|dec(?:ember)?|spring|summer|autumn|fall|winter|today|"
+    r"tomorrow|yesterday|tonight|noon|midnight|mornings?|evenings?|afternoons?|nights?|weeks?|weekends?|months?|years?|"
+    r"every|each|daily|weekly|monthly|next|last|ago|since|until|till|before|after|during|when|while|once|twice|always|"
+    r"never|soon|early|late|eve|christmas|easter|o['’]clock|end|beginning|half|quarter|(?:twen|thir)ty|ten|eleven|"
+    r"twelve|(?:at|past|by) (?:one|two|three|four|five|six|seven|eight|nine))\b",
+    re.IGNORECASE,
+)
+"""What answers `when` says a time: `I was born in Bergen` does not."""
+
 _SAME_FACT = 3.0
 _HALF, _MOST_WORDS = 0.5, 0.6
 _RELATED, _NEAR_ENOUGH, _VERY_NEAR = 0.4, 0.45, 0.6

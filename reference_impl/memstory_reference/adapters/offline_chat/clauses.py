@@ -12,7 +12,7 @@ from memstory_reference.adapters.offline_chat.wording import expanded, words
 _JOINT = re.compile(
     r"(?:\s*[,;]\s*(?:and|but|while|whereas|plus|also)?(?: that)?\s+|\s+(?:and|but|while|whereas|plus)(?: also)?(?: "
     r"that)?\s+|"
-    r"\s+[–—-]\s+|\s*;\s*)",
+    r"\s+[–—-]\s+|\s*;\s*)(?:(?:now|today|these days),? (?=(?:I|we|my|our)\b))?",
     re.IGNORECASE,
 )
 _WORK_AND_JOB = re.compile(r"^(?P<at>(?P<s>I work|my [a-z]+ works) (?:at|for) .+?) (?P<job>as an? .+)$", re.IGNORECASE)
@@ -26,11 +26,13 @@ _VERB_FIRST = re.compile(
     r"don['’]t|deploy|release|meet|ship)\b",
     re.IGNORECASE,
 )
+_TURNS = re.compile(r"\s*[,;]\s*(?:and|but)\b|\s*;|.*\b(?:now|today|these days)\b", re.IGNORECASE)
 _OWN_SUBJECT = re.compile(r"^(?:I\b|we\b|(?:my|our) )", re.IGNORECASE)
 _PERSON_SPEAKS = re.compile(r"^(?:I|we)(?:['’]\w+)? \w+", re.IGNORECASE)
 _PRONOUN = re.compile(r"^(?:he|she|they|it) (?P<rest>.+)$", re.IGNORECASE)
 _SOMEBODY = re.compile(
-    r"^(?P<s>(?:my|our) [a-z]+(?:['’]s [a-z]+)?) (?:is|are|has|have|works?|lives?|likes?)\b", re.IGNORECASE
+    r"^(?P<s>(?:my|our) [a-z]+(?:['’]s [a-z]+)?)(?:,? (?-i:[A-Z])\w+,?)? (?:is|are|has|have|works?|lives?|likes?)\b",
+    re.IGNORECASE,
 )
 _OWNED = re.compile(r"^my [a-z]+['’]s (?P<x>[\w -]+?) (?:is|are)\b", re.IGNORECASE)
 _OWNERS = re.compile(r"^(?P<s>my [a-z]+['’]s) (?P<v>(?:is|are) .+)$", re.IGNORECASE)
@@ -70,7 +72,7 @@ def _stands_alone(clause: str) -> bool:
 
 def _is_aside(left: str, joint: str, right: str) -> bool:
     """Say whether `left` is a clause that states no fact, and what follows its comma a fact about something else."""
-    if not re.match(r"\s*[,;]\s*(?:and|but)\b|\s*;", joint, re.IGNORECASE) or not _OWN_SUBJECT.match(right):
+    if not _TURNS.match(joint) or not _OWN_SUBJECT.match(right):
         return False
     return bool(_PERSON_SPEAKS.match(left)) and not REPORTED.search(left)
 
@@ -80,7 +82,7 @@ def _as_clause(left: str, right: str) -> str | None:
     subject = re.match(r"(?:I|we)\b", left, re.IGNORECASE)
     if subject and _VERB_FIRST.match(right):
         return f"{subject.group()} {right}" if _stands_alone(_first(f"{subject.group()} {right}")) else None
-    pronoun, somebody = _PRONOUN.match(right), _SOMEBODY.match(left)
+    pronoun, somebody = _PRONOUN.match(expanded(right)), _SOMEBODY.match(left)
     if pronoun and somebody:
         return f"{somebody.group('s')} {pronoun.group('rest')}"
     owned, owner = _OWNED.match(left), _OWNERS.match(right)

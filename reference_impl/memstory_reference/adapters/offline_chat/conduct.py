@@ -36,6 +36,10 @@ _EVERYTHING = re.compile(
     r"(?:should|needs?|has to|have to|ought to|must have|requires?) .+)$",
     re.IGNORECASE,
 )
+_ONLY_SOME = re.compile(
+    r"^(?:nobody|no one|only [\w -]+?) (?:may|can|is allowed to|are allowed to|should|gets? to) (?P<c>.+)$",
+    re.IGNORECASE,
+)
 _LIMIT = re.compile(
     r"^(?P<c>(?:keep|limit|restrict|cap|hold) .+? (?:(?:shorter|longer|smaller|larger|lower|higher|less|fewer|more) "
     r"than|under|below|above|within|at most|at least|up to|to) .+)$",
@@ -43,7 +47,8 @@ _LIMIT = re.compile(
 )
 _MUST_BE = re.compile(
     r"^(?!(?:i|he|she|it|they|this|that|these|those|there|my|his|her|their|here)\b)(?P<s>[\w-]+(?: [\w-]+){0,4}) "
-    r"(?:(?:has|have|needs?|ought) to|must) (?P<c>be (?P<state>[\w-]+).*)$",
+    r"(?:(?:has|have|needs?|ought) to|must|should(?= be (?:at (?:most|least)|no \w+ than|less|fewer|more|shorter|"
+    r"longer|under|below|above|within|between|written|kept|named|formatted)\b)) (?P<c>be (?P<state>[\w-]+).*)$",
     re.IGNORECASE,
 )
 _BANNED = re.compile(
@@ -114,7 +119,7 @@ def _content(text: str) -> str | None:
     wish = _WISH.match(text)
     if wish:
         return re.sub(r"^(?:never|always|not) ", "", wish.group("c"), flags=re.IGNORECASE)
-    instead = _INSTEAD.match(text) or _EVERYTHING.match(text) or _LIMIT.match(text)
+    instead = _INSTEAD.match(text) or _EVERYTHING.match(text) or _LIMIT.match(text) or _ONLY_SOME.match(text)
     return _duty(text) or (instead.group("c") if instead else None)
 
 

@@ -12,7 +12,7 @@ from memstory_reference.adapters.offline_chat.wording import expanded
 
 _MARK = re.compile(
     r"^(?:(?:actually|no|nope|wait|hold on|sorry|oops|my mistake|my bad|correction|scratch that|strike that|on "
-    r"second thoughts?|"
+    r"second thoughts?|(?:(?:small|quick|minor|slight|little|one) )?(?:update|correction|change)|"
     r"change of plans?|i (?:have )?changed my mind|i was wrong|i made a mistake|i misspoke|update|rather|hmm|ah|oh|"
     r"well|"
     r"i (?:got|had) (?:that|it|this) wrong|i was mistaken|"
@@ -40,6 +40,9 @@ _SAID_BUT = re.compile(
 )
 _BARE = re.compile(r"^(?P<v>[\w+#.:/-]+(?: [\w+#.:/-]+){0,3})(?: (?:now|instead|then))?$")
 _NOT_BUT = re.compile(r"^(?:it (?:is|was) )?not .+?,? but (?:rather )?(?P<v>.+)$", re.IGNORECASE)
+_NOT_THIS = re.compile(
+    r"^(?i:not) [A-Z\d]\w*[,;.–—-]+\s*(?i:(?:sorry|but|oops|rather|actually|i mean(?:t)?),? )?(?P<v>[A-Z\d]\S*)$"
+)
 _TALK = re.compile(
     r"^(?:(?:very |so |really |quite |too |all |a )*(?:thanks?|thank you|fine|good|great|nice|cool|problem|worries|"
     r"way|idea|okay|ok|right|wrong|true|"
@@ -80,7 +83,7 @@ def _on_topic(named: Fact, talked_about: str | None) -> Fact:
 
 
 def _new_value(rest: str, *, marked: bool) -> str | None:
-    meant = _MEANT.match(rest) or _NOT_BUT.match(rest) or _SAID_BUT.match(rest)
+    meant = _MEANT.match(rest) or _NOT_BUT.match(rest) or _SAID_BUT.match(rest) or _NOT_THIS.match(rest)
     it_is = _IT_IS.match(rest)
     found = meant or it_is or (_BARE.match(rest) if marked else None)
     if not found:

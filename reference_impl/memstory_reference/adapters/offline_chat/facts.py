@@ -52,7 +52,8 @@ _LIKED_BEST = re.compile(
     re.IGNORECASE,
 )
 _REVERSED = re.compile(
-    r"^(?P<v>(?!(?:my|our|the|it|that|this|today|tomorrow|now|here|there|he|she|they|i|we|you|what|who)\b).{1,60}?) "
+    r"^(?P<v>(?!(?:my|our|the|it|that|this|today|tomorrow|now|here|there|he|she|they|i|we|you|what|who|"
+    r"which|where|when|why|how|guess)\b).{1,60}?) "
     r"(?:is|are) "
     r"(?P<s>(?:my|our) .+)$",
     re.IGNORECASE,
@@ -86,7 +87,10 @@ _FRONTED = re.compile(
 """`For logging we picked structlog` says the purpose first."""
 
 _LET_US = re.compile(r"^let us (?=(?:use|go with|adopt|pick|choose)\b)", re.IGNORECASE)
-_DECIDED_THAT = re.compile(r"^(?:we|the team) (?:have |had |all )?(?:decided|agreed) that (?P<c>.+)$", re.IGNORECASE)
+_DECIDED_THAT = re.compile(
+    r"^(?:(?:we|the team) (?:have |had |all )?(?:decided|agreed) that|(?:decision|decided|agreed):) (?P<c>.+)$",
+    re.IGNORECASE,
+)
 _ANIMATE_WE = re.compile(r"^(?:the team|our team|the group|everyone)$", re.IGNORECASE)
 
 
@@ -223,9 +227,9 @@ def _reversed(text: str) -> Fact | None:
 _FORMS: tuple[Callable[[str], Fact | None], ...] = (
     _called,
     _liked_best,
+    _agreed,
     _labelled,
     _counted,
-    _agreed,
     _of_subject,
     _reversed,
 )
@@ -235,7 +239,8 @@ def _without_apposition(subject: str) -> str:
     """Return `my sister` for `my sister Ana`, and `I` for `my wife and I`."""
     if re.search(r"\band I$", subject):
         return "I"
-    return re.sub(r"^((?:[Mm]y|[Oo]ur) [a-z-]+),? [A-Z]\w+,?$", r"\1", subject)
+    # `my customer ID` names no customer.
+    return re.sub(r"^((?:[Mm]y|[Oo]ur) [a-z-]+),? (?![A-Z]{2})[^\Wa-z\d_]\w+,?$", r"\1", subject)
 
 
 def _is_living(subject: str) -> bool:

@@ -70,6 +70,9 @@ _BY_VERB = tuple(
         ("spoken_language", r"speaks? (?:fluent )?(?P<v>.+)"),
     )
 )
+_MOVED = re.compile(rf"^{_ADVERB}(?:(?:have|has) )?(?:just |recently )?(?:re)?moved\b", re.IGNORECASE)
+"""What somebody moved to is a home; what a thing moved to is its new value."""
+
 _OWNED_NAME = re.compile(
     r"^(?:recently |just )?(?:have got|has got|have|has|own|owns|adopted|got|bought) (?:an? |one |two |three "
     r")?(?P<x>[\w -]+?),? "
@@ -151,7 +154,7 @@ def attribute_of(rest: str, *, speaker: bool, living: bool = True) -> Attribute 
     rest = rest.strip()
     for name, pattern in _BY_VERB:
         found = pattern.match(rest)
-        if not found or (name == "age" and not living and "old" not in rest):
+        if not found or (not living and (_MOVED.match(rest) or (name == "age" and "old" not in rest))):
             continue
         value = without_time(next(value for value in found.groups() if value))
         if name != "location" or not _DATE.match(value):

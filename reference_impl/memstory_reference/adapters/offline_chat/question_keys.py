@@ -91,6 +91,9 @@ _QUALITY_OF = re.compile(
     r"preferred)[\w'’ -]+?)(?: have)?$",
     re.IGNORECASE,
 )
+_PLACE_OF = re.compile(
+    r"^(?:what|which) [\w-]+ (?:is|are) (?P<s>(?:my|our|the) [\w'’ -]+?) (?:in|on|at)$", re.IGNORECASE
+)
 _RULES = re.compile(
     r"^(?:what (?:is|are) (?:the|our|my|your) )?(?:rules?|polic(?:y|ies)|constraints?|conventions?) (?:about|for|on|"
     r"regarding|concerning|with) (?P<x>.+)$",
@@ -116,12 +119,12 @@ def _special(core: str) -> str | None:
         return noun_phrase_key(job.group("s"), attribute="job")
     if age:
         return noun_phrase_key(age.group("s") or age.group("t"), attribute="age")
-    quality = _QUALITY_OF.match(core)
+    place, quality, mine = _PLACE_OF.match(core), _QUALITY_OF.match(core), _MINE_IN.match(core)
+    thing = place.group("s") if place else f"my {mine.group('x')}" if mine else None
+    if thing:
+        return noun_phrase_key(thing)
     if quality:
         return noun_phrase_key(quality.group("s"), attribute=quality.group("x"))
-    mine = _MINE_IN.match(core)
-    if mine:
-        return noun_phrase_key(f"my {mine.group('x')}")
     rule = _RULES.match(core) or _ALLOWED.match(core) or _IS_ALLOWED.match(core)
     return rule_key(rule.group("x")) if rule else None
 
@@ -135,7 +138,7 @@ _KIND_ASKED = re.compile(
     r"(?: (?:usually|always|really|still|currently|actually|finally|decide|want|choose|chose|agree|agreed|decided))*"
     r" (?P<verb>prefer|like|love|favou?r|enjoy|hate|use|using|decided?|choose|chose|chosen|picked?|pick|agreed?|"
     r"agree|settled?|settle|go|going|went|gone|"
-    r"drive|play|work|wear|drink|eat|have|got|own|study|learn|support|follow|read|watch|run|build|adopt|adopted|"
+    r"drive|fly|order|buy|play|work|wear|drink|eat|have|got|own|study|learn|support|follow|read|watch|run|build|adopt|adopted|"
     r"need|select|selected)s?\b(?P<rest>.*)$",
     re.IGNORECASE,
 )

@@ -33,6 +33,13 @@ _DIRECT = re.compile(
     rf"could|should|will|would|have|has|may|must) (?:not )?{_SUBJECT}\b)",
     re.IGNORECASE,
 )
+_NEEDING = r"i (?:need|am looking for|require)"
+_NEEDED = (
+    rf"{_NEEDING} (?:my|our) (?:[\w'’-]+ ){{0,4}}(?:number|code|pin|password|address|date|time|id|birthday|name|link|"
+    r"url|key|size|deadline)s?[.!]*$"
+)
+"""`I need my locker number` asks for what is on record; `I need my coffee` does not."""
+
 _WOULD_BE_GOOD = (
     r"it would (?:really )?be (?:\w+ )?(?:great|nice|good|helpful|useful|lovely|handy) (?:to (?:know|hear)|"
     r"if you (?:could |would |can )?(?:tell|told|remind|reminded) me)"
@@ -51,7 +58,7 @@ _WRAPPER = re.compile(
     r"know|am not sure|am curious|(?:can not|do not)(?: seem to)? (?:remember|recall|think of)|keep forgetting|"
     r"have lost track of|am trying to (?:remember|recall)|would (?:love|like|be (?:glad|happy|curious)) to (?:know|"
     r"hear)|need you to tell me)[,:\s]+|"
-    rf"{_WOULD_BE_GOOD}[,:\s]+|"
+    rf"{_WOULD_BE_GOOD}[,:\s]+|i mean[,\s]+|guess (?={WH}\b)|{_NEEDING} (?=my\b|our\b)|"
     r"(?:any|have you any|got any) (?:idea|clue|chance you know|memory of)[,\s]+|let me know[,\s]+|"
     r"(?:have|did) i (?:ever )?(?:told|tell|mentioned|mention|said|say)(?: to)?(?: you)? (?:that |about (?=what|"
     r"which|who|where|when|how))?|"
@@ -66,7 +73,7 @@ _ASKING_WORDS = re.compile(
     r"forget|(?:can not|do not)(?: seem to)? (?:remember|recall|think of)|"
     r"would (?:love|like|be (?:glad|happy|curious)) to (?:know|hear)|"
     r"want to know|need to know|am curious|have lost track of|am trying to (?:remember|recall)) "
-    rf"(?:{WH}|if|whether)\b|{_WOULD_BE_GOOD} (?:{WH}|if|whether|my|our)\b|"
+    rf"(?:{WH}|if|whether)\b|guess {WH}\b|{_NEEDED}|{_WOULD_BE_GOOD} (?:{WH}|if|whether|my|our)\b|"
     r"do you (?:know|remember|recall)\b|let me know\b|any idea {WH}\b|(?:what|how) about "
     r"(?:my|our|the)\b)",
     re.IGNORECASE,

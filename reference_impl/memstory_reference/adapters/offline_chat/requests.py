@@ -32,7 +32,7 @@ _TAG = re.compile(
     r"cheers|by the way|btw|got it|alright|"
     r"all right|is(?: it|n['’]t it)|isn['’]t it|will you|would you|if you (?:can|do not mind|don['’]t mind|would|"
     r"please|know|remember)|huh|eh|again|"
-    r"though|haha|lol|:\)|in case you (?:wonder|need it)|(?:just )?so you know|fyi|can you tell me|do you (?:know|"
+    r"though|haha|lol|:\)|in case you (?:wonder|need it)|(?:just )?so you know|fyi|can you (?:tell|help) me(?: out)?|can you help|do you (?:know|"
     r"remember))\s*(?P<end>[?!.]*)$",
     re.IGNORECASE,
 )
@@ -57,6 +57,13 @@ _ASKING = (
     r"let['’]s|"
     r"would you mind|and)"
 )
+_SOMEBODY_DOES = re.compile(
+    r"\b(?:I|we|he|she|they|people|nobody|everyone)(?:['’](?:ll|d|ve|m))?(?: (?:will|can|could|would|do|did|should|may|"
+    r"might|not|always|never|still|hardly|ever|cannot|(?:ca|do|wo|did|could|would)n['’]t))*$",
+    re.IGNORECASE,
+)
+"""`I'll always remember it` is no wish."""
+
 _ONLY_ASKING = re.compile(
     rf"^(?:{_ASKING}[,\s]+){{0,6}}(?:remember|keep|save|note|store) (?:that|it|this)[.!]*$", re.IGNORECASE
 )
@@ -161,9 +168,9 @@ def remembering(sentence: str) -> Wish | None:
     True
     """
     tagged = None if _ONLY_ASKING.match(sentence) else _KEEP_TAG.search(sentence)
-    if tagged and sentence[: tagged.start()].strip() and not _is_asking(sentence[: tagged.start()]):
-        inner = remembering(sentence[: tagged.start()])
-        return inner or Wish(content=_clean(sentence[: tagged.start()]))
+    before = sentence[: tagged.start()] if tagged else ""
+    if before.strip() and not _is_asking(before) and not _SOMEBODY_DOES.search(before):
+        return remembering(before) or Wish(content=_clean(before))
     for pattern in (_ALWAYS, _ALWAYS_AFTER):
         always = pattern.match(sentence)
         if always and not sentence.rstrip().endswith("?"):

@@ -136,7 +136,8 @@ _GREETING = re.compile(
     re.IGNORECASE,
 )
 _CHAT = re.compile(
-    r"^(?:how (?:are|is|was) (?:you|it going|things|life|your day)\b.*|how (?:do|did) you (?:do|feel|sleep)\b.*|"
+    r"^(?:how have (?:you|things) been\b.*|"
+    r"how (?:are|is|was) (?:you|it going|things|life|your day)\b.*|how (?:do|did) you (?:do|feel|sleep)\b.*|"
     r"what['’]?s up.*|"
     r"what is up.*|are you (?:there|ok|okay|ready|real|a (?:bot|robot|human|machine|computer)|human|alive)\b.*|who "
     r"are you.*|"

@@ -38,21 +38,27 @@ NO_SESSION = "-"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class LayersStores:
+    """Where things are kept, each apart; open, and closed by the memory. `release` is called when they are closed."""
+
+    memory: LayersStore
+    crisis: CrisisLogBackend
+    feedback: SessionFeedbackBackend
+    release: Callable[[], None] = lambda: None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class LayersPorts:
-    """What the memory needs of the world outside. The stores are open, and the memory closes them.
+    """What the memory needs of the world outside.
 
     Without `embedder` retrieval is by words alone; without `model` all is decided by documented rules.
     """
 
-    store: LayersStore
-    crisis: CrisisLogBackend
-    feedback: SessionFeedbackBackend
+    stores: LayersStores
     embedder: Embedder | None
     model: ChatModel | None
     clock: Clock
     new_id: NewId
-    release: Callable[[], None] = lambda: None
-    """Called when the stores are closed: lets go of the folder."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -84,14 +90,14 @@ class LayersService:
         self.config = config
         self.mode = mode
         self._ports = ports
-        self._store = ports.store
+        self._store = ports.stores.memory
         self._embeddings = Embeddings(ports.embedder)
         self._diagnostics = TurnDiagnostics()
         self._background = Background()
         self._recall_off: set[str] = set()
-        writer = Writer(store=ports.store, embeddings=self._embeddings, model=ports.model, config=config)
+        writer = Writer(store=self._store, embeddings=self._embeddings, model=ports.model, config=config)
         self._lanes = Lanes(
-            store=ports.store,
+            store=self._store,
             writer=writer,
             model=ports.model,
             clock=ports.clock,
@@ -100,12 +106,12 @@ class LayersService:
             diagnostics=self._diagnostics,
         )
         self._ends = SessionEnds(
-            store=ports.store, lanes=self._lanes, writer=writer, model=ports.model, clock=ports.clock, config=config
+            store=self._store, lanes=self._lanes, writer=writer, model=ports.model, clock=ports.clock, config=config
         )
-        self._retrieval = Retrieval(store=ports.store, embeddings=self._embeddings, config=config)
+        self._retrieval = Retrieval(store=self._store, embeddings=self._embeddings, config=config)
         self._watch = IdleWatch(clock=ports.clock, idle=config.idle, end=self._end_idle)
         self.records = RecordsDesk(
-            store=ports.store,
+            store=self._store,
             writer=writer,
             retrieval=self._retrieval,
             embeddings=self._embeddings,
@@ -126,9 +132,9 @@ class LayersService:
             await self._watch.stop()
             await self._background.settle()
         finally:
-            for part in (self._store, self._ports.crisis, self._ports.feedback):
+            for part in (self._store, self._ports.stores.crisis, self._ports.stores.feedback):
                 await part.aclose()
-            self._ports.release()
+            self._ports.stores.release()
 
     async def shut_down(self) -> None:
         """End every active session, then close: the graceful end of a runtime that will not come back soon."""
@@ -215,20 +221,20 @@ class LayersService:
             source=origin,
             comment=words,
         )
-        await self._ports.feedback.aappend(record)
+        await self._ports.stores.feedback.aappend(record)
         return record.id
 
     async def feedback(self, owner: str) -> list[SessionFeedbackRecord]:
         """Return an owner's feedback, for who reviews it."""
-        return await self._ports.feedback.alist(owner)
+        return await self._ports.stores.feedback.alist(owner)
 
     async def crisis_log(self, owner: str) -> list[CrisisLogRecord]:
         """Return an owner's crisis records, for who audits them."""
-        return await self._ports.crisis.alist(owner)
+        return await self._ports.stores.crisis.alist(owner)
 
     async def purge_crisis_log(self) -> int:
         """Delete crisis records older than their retention; return how many there were."""
-        return await self._ports.crisis.apurge(
+        return await self._ports.stores.crisis.apurge(
             self._ports.clock.now() - timedelta(days=self.config.crisis_retention_days)
         )
 
@@ -241,7 +247,7 @@ class LayersService:
             counts = {
                 "sessions": await self._store.aforget_sessions(owner),
                 "records": await self._store.adelete_owner(owner),
-                "feedback": await self._ports.feedback.adelete_owner(owner),
+                "feedback": await self._ports.stores.feedback.adelete_owner(owner),
             }
         self._diagnostics.forget(owner)
         return counts
@@ -281,7 +287,7 @@ class LayersService:
             signals=noticed.signals,
         )
         try:
-            await self._ports.crisis.aappend(record)
+            await self._ports.stores.crisis.aappend(record)
         except UnavailableError as error:
             LOG.error("a crisis record could not be written: %s", error)  # noqa: TRY400  (the reason says all)
             trouble["crisis_log"] = {"error": str(error)}

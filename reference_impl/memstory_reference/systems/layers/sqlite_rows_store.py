@@ -150,11 +150,11 @@ class SqliteRows:
         # Only a search with a date looks every row up before the cut.
         dated = "JOIN records AS d ON d.row = t.row AND d.created_at >= ?" if since else ""
         best = (
-            f"SELECT t.row AS row, count(*) AS held FROM tokens AS t {dated} WHERE t.namespace = ? "
+            f"SELECT t.row AS row, count(*) AS held FROM tokens AS t {dated} WHERE t.namespace = ? "  # noqa: S608  (constants)
             f"AND t.token IN ({_marks(list(tokens))}) GROUP BY t.row ORDER BY held DESC, t.row DESC LIMIT ?"
         )
         rows = self._db.execute(
-            f"SELECT {_COLUMNS}, b.held AS held FROM ({best}) AS b JOIN records AS r ON r.row = b.row "
+            f"SELECT {_COLUMNS}, b.held AS held FROM ({best}) AS b JOIN records AS r ON r.row = b.row "  # noqa: S608  (constants)
             "JOIN namespaces AS n ON n.number = r.namespace ORDER BY b.held DESC, r.created_at DESC, r.id",
             (*([iso_now(since)] if since else []), namespace, *tokens, limit),
         )

@@ -24,7 +24,7 @@ class Path(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Promotion:
-    """What becomes of a held candidate: `path` is what speaks for it, None drops it; `reason` is for the diagnostics."""
+    """What becomes of a held candidate: `path` is what speaks for it, None drops it; `reason` is for diagnostics."""
 
     candidate: Candidate
     path: Path | None

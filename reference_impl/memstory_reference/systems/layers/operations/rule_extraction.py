@@ -47,13 +47,15 @@ _RELATION = re.compile(
     re.IGNORECASE,
 )
 _EXPLICIT = re.compile(
-    r"(?:from now on|in future|in the future|going forward)\b[,:]?\s*(?P<a>.+)|(?:please\s+)?(?P<b>(?:always|never)\b.+)|"
-    r"(?:please\s+)?remember to (?P<c>.+)|(?:please\s+)?(?P<d>(?:stop|don't|do not)\s+(?:using|call|ask|send|write|end|"
-    r"start|say|use|give|add)\w*\b.+)",
+    r"(?:from now on|in future|in the future|going forward)\b[,:]?\s*(?P<a>.+)|"
+    r"(?:please\s+)?(?P<b>(?:always|never)\b.+)|(?:please\s+)?remember to (?P<c>.+)|"
+    r"(?:please\s+)?(?P<d>(?:stop|don't|do not)\s+"
+    r"(?:using|call|ask|send|write|end|start|say|use|give|add)\w*\b.+)",
     re.IGNORECASE,
 )
 _IMPLIED = re.compile(
-    r"(?:i'd rather|i would rather) you\b.+|i (?:like|prefer|love) (?:it when you|short|brief|long|detailed|simple)\b.*|"
+    r"(?:i'd rather|i would rather) you\b.+|"
+    r"i (?:like|prefer|love) (?:it when you|short|brief|long|detailed|simple)\b.*|"
     r"(?:that|this|your (?:answer|reply|replies)) (?:was|were|is|are) (?:too|a bit) (?P<how>[\w -]+)|"
     r"(?:please\s+)?be (?P<be>brief|shorter|concise|kind|gentle|direct)\b.*",
     re.IGNORECASE,
@@ -89,11 +91,14 @@ def rules_by_rules(said: str) -> list[Fact | Rule]:
             continue
         implied = _IMPLIED.fullmatch(sentence.rstrip(".!"))
         if implied:
-            how = implied["how"] or implied["be"]
-            text = f"The user finds answers too {implied['how']}." if implied["how"] else (how or sentence)
-            rule = f"Be {text}." if implied["be"] else _imperative(text)
-            found.append(Rule(rule=rule, explicit=False, evidence_quote=sentence))
+            found.append(Rule(rule=_wished(implied, sentence), explicit=False, evidence_quote=sentence))
     return found
+
+
+def _wished(implied: re.Match[str], sentence: str) -> str:
+    if implied["be"]:
+        return f"Be {implied['be'].lower()}."
+    return f"The user finds answers too {implied['how']}." if implied["how"] else _imperative(sentence)
 
 
 def _statements(said: str) -> list[str]:

@@ -35,7 +35,7 @@ eighty ninety hundred thousand million billion dozen
 _NUMBER = re.compile(rf"\d|\b(?:{'|'.join((_CALENDAR + _NUMERALS).split())})\b", re.IGNORECASE)
 
 _WORD = re.compile(r"[^\W\d_][\w'\u2019&+#-]*")
-_INNER_CAPITAL = re.compile(r"[a-z]+[A-Z]|[A-Z]+[a-z]+[A-Z]|[A-Z]{2,}[a-z]")
+_INNER_CAPITAL = re.compile(r"[a-z][A-Z]|[A-Z]{2}[a-z]")
 _AT_START = re.compile(r"(?:\A|[.!?:]|\n)[\s\-*\u2022#>\d.)(\"'\u201c]*\Z")
 _LOOK_BACK = 24
 _OPENERS = """

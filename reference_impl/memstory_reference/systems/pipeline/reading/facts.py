@@ -19,7 +19,7 @@ write read keep make sell wear hate come
 
 _ADVERB = r"(?:(?:also|now|usually|often|really|still|both|only|already)\s+)?"
 _NAME = r"[^\W\d_a-z]\w*(?:\s+(?:of|de|von|van|the)?\s*[^\W\d_a-z]\w*){0,3}"
-_OWNED = r"(?:my|our|his|her|their|the|user's|[A-Z]\w*'s)(?:\s+[\w-]+){1,3}"
+_OWNED = r"(?:my|our|his|her|their|the|user's|[A-Z]\w*'s)(?:\s+[\w'-]+){1,3}"
 _SUBJECT = rf"(?:(?-i:{_NAME})|(?:the\s+)?user|{_OWNED})"
 _STATED = re.compile(
     rf"(?:{_SUBJECT})\s+{_ADVERB}(?:{'|'.join(FACT_VERBS)})\s+\S"

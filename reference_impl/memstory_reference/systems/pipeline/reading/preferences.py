@@ -12,7 +12,7 @@ from memstory_reference.text.tokens import count_tokens
 
 _STATED = re.compile(
     r"\bI\s+(?P<verb>prefer|always|hate)\b\s*(?P<what>.*)"
-    r"|\bmy\s+favou?rite\s+(?P<thing>[\w -]+?)\s*(?:\s(?:is|are|was|would\s+be)\b|:|=).*",
+    r"|\bmy\s+favou?rite\s+(?P<thing>[\w-]+(?:[ \t][\w-]+){0,3}?)\s?(?:\s(?:is|are|was|would\s+be)\b|:|=).*",
     re.IGNORECASE | re.DOTALL,
 )
 _REVERSED = re.compile(r"\bmy\s+favou?rite\s+(?P<thing>[\w-]+(?:\s[\w-]+){0,2})", re.IGNORECASE)

@@ -99,7 +99,8 @@ def test_events_and_questions_are_no_facts(text):
     [
         ("we met Alice", 0.3), ("we waited 3 hours", 0.2), ("I prefer tabs", 0.4),
         ("the kubernetes ingress misbehaves", 0.1), ("I prefer PostgreSQL 16", 1.0), ("ok thanks", 0.0),
-        ("3 of them waited 4 hours", 0.2), ("I prefer tabs. I hate rain.", 0.4), ("look:\n```\nI prefer tabs\n```", 0.0),
+        ("3 of them waited 4 hours", 0.2), ("I prefer tabs. I hate rain.", 0.4),
+        ("look:\n```\nI prefer tabs\n```", 0.0),
     ],
 )  # fmt: skip
 def test_salience_counts_each_signal_once(text, expected):

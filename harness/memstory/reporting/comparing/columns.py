@@ -1,0 +1,80 @@
+"""What stands side by side: each target of each run is a column."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from difflib import get_close_matches
+
+from memstory.errors import SetupError
+from memstory.reporting import views
+from memstory.target import Json
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Run:
+    """One results document under the name by which a reader knows it."""
+
+    name: str
+    document: Json
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Column:
+    """One target of one run; `cases` by story. A story that could not be read is in every column of its run."""
+
+    title: str
+    run: Run
+    target: str
+    cases: Mapping[str, Json]
+
+    @property
+    def about(self) -> Mapping[str, Sequence[str]]:
+        """What the target said of itself."""
+        said: Mapping[str, Sequence[str]] = self.run.document["fingerprint"]["targets"].get(self.target, {})
+        return said
+
+
+def columns_of(runs: Sequence[Run]) -> list[Column]:
+    """Return the columns in order of runs and targets; one is named by its run too where another has its target."""
+    counts = Counter(target for run in runs for target in views.targets_of(run.document))
+    return [
+        Column(
+            title=target if counts[target] == 1 else f"{run.name}: {target}",
+            run=run,
+            target=target,
+            cases={
+                views.story_name(case): case for case in run.document["cases"] if case["target"] in (target, "")
+            },
+        )
+        for run in runs
+        for target in views.targets_of(run.document)
+    ]
+
+
+def named_column(columns: Sequence[Column], name: str) -> Column:
+    """Return the column of that title, or of that target where only one has it.
+
+    Raises:
+        SetupError: no column has this name, or several have.
+    """
+    found = [one for one in columns if one.title == name] or [one for one in columns if one.target == name]
+    if len(found) == 1:
+        return found[0]
+    titles = [one.title for one in columns]
+    near = get_close_matches(name, titles, n=1)
+    hint = f" Did you mean '{near[0]}'?" if near and not found else ""
+    said = "several columns are" if found else "no column is"
+    raise SetupError(f"{said} named '{name}'.{hint} Known: {', '.join(titles)}")
+
+
+def opponent(column: Column, columns: Sequence[Column], against: Column | None = None) -> Column | None:
+    """Return what a column is held against: `against`, else the same target in an earlier run, else the first column.
+
+    None for the first column itself.
+    """
+    if against is not None:
+        return None if against is column else against
+    earlier = columns[: columns.index(column)]
+    return next((one for one in earlier if one.target == column.target), earlier[0] if earlier else None)

@@ -1,0 +1,135 @@
+"""Everything that a comparison of runs says, as data."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from memstory.reporting import views
+from memstory.reporting.comparing.columns import Column, Run, columns_of, opponent
+from memstory.reporting.comparing.latency import Latency, latencies
+from memstory.reporting.comparing.outcomes import (
+    Flip,
+    Inability,
+    Row,
+    Share,
+    flips_between,
+    inabilities_of,
+    rows_of,
+    shares_of,
+)
+from memstory.reporting.comparing.paired import Difference, differences, metrics_of
+from memstory.reporting.document import OUTCOMES
+from memstory.target import Json
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Made:
+    """What a column was made with: it may differ from column to column, so it is shown."""
+
+    column: str
+    run: str
+    target: str
+    complete: bool
+    counts: Mapping[str, int]
+    facts: Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Scored:
+    """The retrieval scores of one column for one story at one level, over all its questions that are not apart."""
+
+    story: str
+    level: str
+    column: str
+    questions: int
+    scores: Mapping[str, float]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScoreDifference:
+    """How one column differs from another in one metric of one story."""
+
+    story: str
+    column: str
+    against: str
+    difference: Difference
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Comparison:
+    """Columns side by side; flips and differences are of each column against the one that it is held against."""
+
+    columns: Sequence[Made]
+    rows: Sequence[Row]
+    shares: Sequence[Share]
+    scored: Sequence[Scored]
+    differences: Sequence[ScoreDifference]
+    flips: Sequence[Flip]
+    latencies: Sequence[Latency]
+    inabilities: Sequence[Inability]
+
+
+def compare(runs: Sequence[Run], against: Column | None = None) -> Comparison:
+    """Return the comparison of runs that `what_differs` has nothing against; `against` is held against all others."""
+    columns = columns_of(runs)
+    pairs = [(one, other) for one in columns if (other := opponent(one, columns, against)) is not None]
+    return Comparison(
+        columns=[_made(column) for column in columns],
+        rows=rows_of(columns),
+        shares=shares_of(columns),
+        scored=[line for column in columns for line in _scored(column)],
+        differences=[found for one, other in pairs for found in _differences(one, other)],
+        flips=[flip for one, other in pairs for flip in flips_between(one, other)],
+        latencies=latencies(columns),
+        inabilities=inabilities_of(columns),
+    )
+
+
+def _made(column: Column) -> Made:
+    printed = column.run.document["fingerprint"]
+    options = {f"option {name}": str(value) for name, value in printed["options"].items()}
+    return Made(
+        column=column.title,
+        run=column.run.name,
+        target=column.target,
+        complete=column.run.document["complete"],
+        counts={name: _counted(column, name) for name in OUTCOMES},
+        facts={
+            **{name: ", ".join(values) for name, values in column.about.items()},
+            **options,
+            **{name: str(printed[name]) for name in ("memstory", "python", "platform")},
+        },
+    )
+
+
+def _counted(column: Column, outcome: str) -> int:
+    return sum(case["outcome"] == outcome for case in column.cases.values())
+
+
+def _scored(column: Column) -> list[Scored]:
+    return [
+        Scored(
+            story=row.story,
+            level=row.level,
+            column=column.title,
+            questions=row.questions,
+            scores={name: value for name, value in row.scores.items() if name in metrics_of(case)},
+        )
+        for case in column.cases.values()
+        for row in views.score_rows(case)
+        if row.category is None
+    ]
+
+
+def _differences(column: Column, against: Column) -> list[ScoreDifference]:
+    return [
+        ScoreDifference(story=story, column=column.title, against=against.title, difference=found)
+        for story, case in column.cases.items()
+        if _is_measured(case) and story in against.cases and _is_measured(against.cases[story])
+        for found in differences(against.cases[story], case)
+    ]
+
+
+def _is_measured(case: Json) -> bool:
+    return bool(case["retrieval"] and case["scores"])

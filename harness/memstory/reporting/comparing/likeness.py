@@ -1,0 +1,49 @@
+"""Whether runs may be compared: the same stories, data, k, trials and seeds, whatever the target was."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+
+from memstory.perturbation import level_name
+from memstory.reporting import views
+from memstory.reporting.comparing.columns import Run
+from memstory.target import Json
+
+_DIGEST_SHOWN = 12
+
+
+def what_differs(runs: Sequence[Run]) -> list[str]:
+    """Return a line for each thing that has to be equal before numbers may be compared, and is not.
+
+    Stories that only some of the runs hold are left out here; if no story is in two runs, that is the one difference.
+    """
+    held = [{views.story_name(case) for case in run.document["cases"]} for run in runs]
+    shared = {story for number, stories in enumerate(held) for story in stories if any(story in s for s in held[:number])}
+    if len(runs) > 1 and not shared:
+        return ["no story is in more than one of the runs"]
+    found: dict[tuple[str, str], dict[str, list[str]]] = {}
+    for run in runs:
+        for case in run.document["cases"]:
+            for what, value in _facts(case):
+                told = found.setdefault((views.story_name(case), what), {}).setdefault(value, [])
+                if run.name not in told:
+                    told.append(run.name)
+    return [
+        f"{story}: {what} is " + ", ".join(f"{value} in {' and '.join(names)}" for value, names in values.items())
+        for (story, what), values in found.items()
+        if len(values) > 1
+    ]
+
+
+def _facts(case: Json) -> Iterator[tuple[str, str]]:
+    """Yield what a case was about; taken from cases, for a target that could not be asked has recorded no data."""
+    yield "the story's digest", case["digest"]
+    if case["trials"]:
+        yield "the number of trials", str(len(case["trials"]))
+        yield "the seeds", json.dumps([trial["seed"] for trial in case["trials"]])
+    for record in case["retrieval"]:
+        at = f" at {name}" if (name := level_name(record["level"])) else ""
+        yield f"the data of '{record['name']}'{at}", record["digest"][:_DIGEST_SHOWN]
+        yield f"k of '{record['name']}'{at}", str(record["k"])
+        yield f"the number of documents of '{record['name']}'{at}", str(record["documents"])
