@@ -74,6 +74,9 @@ def _failure_reason(story: Story, failure: Failure) -> str:
     step = locate(story, failure.step) if failure.step else None
     if failure.kind == "unsupported" and step is None:
         return _one_line(failure.message)
+    if failure.kind == "invalid" and failure.message.startswith(f"{story.mark.file}:"):
+        # What is wrong in a story may know its own line, which is nearer than that of the story.
+        return _one_line(failure.message)
     return _one_line(f"{_place(story, step)}: {failure.message}")
 
 

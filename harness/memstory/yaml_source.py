@@ -12,7 +12,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
-from typing import Any, TypeAlias
+from typing import Any, NoReturn, TypeAlias
 
 import yaml
 
@@ -82,13 +82,8 @@ class Document:
         return Mark(self.file, line, column)
 
 
-def parse(text: str, file: str) -> Sequence[Document]:
-    """Return the documents of a file that hold anything; `file` is how messages name it."""
-    return tuple(documents(text, file))
-
-
 def documents(text: str, file: str) -> Iterator[Document]:
-    """Yield what `parse` returns one by one, so that of a large file only one tree is in memory."""
+    """Yield the documents of a file that hold anything, one tree at a time; `file` is how messages name it."""
     text = text.removeprefix("\ufeff")
     if len(text) > MAX_CHARACTERS:
         fault = f"the file has {len(text):,} characters; a story file has at most {MAX_CHARACTERS:,}"
@@ -165,7 +160,8 @@ class _Builder:
             raise StoryError("a second document starts here; put a line '---' before it", self._mark(event))
 
     def _node(self, event: Any, path: TreePath) -> Json:
-        self._refuse(event, path)
+        if event.anchor is not None or event.tag is not None or len(path) > MAX_DEPTH:
+            self._refuse(event)
         self._values[path] = (event.start_mark.line + self._above + 1, event.start_mark.column + 1)
         if isinstance(event, yaml.ScalarEvent):
             return self._scalar(event) if event.implicit[0] else event.value
@@ -173,8 +169,9 @@ class _Builder:
             return self._sequence(path)
         return self._mapping(path)
 
-    def _refuse(self, event: Any, path: TreePath) -> None:
-        if isinstance(event, yaml.AliasEvent) or event.anchor is not None:
+    def _refuse(self, event: Any) -> NoReturn:
+        """Say which of the things that stories do not use an event is."""
+        if event.anchor is not None:
             sign = "*" if isinstance(event, yaml.AliasEvent) else "&"
             raise StoryError(
                 f"'{sign}{event.anchor}': anchors and aliases are not used in stories; put what repeats under `vars:` "
@@ -183,8 +180,7 @@ class _Builder:
             )
         if event.tag is not None:
             raise StoryError(f"the tag '{event.tag}' is not used in stories; remove it", self._mark(event))
-        if len(path) > MAX_DEPTH:
-            raise StoryError(f"nested more than {MAX_DEPTH} levels deep", self._mark(event))
+        raise StoryError(f"nested more than {MAX_DEPTH} levels deep", self._mark(event))
 
     def _sequence(self, path: TreePath) -> list[Json]:
         items: list[Json] = []
@@ -195,7 +191,7 @@ class _Builder:
     def _mapping(self, path: TreePath) -> dict[str, Json]:
         mapping: dict[str, Json] = {}
         while not isinstance(event := next(self._events), yaml.MappingEndEvent):
-            key = self._key(event, path)
+            key = self._key(event)
             inner = (*path, key)
             if key in mapping:
                 line, column = self._keys[inner]
@@ -208,8 +204,9 @@ class _Builder:
             mapping[key] = self._node(next(self._events), inner)
         return mapping
 
-    def _key(self, event: Any, path: TreePath) -> str:
-        self._refuse(event, path)
+    def _key(self, event: Any) -> str:
+        if event.anchor is not None or event.tag is not None:
+            self._refuse(event)
         if not isinstance(event, yaml.ScalarEvent):
             raise StoryError("a key must be a text, not a list or a mapping; quote it if it is meant as text",
                              self._mark(event))  # fmt: skip

@@ -5,13 +5,13 @@ from jsonschema import Draft202012Validator
 
 from memstory.grammar import grammar, nearest, violations
 from memstory.vocabulary import CALL_CHECKS, HIT_CHECKS, HIT_FIELDS, MATCHERS, MODIFIERS, STEPS
-from memstory.yaml_source import parse
+from memstory.yaml_source import documents
 
 START = "story: A\ntitle: T\n"
 
 
 def messages(text):
-    (document,) = parse(START + text, "f.yaml")
+    (document,) = documents(START + text, "f.yaml")
     return [str(error) for _, error in violations(document.tree, document)]
 
 

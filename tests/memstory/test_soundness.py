@@ -8,7 +8,7 @@ from jsonschema import Draft202012Validator
 from memstory.bundled import bundled_stories
 from memstory.grammar import grammar
 from memstory.soundness import soundness
-from memstory.yaml_source import parse
+from memstory.yaml_source import documents
 
 STRING, LOOP = {"type": "string"}, {"$ref": "#/$defs/tree"}
 VALIDATOR = Draft202012Validator(grammar())
@@ -32,9 +32,9 @@ def test_what_is_taken_for_sound_is_valid(tree, key):
 
 def test_every_bundled_story_is_found_sound_at_once():
     files = sorted(path for path in bundled_stories().rglob("*.yaml"))
-    documents = [document for path in files for document in parse(path.read_text("utf-8"), path.name)]
-    assert documents
-    assert [document.tree["story"] for document in documents if not FITS(document.tree)] == []
+    found = [document for path in files for document in documents(path.read_text("utf-8"), path.name)]
+    assert found
+    assert [document.tree["story"] for document in found if not FITS(document.tree)] == []
 
 
 @pytest.mark.parametrize(

@@ -2,17 +2,17 @@
 
 import pytest
 
-from memstory.yaml_source import MAX_CHARACTERS, parse
+from memstory.yaml_source import MAX_CHARACTERS, documents
 
 
 def tree(text):
-    (document,) = parse(text, "f.yaml")
+    (document,) = documents(text, "f.yaml")
     assert not document.errors, document.errors
     return document.tree
 
 
 def faults(text):
-    return [str(error) for document in parse(text, "f.yaml") for error in document.errors]
+    return [str(error) for document in documents(text, "f.yaml") for error in document.errors]
 
 
 @pytest.mark.parametrize(
@@ -51,28 +51,28 @@ def test_a_quoted_scalar_is_always_a_text():
 
 
 def test_places_of_values_and_keys_count_from_one():
-    (document,) = parse("a:\n  b: [x, y]\n", "f.yaml")
+    (document,) = documents("a:\n  b: [x, y]\n", "f.yaml")
     assert str(document.at(("a", "b", 1))) == "f.yaml:2:10"
     assert str(document.at_key(("a", "b"))) == "f.yaml:2:3"
 
 
 def test_a_place_that_does_not_exist_is_the_nearest_thing_around_it():
-    (document,) = parse("a:\n  b: x\n", "f.yaml")
+    (document,) = documents("a:\n  b: x\n", "f.yaml")
     assert str(document.at(("a", "b", "c", 7))) == "f.yaml:2:6"
 
 
 def test_documents_count_their_lines_from_the_start_of_the_file():
-    documents = parse("# first\n---\na: 1\n---\n---\nb: 1\n", "f.yaml")
-    assert [(document.tree, document.mark.line) for document in documents] == [({"a": 1}, 3), ({"b": 1}, 6)]
+    found = list(documents("# first\n---\na: 1\n---\n---\nb: 1\n", "f.yaml"))
+    assert [(document.tree, document.mark.line) for document in found] == [({"a": 1}, 3), ({"b": 1}, 6)]
 
 
 @pytest.mark.parametrize("text", ["", "\n", "# only a comment\n", "---\n---\n", "\ufeff"])
 def test_a_file_that_holds_nothing_has_no_documents(text):
-    assert parse(text, "f.yaml") == ()
+    assert list(documents(text, "f.yaml")) == []
 
 
 def test_a_broken_document_leaves_the_others_readable():
-    first, second, third = parse("a: 1\n---\nb: [1, 2\n---\nc: 3\n", "f.yaml")
+    first, second, third = documents("a: 1\n---\nb: [1, 2\n---\nc: 3\n", "f.yaml")
     assert (first.tree, third.tree) == ({"a": 1}, {"c": 3})
     assert second.tree is None
     assert str(second.errors[0]).startswith("f.yaml:")

@@ -97,7 +97,7 @@ def _corpus_file(retrieval: Retrieval, name: str | None, base: Path, root: Path)
     found = next((path for path in inside if path.is_file()), None)
     if found is None:
         near = _nearest(inside[0])
-        hint = f" Did you mean {near}?" if near else ""
+        hint = f" Did you mean {near}?" if near else " Create it, or correct the path."
         raise StoryError(f"no file {name}, looked up from the story's folder.{hint}", retrieval.mark)
     return found
 

@@ -47,9 +47,14 @@ def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> pytest.Col
     return StoryFile.from_parent(parent, path=file_path)
 
 
-def pytest_collection_finish(session: pytest.Session) -> None:
-    """Make the report's folder ready, where this process runs the stories itself."""
-    if any(item.get_closest_marker("story") for item in session.items):
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtestloop(session: pytest.Session) -> None:
+    """Make the report's folder ready, where this process runs the stories itself.
+
+    Not before: a run that ends with its collection must not cost the report of the run before it.
+    """
+    stopped = session.testsfailed and not session.config.option.continue_on_collection_errors
+    if not stopped and any(item.get_closest_marker("story") for item in session.items):
         from memstory.pytest_plugin.session import begin  # noqa: PLC0415  (see the module's docstring)
 
         begin(session.config)

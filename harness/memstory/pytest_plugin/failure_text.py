@@ -10,7 +10,7 @@ import pytest
 
 from memstory.cases import Case
 from memstory.errors import Mark
-from memstory.recording import Failure, Recording, StepRecord
+from memstory.recording import Recording, StepRecord
 from memstory.results import CaseResult, TrialResult, Verdict
 from memstory.schema import InvalidStory
 from memstory.story import Step, Story
@@ -30,7 +30,7 @@ def failed_text(case: Case, result: CaseResult, path: Path) -> str:
             continue
         if len(result.trials) > 1:
             lines += ["", f"trial {number + 1} of {len(result.trials)}: {trial.outcome}"]
-        lines += _trial_lines(case.story, trial, path)
+        lines += _trial_lines(case.story, trial, path, said=result.reason or "")
     return printable("\n".join(lines))
 
 
@@ -64,10 +64,12 @@ def printable(text: str) -> str:
     return "".join(one if one.isprintable() or one == "\n" else one.encode("unicode_escape").decode() for one in text)
 
 
-def _trial_lines(story: Story, trial: TrialResult, path: Path) -> Iterator[str]:
+def _trial_lines(story: Story, trial: TrialResult, path: Path, *, said: str) -> Iterator[str]:
     failure = trial.recording.failure
     if failure is not None:
-        yield from _failure_lines(story, failure, path)
+        yield from _step_lines(story, failure.step, path)
+        if failure.message not in said:
+            yield f"{_INDENT}{failure.kind}: {failure.message}"
     shown: tuple[int, ...] | None = None
     for verdict in (verdict for verdict in trial.verdicts if not verdict.passed):
         if tuple(verdict.step) != shown:
@@ -75,11 +77,6 @@ def _trial_lines(story: Story, trial: TrialResult, path: Path) -> Iterator[str]:
             yield from _step_lines(story, shown, path)
             yield from _happened(trial.recording, shown)
         yield from _verdict_lines(verdict)
-
-
-def _failure_lines(story: Story, failure: Failure, path: Path) -> Iterator[str]:
-    yield from _step_lines(story, failure.step, path)
-    yield f"{_INDENT}{failure.kind}: {failure.message}"
 
 
 def _verdict_lines(verdict: Verdict) -> Iterator[str]:

@@ -23,6 +23,7 @@ class SessionState:
         self.spool = Spool(self.folder)
         self.started = datetime.now(UTC).isoformat(timespec="seconds")
         self.summary = ""
+        self.begun = False
         self.first_places: dict[str, Mark] = {}
         self._config = config
         self._worker: Worker | None = None
@@ -56,6 +57,7 @@ def begin(config: pytest.Config) -> None:
     state = state_of(config)
     try:
         begin_reports(state.folder)
+        state.begun = True
     except OSError as error:
         reason = error.strerror or error
         raise pytest.UsageError(
@@ -67,7 +69,7 @@ def finish(session: pytest.Session) -> None:
     """Stop the targets; where this process is not a worker, write the reports and settle the exit code."""
     state = session.config.stash[SESSION]
     state.stop()
-    if is_worker(session.config):
+    if is_worker(session.config) or not state.begun:
         return
     try:
         results = state.spool.read()

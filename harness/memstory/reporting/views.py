@@ -47,7 +47,7 @@ def matrix(document: Json) -> dict[tuple[str, str], dict[str, str]]:
     rows: dict[tuple[str, str], dict[str, str]] = {}
     for case in document["cases"]:
         asked = [case["target"]] if case["target"] else targets_of(document)
-        row = rows.setdefault((story_name(case), case["title"] or UNREADABLE), {})
+        row = rows.setdefault((story_name(case), case["title"] or f"{UNREADABLE} {case['where']}"), {})
         row.update(dict.fromkeys(asked, case["outcome"]))
     return rows
 

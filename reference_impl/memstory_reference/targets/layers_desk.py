@@ -97,7 +97,9 @@ async def _shelved(service: LayersService, _args: Args, who: Who) -> Json:
 
 
 def _plain(record: CrisisLogRecord | SessionFeedbackRecord) -> dict[str, Json]:
-    return {name: value.isoformat() if name == "at" else value for name, value in asdict(record).items()}
+    # Members of an enumeration are told as the texts that they stand for.
+    plain = {name: str(value) if isinstance(value, str) else value for name, value in asdict(record).items()}
+    return {**plain, "at": record.at.isoformat()}
 
 
 _Act = Callable[[LayersService, Args, Who], Awaitable[Json]]

@@ -6,12 +6,12 @@ from memstory.checks import Context, judge, known_checks
 from memstory.matchers import group
 from memstory.reading import Reading
 from memstory.vocabulary import MATCHERS
-from memstory.yaml_source import parse
+from memstory.yaml_source import documents
 
 
 def finding(value, written, names=None):
     text = f"m: {written}"
-    (document,) = parse(text, "f.yaml")
+    (document,) = documents(text, "f.yaml")
     reading = Reading(document=document, errors=[], saved=set(names or ()))
     matchers = group(reading, document.tree["m"], ("m",))
     assert reading.errors == []

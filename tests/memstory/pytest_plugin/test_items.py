@@ -52,6 +52,16 @@ def test_a_wrong_answer_shows_the_storys_lines_and_what_happened(project):
     assert "\x1b[2J" not in text
 
 
+def test_what_is_wrong_in_a_story_is_said_once_at_its_own_line(project):
+    project.story(
+        "story: Q1\ntitle: t\nretrieval: {corpus: a.jsonl, queries: b.jsonl, k: 3}\nexpect: {metrics: {mrr: {ge: 0}}}\n"
+    )
+    output = project.run("--tb=short").stdout.str()
+    assert "stories/a.yaml:3:1: no file a.jsonl" in output
+    assert "stories/a.yaml:1:1: stories/a.yaml:3:1" not in output
+    assert output.count("looked up from") == 1
+
+
 def test_a_target_that_breaks_is_an_error_and_no_failure(project):
     project.story(say("break"))
     result = project.run("--junitxml=junit.xml")

@@ -98,6 +98,17 @@ def test_a_killed_run_leaves_its_spool_and_the_next_run_starts_clean(project, mo
     assert list(project.results()) == ["N1"]
 
 
+@pytest.mark.parametrize(
+    ("arguments", "code"), [(["-m", "no_such_tag"], 4), (["broken.py", "stories"], 2), (["--collect-only"], 0)]
+)
+def test_a_run_that_ends_with_its_collection_leaves_the_report_before_it(project, arguments, code):
+    project.story(MANY)
+    (project.path / "broken.py").write_text("import a_module_that_is_not_there")
+    project.run("-k", "N1")
+    assert project.run(*arguments).ret == code
+    assert project.results() == {"N1": "passed"}
+
+
 def test_the_same_run_twice_gives_the_same_results_but_for_the_time(project):
     def timeless(value):
         if isinstance(value, dict):

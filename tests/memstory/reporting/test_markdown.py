@@ -70,11 +70,29 @@ def test_the_matrix_shows_a_word_for_each_outcome_and_a_dash_where_nothing_was_a
 
 
 def test_a_story_that_could_not_be_read_is_invalid_everywhere_and_adds_no_target(make_case):
-    unread = make_case("S1", target="", id="S1", title="", outcome="invalid", trials=[], covers=())
+    unread = make_case("S1", target="", id="S1", title="", where="a.yaml:1:1", outcome="invalid", trials=[], covers=())
     markdown = report([unread, make_case("S2"), make_case("S2", target="layers")])
     assert "| Targets | layers, topics |" in markdown
-    assert "| S1 | (could not be read) | ⚠️ invalid | ⚠️ invalid |" in markdown
-    assert "| S1 | (could not be read) |\n" in report([unread])
+    assert "| S1 | (could not be read) a.yaml:1:1 | ⚠️ invalid | ⚠️ invalid |" in markdown
+    assert "| S1 | (could not be read) a.yaml:1:1 |\n" in report([unread])
+
+
+def test_two_documents_that_could_not_be_read_are_two_rows(make_case):
+    unread = [
+        make_case(
+            "document-1",
+            target="",
+            id=f"{name}::document-1",
+            title="",
+            where=f"{name}:1:1",
+            outcome="invalid",
+            trials=[],
+        )
+        for name in ("a.yaml", "b.yaml")
+    ]
+    matrix = section(report(unread), "Stories on targets")
+    assert "a.yaml:1:1" in matrix
+    assert "b.yaml:1:1" in matrix
 
 
 def test_the_retrieval_table_has_total_categories_and_what_stands_apart_last(results):

@@ -44,9 +44,7 @@ def columns_of(runs: Sequence[Run]) -> list[Column]:
             title=target if counts[target] == 1 else f"{run.name}: {target}",
             run=run,
             target=target,
-            cases={
-                views.story_name(case): case for case in run.document["cases"] if case["target"] in (target, "")
-            },
+            cases={views.story_name(case): case for case in run.document["cases"] if case["target"] in (target, "")},
         )
         for run in runs
         for target in views.targets_of(run.document)

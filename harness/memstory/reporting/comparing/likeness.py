@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from memstory.perturbation import level_name
 from memstory.reporting import views
@@ -16,12 +16,19 @@ _DIGEST_SHOWN = 12
 def what_differs(runs: Sequence[Run]) -> list[str]:
     """Return a line for each thing that has to be equal before numbers may be compared, and is not.
 
-    Stories that only some of the runs hold are left out here; if no story is in two runs, that is the one difference.
+    A story that only one of the runs holds is no difference; if no story is in two runs, that is the one difference.
     """
     held = [{views.story_name(case) for case in run.document["cases"]} for run in runs]
-    shared = {story for number, stories in enumerate(held) for story in stories if any(story in s for s in held[:number])}
+    shared = {
+        story for number, stories in enumerate(held) for story in stories if any(story in s for s in held[:number])
+    }
     if len(runs) > 1 and not shared:
         return ["no story is in more than one of the runs"]
+    return [line for lines in differing_stories(runs).values() for line in lines]
+
+
+def differing_stories(runs: Sequence[Run]) -> Mapping[str, Sequence[str]]:
+    """Return the stories that are not alike in all runs that hold them, each with what differs."""
     found: dict[tuple[str, str], dict[str, list[str]]] = {}
     for run in runs:
         for case in run.document["cases"]:
@@ -29,11 +36,12 @@ def what_differs(runs: Sequence[Run]) -> list[str]:
                 told = found.setdefault((views.story_name(case), what), {}).setdefault(value, [])
                 if run.name not in told:
                     told.append(run.name)
-    return [
-        f"{story}: {what} is " + ", ".join(f"{value} in {' and '.join(names)}" for value, names in values.items())
-        for (story, what), values in found.items()
-        if len(values) > 1
-    ]
+    lines: dict[str, list[str]] = {}
+    for (story, what), values in found.items():
+        if len(values) > 1:
+            said = ", ".join(f"{value} in {' and '.join(names)}" for value, names in values.items())
+            lines.setdefault(story, []).append(f"{story}: {what} is {said}")
+    return lines
 
 
 def _facts(case: Json) -> Iterator[tuple[str, str]]:

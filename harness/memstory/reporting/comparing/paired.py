@@ -12,12 +12,14 @@ from memstory.metrics import mean
 from memstory.perturbation import level_name
 from memstory.recording import QuestionRecord
 from memstory.reporting.document import evidence
-from memstory.reporting.views import ABSTENTION, SCORE_COLUMNS
+from memstory.reporting.views import ABSTENTION
 from memstory.statistics import Interval, paired_bootstrap
 from memstory.target import Json
 
 SEED: Final = 1
 """Of the resampling: the same two runs give the same interval."""
+
+_COMPARED: Final = ("recall@", "ndcg@", "mrr", ABSTENTION)
 
 Place: TypeAlias = tuple[str, str]
 """Name of the task and its level in words."""
@@ -72,10 +74,9 @@ def differences(before: Json, after: Json) -> list[Difference]:
 
 
 def metrics_of(case: Json) -> list[str]:
-    """Return the metrics to compare a case by: the usual ones that it has, else all that it has."""
-    names = list(dict.fromkeys(score["metric"] for score in case["scores"] if score["category"] is None))
-    usual = [name for name in names if name in {*SCORE_COLUMNS, ABSTENTION}]
-    return usual if any("@" in name for name in usual) else names
+    """Return the metrics to compare a case by; those left out say the same once more."""
+    names = dict.fromkeys(score["metric"] for score in case["scores"] if score["category"] is None)
+    return [name for name in names if name.startswith(_COMPARED)]
 
 
 def _interval(before: list[float], after: list[float]) -> Interval:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from textwrap import fill
 
 from tabulate import tabulate
 
@@ -14,6 +15,7 @@ from memstory.reporting.escaping import inline, shorten, visible
 from memstory.reporting.escaping import table as markdown_table
 
 _WIDTH = 60
+_NOTE_WIDTH = 100
 _STORIES_SHOWN = 8
 
 INTERVALS = (
@@ -54,7 +56,8 @@ def as_text(comparison: Comparison) -> str:
     parts = []
     for section in _sections(comparison):
         cells = [[shorten(visible(" ".join(cell.split())), _WIDTH) for cell in row] for row in section.rows]
-        parts.append(f"{section.title}\n{tabulate(cells, headers=list(map(visible, section.header)), disable_numparse=True)}")
+        text = tabulate(cells, headers=list(map(visible, section.header)), disable_numparse=True)
+        parts.append("\n".join([section.title, *([fill(section.note, _NOTE_WIDTH)] if section.note else []), text]))
     return "\n\n".join(parts)
 
 
@@ -102,9 +105,7 @@ def _shares(comparison: Comparison) -> Section:
     rows = [
         [share.kind, share.name, *(_share(share.columns[title]) for title in titles)] for share in comparison.shares
     ]
-    return Section(
-        title="By operation and tag", header=["kind", "name", *titles], rows=rows, right=2, note=SHARES
-    )
+    return Section(title="By operation and tag", header=["kind", "name", *titles], rows=rows, right=2, note=SHARES)
 
 
 def _share(counts: Sequence[int]) -> str:

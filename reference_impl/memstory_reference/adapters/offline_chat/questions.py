@@ -73,7 +73,8 @@ _ASKING_WORDS = re.compile(
     r"forget|(?:can not|do not)(?: seem to)? (?:remember|recall|think of)|"
     r"would (?:love|like|be (?:glad|happy|curious)) to (?:know|hear)|"
     r"want to know|need to know|am curious|have lost track of|am trying to (?:remember|recall)) "
-    rf"(?:{WH}|if|whether)\b|guess {WH}\b|{_NEEDED}|{_WOULD_BE_GOOD} (?:{WH}|if|whether|my|our)\b|"
+    rf"(?:{WH}|if|whether)\b|i (?:can not|do not)(?: seem to)? (?:remember|recall|think of) "
+    rf"(?:my|our)\b|guess {WH}\b|{_NEEDED}|{_WOULD_BE_GOOD} (?:{WH}|if|whether|my|our)\b|"
     r"do you (?:know|remember|recall)\b|let me know\b|any idea {WH}\b|(?:what|how) about "
     r"(?:my|our|the)\b)",
     re.IGNORECASE,

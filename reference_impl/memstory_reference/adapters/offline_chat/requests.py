@@ -32,7 +32,8 @@ _TAG = re.compile(
     r"cheers|by the way|btw|got it|alright|"
     r"all right|is(?: it|n['’]t it)|isn['’]t it|will you|would you|if you (?:can|do not mind|don['’]t mind|would|"
     r"please|know|remember)|huh|eh|again|"
-    r"though|haha|lol|:\)|in case you (?:wonder|need it)|(?:just )?so you know|fyi|can you (?:tell|help) me(?: out)?|can you help|do you (?:know|"
+    r"though|haha|lol|:\)|in case you (?:wonder|need it)|(?:just )?so you know|fyi|can you (?:tell|help) me(?: "
+    r"out)?|can you help|do you (?:know|"
     r"remember))\s*(?P<end>[?!.]*)$",
     re.IGNORECASE,
 )

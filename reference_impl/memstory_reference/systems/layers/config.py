@@ -23,6 +23,7 @@ _RANGES = {
     "top_k": (1, 1_000),
     "episodes": (0, 100),
     "min_similarity": (-1.0, 1.0),
+    "min_recall": (0.0, 1.0),
 }
 
 
@@ -31,6 +32,7 @@ class LayersConfig:
     """`support` is the share of an object's tokens that must recur; `duplicate` the Jaccard index of near-duplicates.
 
     `top_k` facts and `episodes` sessions go into a turn, and all active rules; `recall` governs reading alone (CF-8).
+    Below `min_similarity` and, where there are vectors, below `min_recall` a record is in neither list of the fusion.
     """
 
     idle_minutes: float = 20
@@ -44,7 +46,8 @@ class LayersConfig:
     duplicate: float = 0.85
     top_k: int = 8
     episodes: int = 3
-    min_similarity: float = 0.1
+    min_similarity: float = 0.3
+    min_recall: float = 0.7
     recall: bool = True
 
     @property

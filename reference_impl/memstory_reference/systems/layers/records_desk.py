@@ -9,8 +9,14 @@ from memstory_reference.errors import InputError
 from memstory_reference.ports import Clock, Json, NewId
 from memstory_reference.systems.layers.embeddings import Embeddings
 from memstory_reference.systems.layers.identity import iso_now
-from memstory_reference.systems.layers.policy.guards import MALFORMED, MAX_NOTE, must_not_last, refused, well_formed
-from memstory_reference.systems.layers.policy.safety import is_unsafe
+from memstory_reference.systems.layers.policy.guards import (
+    MALFORMED,
+    MAX_NOTE,
+    must_not_last,
+    refused,
+    refused_text,
+    well_formed,
+)
 from memstory_reference.systems.layers.records import (
     LABELS,
     Arc,
@@ -188,7 +194,7 @@ class RecordsDesk:
             fit_arc = replace(content, summary=one_line(content.summary))
             if not fit_arc.summary or len(fit_arc.summary) > MAX_NOTE:
                 return content, MALFORMED
-            return fit_arc, "guard: it asks for less safety" if is_unsafe(fit_arc.summary) else None
+            return fit_arc, refused_text(fit_arc.summary)
         fit = well_formed(content, longest=MAX_NOTE) if is_note(content) else well_formed(content)
         if fit is None:
             return content, MALFORMED

@@ -144,6 +144,9 @@ class Retrieval:
         dense = [] if vector is None else await self._store.asearch_similar(owner, layer, vector, POOL, since)
         tokens = query_tokens(query)
         lexical = await self._store.asearch_tokens(owner, layer, tokens, POOL, since) if tokens else []
+        if vector is not None:
+            # Beside meaning, one common word proves nothing; without it, every word is all there is.
+            lexical = [one for one in lexical if one.score >= self._config.min_recall]
         return [one for one in dense if one.score >= self._config.min_similarity], lexical
 
 

@@ -88,7 +88,7 @@ def embedder():
 
 
 @pytest.fixture
-def make_service(tmp_path, clock):
+async def make_service(tmp_path, clock):
     """A service over one file; `vectors` names the vectors of texts, other keywords are parts or configuration."""
     numbers = count()
     made = []
@@ -112,4 +112,6 @@ def make_service(tmp_path, clock):
         made.append(service)
         return service
 
-    return make
+    yield make
+    for service in made:
+        await service.close()

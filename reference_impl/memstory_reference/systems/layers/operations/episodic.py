@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from memstory_reference.ports import ChatModel, Json
 from memstory_reference.systems.layers.config import LayersConfig
 from memstory_reference.systems.layers.policy.candidates import SessionMemoryBuffer
-from memstory_reference.systems.layers.policy.safety import is_unsafe
+from memstory_reference.systems.layers.policy.guards import refused_text
 from memstory_reference.systems.layers.records import Arc
 from memstory_reference.systems.layers.structured import NoDecisionError, ask, text_in
 from memstory_reference.text.lines import one_line
@@ -56,7 +56,7 @@ def _arc_by_rules(buffer: SessionMemoryBuffer) -> Arc:
     """Take the first sentence of each of the user's turns, the last ones if there are many."""
     heads = [next(iter(sentences(turn.user)), "") for turn in buffer.turns]
     kept: list[str] = []
-    for head in reversed([one_line(head) for head in heads if head.strip() and not is_unsafe(head)]):
+    for head in reversed([one_line(head) for head in heads if head.strip() and not refused_text(head)]):
         if sum(map(len, kept)) + len(head) > MAX_SUMMARY - 200:
             break
         kept.insert(0, head)
@@ -81,8 +81,8 @@ def _prompt(buffer: SessionMemoryBuffer) -> str:
 
 def _read(answer: Mapping[str, Json]) -> tuple[str, tuple[str, ...]] | None:
     summary, topics = one_line(text_in(answer, "summary")), answer.get("topics", [])
-    # A summary is read in every later session: one that asks for less care is no summary.
-    if not summary or not isinstance(topics, list) or is_unsafe(summary) or not _is_text(summary):
+    # A summary is told in later sessions: what the guards would not let in by itself does not come in by it.
+    if not summary or not isinstance(topics, list) or refused_text(summary) or not _is_text(summary):
         return None
     named = [one_line(topic)[:60] for topic in topics if isinstance(topic, str) and topic.strip() and _is_text(topic)]
     return summary, tuple(named[:MAX_TOPICS])

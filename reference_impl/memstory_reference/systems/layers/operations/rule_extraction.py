@@ -34,7 +34,7 @@ _FORMS: Sequence[tuple[str, str, str]] = (
     ("preference", "HAS_FAVOURITE", rf"my favou?rite\s+{_REST}"),
     ("routine", "USUALLY", rf"i (?:usually|always|often)\s+{_REST}"),
     ("goal", "WANTS_TO", rf"i (?:want|plan|hope|intend) to\s+{_REST}"),
-    ("possession", "HAS", rf"i (?:have|own)\s+(?:an? )?{_REST}"),
+    ("possession", "HAS", rf"i (?:have|own)\s+(?:an?|one|two|three|some|several|many|\d+) {_REST}"),
     ("mood", "FEELS", rf"i(?: feel|'m feeling| am feeling)\s+{_REST}"),
 )
 _COMPILED = tuple(
@@ -45,6 +45,10 @@ _RELATION = re.compile(
     + r"my (?P<who>boss|manager|colleague|mother|mom|father|dad|sister|brother|wife|husband|partner|son|daughter|"
     r"friend|dog|cat)(?:'s name)? is (?P<object>[^.!?;]+)",
     re.IGNORECASE,
+)
+# Of other things only what has a name, or is the user's own: "the Zorvane relay", "our boat".
+_NAMED = re.compile(
+    r"(?P<subject>(?:(?:[Mm]y|[Oo]ur) [^.!?;,]{2,60}?|[^.!?;,]{1,40}? [A-Z][^.!?;,]{1,60}?)) (?P<verb>is|are) " + _REST
 )
 _EXPLICIT = re.compile(
     r"(?:from now on|in future|in the future|going forward)\b[,:]?\s*(?P<a>.+)|"
@@ -127,7 +131,16 @@ def _fact(sentence: str) -> Fact | None:
                 object=_trimmed(match["object"]),
                 evidence_quote=sentence,
             )
-    return None
+    named = _NAMED.match(sentence)
+    if named is None or named["subject"].split()[0].lower() in ("what", "who", "i", "if", "there"):
+        return None
+    return Fact(
+        category="note",
+        subject=_trimmed(named["subject"]),
+        predicate=named["verb"].upper(),
+        object=_trimmed(named["object"]),
+        evidence_quote=sentence,
+    )
 
 
 def _trimmed(text: str) -> str:

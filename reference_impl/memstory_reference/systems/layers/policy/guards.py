@@ -6,8 +6,10 @@ import re
 from collections.abc import Sequence
 from dataclasses import replace
 
+from memstory_reference.systems.layers.audit.crisis_signals import notice
+from memstory_reference.systems.layers.audit.models import CrisisLevel
 from memstory_reference.systems.layers.policy.categories import Durability, durability, normal_category
-from memstory_reference.systems.layers.policy.safety import is_unsafe, is_unsafe_together, is_vague_weakening
+from memstory_reference.systems.layers.policy.safety import is_unsafe, is_unsafe_with, is_vague_weakening
 from memstory_reference.systems.layers.records import Fact, Rule
 from memstory_reference.text.lines import one_line
 from memstory_reference.text.token_sets import token_list
@@ -21,6 +23,7 @@ QUOTED_SHARE = 0.8
 """So much of a quote must be in what the user said: models paraphrase a little, and invent at times."""
 
 UNSAFE = "guard: it asks for less safety"
+CRISIS = "guard: this belongs to the crisis log alone"
 MALFORMED = "guard: malformed"
 SESSION_ONLY = "guard: this category is of the moment"
 UNKNOWN_CATEGORY = "guard: the category is not known to last"
@@ -70,10 +73,18 @@ def refused(content: Fact | Rule, around: Sequence[str]) -> str | None:
     if any(is_unsafe(text) for text in texts):
         return UNSAFE
     # What this text only hints at, the turn before or after may have named.
-    contributes = any(is_vague_weakening(text) or _adds_to(text, around) for text in texts)
-    if contributes and is_unsafe_together([*around, *texts]):
+    if any(is_unsafe_with(text, around) for text in texts):
         return UNSAFE
+    if any(_is_acute(text) for text in texts):
+        return CRISIS
     return None
+
+
+def refused_text(text: str) -> str | None:
+    """Return why a text of any kind, such as a summary, must not be told in later prompts; None if it may."""
+    if is_unsafe(text):
+        return UNSAFE
+    return CRISIS if _is_acute(text) else None
 
 
 def must_wait(content: Fact | Rule) -> str | None:
@@ -95,8 +106,9 @@ def must_not_last(content: Fact | Rule) -> str | None:
     return SESSION_ONLY if is_momentary else None
 
 
-def _adds_to(text: str, around: Sequence[str]) -> bool:
-    return any(is_unsafe_together([before, text]) and not is_unsafe(before) for before in around)
+def _is_acute(text: str) -> bool:
+    noticed = notice(text)
+    return noticed is not None and noticed.level is CrisisLevel.ACUTE
 
 
 def _texts(content: Fact | Rule) -> list[str]:

@@ -135,7 +135,9 @@ def test_no_text_breaks_a_detector(text):
     assert route(text, DETECTORS)
 
 
-def test_long_runs_take_no_long_time():
-    for text in ("a " * 50_000, "A" * 100_000, "I  " * 30_000, "Is " * 30_000, "-" * 100_000):
-        DETECTORS.signals(text)
-        route(text, DETECTORS)
+# No assertion on time: a pattern that were quadratic would hold this run for minutes (SEC-14).
+@pytest.mark.parametrize("unit", ["a ", "A", "I  ", "Is ", "-", "aA", "A of ", "a'", "\n", "at the ", "I'm "])
+def test_a_long_run_is_read_to_its_end(unit):
+    text = unit * (100_000 // len(unit))
+    assert salience(DETECTORS.signals(text)) <= 1.0
+    assert route(text, DETECTORS)

@@ -58,3 +58,8 @@ def test_a_text_that_says_more_than_one_preference_keeps_its_own_key(text):
 def test_any_text_has_a_key(text):
     assert preference_key(f"I prefer {text}", "hash").strip()
     assert preference_key(f"my favorite {text}", "hash").strip()
+
+
+@pytest.mark.parametrize("unit", ["my favorite ", "I prefer ", "a-", "a ", "for "])
+def test_a_long_run_has_a_key(unit):
+    assert preference_key("I prefer my favorite " + unit * 10_000, "hash")

@@ -1,0 +1,85 @@
+"""Embedders by name, for adapters to backends that take one: so that backends differ, and not what they embed with.
+
+A package offers one under the entry point group `memstory.embedders`: a callable without arguments that returns it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from difflib import get_close_matches
+from importlib.metadata import entry_points
+from typing import Final, Literal, Protocol, TypeAlias, cast
+
+from memstory.errors import SetupError, StoryError
+from memstory.target import Environment
+
+GROUP: Final = "memstory.embedders"
+DEFAULT: Final = "minilm"
+
+Purpose: TypeAlias = Literal["document", "query"]
+
+
+class TextEmbedder(Protocol):
+    """Texts to vectors; `model` names it in reports."""
+
+    model: str
+
+    async def embed(self, texts: Sequence[str], purpose: Purpose) -> Sequence[Sequence[float]]:
+        """Return one vector of length 1 a text; some models treat documents and queries differently."""
+        ...
+
+
+class StoryVectors:
+    """The vectors that a story gives its texts."""
+
+    def __init__(self, vectors: Mapping[str, Sequence[float]]) -> None:
+        self._vectors = vectors
+        self.model = f"fixed-{len(next(iter(vectors.values())))}"
+
+    async def embed(self, texts: Sequence[str], purpose: Purpose) -> Sequence[Sequence[float]]:
+        """Return the given vectors; a text without one is a StoryError."""
+        missing = [text for text in texts if text not in self._vectors]
+        if missing:
+            raise StoryError(f"the story has no vector for {missing[0]!r:.80}: give it one, as it has for other texts")
+        return [self._vectors[text] for text in texts]
+
+
+class Embedders:
+    """What one worker's targets embed with: each embedder is loaded once. `known` are those that are already there."""
+
+    def __init__(self, known: Mapping[str, TextEmbedder] | None = None) -> None:
+        self._loaded = dict(known or {})
+
+    def of(self, env: Environment) -> TextEmbedder:
+        """Return the vectors of the story where it has some, else the embedder that the option `embedder` names.
+
+        Raises:
+            SetupError: nothing offers that embedder, or it cannot be loaded here.
+        """
+        if env.vectors:
+            return StoryVectors(env.vectors)
+        name = env.options.get("embedder", DEFAULT)
+        if name not in self._loaded:
+            self._loaded[name] = load_embedder(name)
+        return self._loaded[name]
+
+
+def load_embedder(name: str) -> TextEmbedder:
+    """Return the embedder that a package offers under `name`.
+
+    Raises:
+        SetupError: nothing offers it, or what it needs is not installed.
+    """
+    offered = {entry.name: entry for entry in entry_points(group=GROUP)}
+    if name not in offered:
+        near = get_close_matches(str(name), offered, n=1)
+        hint = f" Did you mean '{near[0]}'?" if near else ""
+        known = ", ".join(sorted(offered)) or "none is installed"
+        raise SetupError(f"no embedder is named '{name}'.{hint} Known: {known}.")
+    try:
+        return cast("TextEmbedder", offered[name].load()())
+    except ImportError as error:
+        raise SetupError(
+            f"the embedder '{name}' needs the package '{error.name}', which is not installed. "
+            "The reference's own comes with: pip install 'memstory[reference]'"
+        ) from error

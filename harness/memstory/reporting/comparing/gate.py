@@ -1,0 +1,112 @@
+"""A run held against its baseline: what got worse, what could not be measured, what got better."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Final, TypeAlias
+
+from memstory.reporting.comparing.columns import Run
+from memstory.reporting.comparing.likeness import differing_stories, what_differs
+from memstory.reporting.comparing.outcomes import JUDGED
+from memstory.reporting.comparing.paired import differences
+from memstory.reporting.views import story_name
+from memstory.target import Json
+
+PASS: Final = 0
+REGRESSION: Final = 1
+UNMEASURED: Final = 2
+
+_Lists: TypeAlias = dict[str, list[str]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Gate:
+    """What was found, a line each; `judged` counts the cases that both runs were judged on."""
+
+    judged: int
+    regressions: list[str] = field(default_factory=list)
+    unmeasured: list[str] = field(default_factory=list)
+    improvements: list[str] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+
+    @property
+    def code(self) -> int:
+        """The exit code: a regression that was seen counts, whatever else could not be measured."""
+        if self.regressions:
+            return REGRESSION
+        return UNMEASURED if self.unmeasured else PASS
+
+
+def gate(baseline: Run, current: Run, *, least_cases: int = 1) -> Gate:
+    """Return how `current` stands against `baseline`, of which it is to be another run of the same targets.
+
+    A case that passed and now fails, or is no longer supported, is a regression; so is a metric whose interval of the
+    difference lies below 0. What broke, is missing, or is another story or other data could not be measured.
+    """
+    old, new = _by_id(baseline), _by_id(current)
+    found: _Lists = {"regressions": [], "unmeasured": list(_unlike(baseline, current)), "improvements": [], "notes": []}
+    unlike = differing_stories([baseline, current])
+    comparable = {name: was for name, was in old.items() if story_name(was) not in unlike}
+    for name, was in comparable.items():
+        for kind, text in _of_case(was, new[name]) if name in new else [_missing(was)]:
+            found[kind].append(f"{name}: {text}")
+    found["notes"] += [
+        f"{name}: not in the baseline, {case['outcome']}" for name, case in new.items() if name not in old
+    ]
+    judged = sum(
+        name in new and {was["outcome"], new[name]["outcome"]} <= set(JUDGED) for name, was in comparable.items()
+    )
+    if judged < least_cases:
+        found["unmeasured"].append(f"too few cases were judged in both runs: {judged}, wanted are {least_cases}")
+    return Gate(judged=judged, **found)
+
+
+def _by_id(run: Run) -> Mapping[str, Json]:
+    return {case["id"]: case for case in run.document["cases"]}
+
+
+def _unlike(baseline: Run, current: Run) -> Iterator[str]:
+    if not current.document["complete"]:
+        yield "the run was cut short: cases that had not ended are missing"
+    yield from what_differs([baseline, current])
+
+
+def _missing(was: Json) -> tuple[str, str]:
+    if was["outcome"] not in JUDGED:
+        return "notes", f"was {was['outcome']}, and was not run"
+    return "unmeasured", f"was {was['outcome']}, and was not run"
+
+
+def _of_case(was: Json, now: Json) -> Iterator[tuple[str, str]]:
+    """Yield `(kind, text)` for what changed in one case."""
+    before, after = was["outcome"], now["outcome"]
+    because = f": {now['reason']}" if now["reason"] else ""
+    match before, after:
+        case "passed", "failed" | "unsupported":
+            yield "regressions", f"passed, now {after}{because}"
+        case "failed" | "unsupported" | "error" | "invalid", "passed":
+            yield "improvements", f"was {before}, now passes"
+        case "passed" | "failed", "error" | "invalid":
+            yield "unmeasured", f"was {before}, now {after}{because}"
+        case _ if before != after:
+            yield "notes", f"was {before}, now {after}{because}"
+        case _:
+            pass
+    if {before, after} <= set(JUDGED):
+        yield from _of_metrics(was, now)
+
+
+def _of_metrics(was: Json, now: Json) -> Iterator[tuple[str, str]]:
+    for found in differences(was, now):
+        at = f" at {found.level}" if found.level else ""
+        text = (
+            f"{found.metric}{at} {found.value:+.3f} over {found.questions} questions "
+            f"(95% interval {found.low:+.3f} to {found.high:+.3f})"
+        )
+        if found.is_lower:
+            yield "regressions", text
+        elif found.is_higher:
+            yield "improvements", text
+        elif found.value:
+            yield "notes", f"{text}: within chance"

@@ -1,0 +1,68 @@
+import json
+
+import pytest
+
+
+@pytest.fixture
+def baseline(terminal):
+    terminal.save()
+    terminal.record()
+    assert terminal.type("gate", "out", "--baseline", "kept/base.json", "--update").code == 0
+    return terminal.folder / "kept/base.json"
+
+
+def worsen(terminal):
+    results = terminal.folder / "out/results.json"
+    document = json.loads(results.read_text("utf-8"))
+    document["cases"][0].update(outcome="failed", reason="nothing came back")
+    results.write_text(json.dumps(document), "utf-8")
+
+
+def test_the_run_of_the_baseline_passes(terminal, baseline):
+    said = terminal.type("gate", "out", "--baseline", str(baseline))
+    assert (said.code, said.out) == (0, "nothing changed\ngate: passed (1 case judged in both runs)\n")
+
+
+def test_a_regression_is_exit_code_1_and_names_the_case(terminal, baseline):
+    worsen(terminal)
+    said = terminal.type("gate", "out", "--baseline", str(baseline))
+    assert said.code == 1
+    assert said.out.splitlines()[0] == "regression: tea[control:oracle]: passed, now failed: nothing came back"
+
+
+def test_too_few_cases_is_exit_code_2(terminal, baseline):
+    said = terminal.type("gate", "out", "--baseline", str(baseline), "--least-cases", "5")
+    assert said.code == 2
+    assert "too few cases were judged in both runs: 1, wanted are 5" in said.out
+
+
+def test_update_shows_the_difference_and_rewrites_the_baseline(terminal, baseline):
+    worsen(terminal)
+    said = terminal.type("gate", "out", "--baseline", str(baseline), "--update")
+    assert said.code == 0
+    assert "regression: tea[control:oracle]: passed, now failed" in said.out
+    assert "base.json: rewritten, 1 case" in said.out
+    assert json.loads(baseline.read_text("utf-8"))["cases"][0]["outcome"] == "failed"
+    assert terminal.type("gate", "out", "--baseline", str(baseline)).code == 0
+
+
+def test_json_has_the_exit_code_too(terminal, baseline):
+    worsen(terminal)
+    found = json.loads(terminal.type("gate", "out", "--baseline", str(baseline), "--json").out)
+    assert (found["code"], len(found["regressions"])) == (1, 1)
+
+
+def test_a_run_that_was_cut_does_not_become_the_baseline(terminal, baseline):
+    results = terminal.folder / "out/results.json"
+    results.write_text(results.read_text("utf-8").replace('"complete": true', '"complete": false'), "utf-8")
+    kept = baseline.read_bytes()
+    said = terminal.type("gate", "out", "--baseline", str(baseline), "--update")
+    assert (said.code, baseline.read_bytes()) == (2, kept)
+    assert "cut short and cannot become the baseline" in said.err
+
+
+@pytest.mark.usefixtures("baseline")
+def test_a_missing_baseline_is_exit_code_2_and_named(terminal):
+    said = terminal.type("gate", "out", "--baseline", "none.json")
+    assert said.code == 2
+    assert "none.json" in said.err

@@ -1,0 +1,75 @@
+"""Runs made by hand: what each target answered to which question, and how each case ended."""
+
+from __future__ import annotations
+
+import pytest
+
+from memstory.checks.metrics import scores_of
+from memstory.recording import Failure, QuestionRecord, Recording, RetrievalRecord, StepRecord
+from memstory.reporting import build, make_fingerprint
+from memstory.reporting.comparing import Run
+from memstory.results import CaseResult, TrialResult
+
+
+class MakeRun:
+    """Makes runs of cases; `found` says for each question at which rank the right document came, 0 for never."""
+
+    def __call__(self, name="one", *cases, complete=True, options=None):
+        return Run(name=name, document=build(cases, make_fingerprint(cases, options=options), complete=complete))
+
+    def case(self, story="S1", outcome="passed", *, target="mine", trials=1, seeds=None, seconds=(0.25,), **fields):
+        made = [self._trial(outcome, number, seconds) for number in (seeds or range(trials))]
+        return self._case(story, outcome, target, made, **fields)
+
+    def retrieval(self, found, *, story="Q1", target="mine", k=10, outcome="passed", digest="data", apart=(), **fields):
+        questions = tuple(
+            QuestionRecord(
+                id=f"q{number}",
+                relevant=("right",),
+                retrieved=tuple("right" if place == rank else f"d{place}" for place in range(1, k + 1)),
+                category=category,
+                seconds=0.01,
+            )
+            for number, (rank, category) in enumerate(one if isinstance(one, tuple) else (one, None) for one in found)
+        )
+        record = RetrievalRecord(
+            name="facts", digest=digest, k=k, documents=50, smallest=50, questions=questions, apart=apart
+        )
+        recording = Recording(story=story, target=target, retrieval=(record,))
+        trial = TrialResult(outcome=outcome, reason=None, verdicts=(), scores=scores_of(record), recording=recording)
+        return self._case(story, outcome, target, [trial], **fields)
+
+    def _trial(self, outcome, number, seconds):
+        broken = outcome not in ("passed", "failed")
+        steps = tuple(
+            StepRecord(path=(place,), op="search", args={"query": "q"}, user="ann", session=None, at="", seconds=one)
+            for place, one in enumerate(seconds)
+        )
+        recording = Recording(
+            story="S1",
+            target="mine",
+            trial=number,
+            seed=number,
+            steps=() if broken else steps,
+            failure=Failure(kind=outcome, message="no") if broken else None,
+            about={"store": "v1"},
+        )
+        return TrialResult(outcome=outcome, reason=None, verdicts=(), scores=(), recording=recording)
+
+    def _case(self, story, outcome, target, trials, **fields):
+        values = {"tags": (), "digest": "0123", "reason": None if outcome == "passed" else f"it {outcome}", **fields}
+        return CaseResult(
+            id=f"{story}[{target}]",
+            story=story,
+            title=f"Title of {story}",
+            target=target,
+            where="a.yaml:1:1",
+            outcome=outcome,
+            trials=tuple(trials),
+            **values,
+        )
+
+
+@pytest.fixture
+def run():
+    return MakeRun()

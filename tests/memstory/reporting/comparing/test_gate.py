@@ -1,0 +1,108 @@
+import json
+from importlib.resources import files
+
+import jsonschema
+import pytest
+
+from memstory.reporting.comparing import Run, as_baseline, gate
+
+
+def test_the_same_run_passes_without_a_word(run):
+    same = run("one", run.case(), run.retrieval([1, 0]))
+    found = gate(same, same)
+    assert (found.code, found.judged) == (0, 2)
+    assert found.regressions + found.unmeasured + found.improvements + found.notes == []
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "code", "kind"),
+    [
+        ("passed", "failed", 1, "regressions"),
+        ("passed", "unsupported", 1, "regressions"),
+        ("passed", "error", 2, "unmeasured"),
+        ("failed", "error", 2, "unmeasured"),
+        ("passed", "invalid", 2, "unmeasured"),
+        ("failed", "passed", 0, "improvements"),
+        ("error", "passed", 0, "improvements"),
+        ("unsupported", "failed", 0, "notes"),
+        ("failed", "unsupported", 0, "notes"),
+    ],
+)
+def test_each_change_of_an_outcome_has_its_weight(run, before, after, code, kind):
+    found = gate(run("old", run.case("S0"), run.case("S1", before)), run("new", run.case("S0"), run.case("S1", after)))
+    assert found.code == code
+    (line,) = getattr(found, kind)
+    assert line.startswith("S1[mine]: ")
+    assert after in line or "now passes" in line
+
+
+@pytest.mark.parametrize("outcome", ["failed", "unsupported", "error"])
+def test_what_was_known_to_be_wrong_may_stay_so(run, outcome):
+    cases = run.case("S0"), run.case("S1", outcome)
+    assert gate(run("old", *cases), run("new", *cases)).code == 0
+
+
+def test_a_metric_beyond_its_interval_is_a_regression_although_the_story_passes(run):
+    found = gate(run("old", run.retrieval([1] * 20)), run("new", run.retrieval([1] * 8 + [0] * 12)))
+    assert found.code == 1
+    assert any("Q1[mine]: recall@10 -0.600 over 20 questions (95% interval" in line for line in found.regressions)
+
+
+def test_a_metric_within_its_interval_is_a_note(run):
+    found = gate(run("old", run.retrieval([1] * 20)), run("new", run.retrieval([1] * 19 + [0])))
+    assert found.code == 0
+    assert all("within chance" in line for line in found.notes)
+    assert found.notes
+
+
+def test_a_metric_that_rose_is_an_improvement(run):
+    found = gate(run("old", run.retrieval([0] * 20)), run("new", run.retrieval([1] * 20)))
+    assert (found.code, bool(found.improvements)) == (0, True)
+
+
+def test_a_case_that_was_not_run_cannot_be_measured(run):
+    found = gate(run("old", run.case("S1"), run.case("S2")), run("new", run.case("S1")))
+    assert (found.code, found.unmeasured) == (2, ["S2[mine]: was passed, and was not run"])
+
+
+def test_another_story_is_not_judged_as_if_it_were_the_same(run):
+    found = gate(
+        run("old", run.case("S0"), run.case()), run("new", run.case("S0"), run.case(outcome="failed", digest="4567"))
+    )
+    assert (found.code, found.regressions, found.judged) == (2, [], 1)
+    assert found.unmeasured == ["S1: the story's digest is 0123 in old, 4567 in new"]
+
+
+def test_a_regression_counts_whatever_else_could_not_be_measured(run):
+    old = run("old", run.case("S1"), run.case("S2"))
+    assert gate(old, run("new", run.case("S1", "failed"), run.case("S2", "error"))).code == 1
+
+
+def test_a_run_that_was_cut_cannot_be_measured(run):
+    found = gate(run("old", run.case()), run("new", run.case(), complete=False))
+    assert (found.code, found.unmeasured) == (2, ["the run was cut short: cases that had not ended are missing"])
+
+
+def test_too_few_cases_cannot_decide(run):
+    same = run("one", run.case())
+    found = gate(same, same, least_cases=2)
+    assert (found.code, found.unmeasured) == (2, ["too few cases were judged in both runs: 1, wanted are 2"])
+    nothing = run("one", run.case(outcome="unsupported"))
+    assert gate(nothing, nothing).code == 2
+
+
+def test_a_new_story_is_noted_and_not_judged(run):
+    found = gate(run("old", run.case("S1")), run("new", run.case("S1"), run.case("S2", "failed")))
+    assert (found.code, found.notes) == (0, ["S2[mine]: not in the baseline, failed"])
+
+
+def test_a_baseline_is_results_without_steps_and_times_and_judges_alike(run):
+    old = run("old", run.case(trials=3), run.retrieval([1] * 20, seconds=3.5))
+    slim = as_baseline(old.document)
+    schema = json.loads(files("memstory.reporting").joinpath("results.schema.json").read_text("utf-8"))
+    jsonschema.validate(slim, schema)
+    assert all(not case["steps"] and case["seconds"] == 0 for case in slim["cases"])
+    assert slim["cases"][0]["retrieval"][0]["questions"][0]["seconds"] == 0
+    new = run("new", run.case(trials=3), run.retrieval([0] * 20))
+    assert gate(Run(name="old", document=slim), new) == gate(old, new)
+    assert as_baseline(slim) == slim

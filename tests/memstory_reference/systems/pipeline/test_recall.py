@@ -1,0 +1,298 @@
+import math
+
+import pytest
+
+from memstory_reference.adapters.memory_index import InMemoryVectorStore
+from memstory_reference.errors import InputError, UnavailableError
+from memstory_reference.ports import EmbedderUnavailableError
+from memstory_reference.text.tokens import TokenCounter
+
+ASK = {"ask": (1, 0)}
+
+
+def at(similarity):
+    """A vector of this cosine to the query."""
+    return [similarity, math.sqrt(1 - similarity**2), *[0] * 14]
+
+
+def row(text, similarity=1.0, **fields):
+    return {"text": text, "vector": at(similarity), **fields}
+
+
+class Spied(InMemoryVectorStore):
+    """Notes how many rows each query asked for."""
+
+    def __init__(self):
+        super().__init__(model="hashed-16")
+        self.asked = []
+
+    async def index(self, collection, owner):
+        index = await super().index(collection, owner)
+        plain = index.query
+
+        async def query(vector, k, where=None):
+            self.asked.append((owner, k))
+            return await plain(vector, k, where)
+
+        index.query = query if getattr(index.query, "__name__", "") != "spied" else plain
+        index.query.__name__ = "spied"
+        return index
+
+
+class Down:
+    model, dimension = "hashed-16", 16
+
+    async def embed(self, texts, purpose):
+        raise EmbedderUnavailableError("down")
+
+
+async def texts(service, query="ask", user="ann", **given):
+    return [one.memory.content for one in (await service.recall(query, user, **given)).memories]
+
+
+@pytest.mark.parametrize(("top_k", "fetched"), [(5, 20), (3, 12)])
+async def test_four_times_as_many_candidates_are_fetched_of_this_user_alone(make_service, top_k, fetched):
+    store = Spied()
+    service = make_service(ASK, store=store)
+    await service.import_rows([row(f"memory {number}", 0.5) for number in range(30)], "ann")
+    assert len(await texts(service, top_k=top_k)) == top_k
+    assert store.asked == [("ann", fetched)]
+
+
+async def test_results_come_by_cosine_with_their_totals(make_service):
+    service = make_service(ASK)
+    await service.import_rows([row("far far", 0.2), row("near", 0.9), row("middle of it", 0.5)], "ann")
+    result = await service.recall("ask", "ann", token_budget=10)
+    assert [one.memory.content for one in result.memories] == ["near", "middle of it", "far far"]
+    assert [one.score for one in result.memories] == pytest.approx([0.9, 0.5, 0.2], abs=1e-6)
+    assert (result.total_tokens, result.budget_used, result.rerank) == (6, 0.6, "off")
+    assert result.token_counter == "words and marks"  # noqa: S105  (tokens of text)
+    assert result.assembled_tokens == 6 + 3 * 3 + 7
+
+
+async def test_ties_are_broken_by_id(make_service):
+    service = make_service(ASK)
+    await service.import_rows([row("b", id="2"), row("a", id="1")], "ann")
+    assert await texts(service) == ["a", "b"]
+
+
+@pytest.mark.parametrize("given", [{"top_k": 0}, {"token_budget": 0}])
+async def test_nothing_asked_for_is_nothing_found(make_service, given):
+    service = make_service(ASK)
+    await service.import_rows([row("near"), {"text": "I hate rain", "kind": "procedural"}], "ann")
+    result = await service.recall("ask", "ann", **given)
+    assert (list(result.memories), result.total_tokens, result.budget_used) == ([], 0, 0.0)
+
+
+@pytest.mark.parametrize(
+    ("given", "named"),
+    [
+        ({"top_k": -1}, "top_k"), ({"top_k": True}, "top_k"), ({"top_k": 1.5}, "top_k"), ({"top_k": 10**6}, "top_k"),
+        ({"token_budget": -1}, "token_budget"), ({"token_budget": "2"}, "token_budget"),
+        ({"memory_types": ["fact"]}, "memory_types"), ({"memory_types": "semantic"}, "memory_types"),
+        ({"session_id": ""}, "session_id"), ({"user_id": ""}, "user_id"), ({"query": {"$ne": ""}}, "query"),
+    ],
+)  # fmt: skip
+async def test_a_question_without_sense_is_a_value_error(make_service, given, named):
+    with pytest.raises(ValueError, match=named):
+        await make_service(ASK).recall(**{"query": "ask", "user_id": "ann", **given})
+
+
+async def test_a_blank_query_still_tells_preferences(make_service, embedder):
+    service = make_service(embedder=embedder)
+    await service.import_rows([row("near"), {"text": "I hate rain", "kind": "procedural"}], "ann")
+    assert await texts(service, " \n") == ["I hate rain"]
+    assert embedder.data()["calls"] == 0
+
+
+async def test_preferences_need_no_embedder(make_service):
+    service = make_service(embedder=Down())
+    await service.import_rows([{"text": "I hate rain", "kind": "procedural"}], "ann")
+    assert await texts(service) == ["I hate rain"]
+    await service.import_rows([row("near")], "ann")
+    assert await texts(service, memory_types=["procedural"]) == ["I hate rain"]
+    with pytest.raises(UnavailableError):
+        await service.recall("ask", "ann")
+
+
+async def test_preferences_come_first_newest_first_beside_the_places(make_service, clock):
+    service = make_service(ASK)
+    for number in range(12):
+        clock.move(seconds=1)
+        await service.import_rows([{"text": f"I hate thing {number}", "kind": "procedural"}], "ann")
+    await service.import_rows([row(f"fact {number}", 0.9 - number / 10) for number in range(7)], "ann")
+    found = await texts(service)
+    assert found[:10] == [f"I hate thing {number}" for number in range(11, 1, -1)]
+    assert found[10:] == [f"fact {number}" for number in range(5)]
+
+
+async def test_preferences_obey_the_budget(make_service):
+    service = make_service(ASK)
+    await service.import_rows(
+        [{"text": "I hate long calls at night", "kind": "procedural"}, {"text": "I hate rain", "kind": "procedural"}],
+        "ann",
+    )
+    await service.import_rows([row("one two three"), row("one", 0.5)], "ann")
+    assert await texts(service, token_budget=5) == ["I hate rain", "one"]
+
+
+@pytest.mark.parametrize(
+    ("fields", "shown"),
+    [
+        ({"importance": 0.19}, False),
+        ({"importance": 0.2}, True),
+        ({"compressed": True, "session": "told"}, False),
+        ({"compressed": True, "session": "untold"}, True),
+        ({"kind": "semantic"}, True),
+    ],
+)
+async def test_what_is_slight_or_archived_is_not_recalled(make_service, fields, shown):
+    service = make_service(ASK)
+    summary = {"kind": "semantic", "source_session_id": "told", "compression_source": True}
+    await service.import_rows([row("it", **fields), row("summary", 0.1, **summary)], "ann")
+    assert ("it" in await texts(service)) is shown
+    if fields.get("compressed"):
+        assert "it" in await texts(service, include_compressed=True)
+
+
+async def test_another_recall_threshold_is_another_cut(make_service):
+    service = make_service(ASK, recall_threshold=0.5)
+    await service.import_rows([row("slight", importance=0.49), row("enough", importance=0.5)], "ann")
+    assert await texts(service) == ["enough"]
+
+
+@pytest.mark.parametrize(
+    "hidden",
+    [
+        {"session": "told", "compressed": True},
+        {"importance": 0.1},
+        {"kind": "working", "session": "elsewhere"},
+        {"kind": "semantic"},
+    ],
+)
+async def test_what_is_near_and_not_wanted_starves_nobody(make_service, hidden):
+    service = make_service(ASK)
+    summary = {"kind": "semantic", "session": "told", "source_session_id": "told", "compression_source": True}
+    rows = [row("summary", 0.0, **summary), *(row(f"near {number}", 0.99, **hidden) for number in range(30))]
+    await service.import_rows([*rows, *(row(f"live {number}", 0.5) for number in range(5))], "ann")
+    found = await texts(service, memory_types=["episodic", "working"], session_id="here")
+    assert sorted(found) == [f"live {number}" for number in range(5)]
+
+
+async def test_working_memories_belong_to_their_session_and_to_a_day(make_service, clock):
+    service = make_service(ASK)
+    await service.import_rows(
+        [row("here", kind="working", session="a"), row("there", kind="working", session="b")], "ann"
+    )
+    assert await texts(service, session_id="a") == ["here"]
+    clock.move(hours=24)
+    assert sorted(await texts(service)) == ["here", "there"]
+    clock.move(microseconds=1)
+    assert await texts(service) == []
+    assert await texts(service, session_id="b") == ["there"]
+
+
+async def test_users_never_meet(make_service):
+    service = make_service(ASK)
+    for user in ("ann", "bob"):
+        await service.import_rows([row("the twin", id="same"), {"text": f"I hate {user}", "kind": "procedural"}], user)
+    await service.update("same", "changed", "bob")
+    assert await texts(service) == ["I hate ann", "the twin"]
+    assert await service.delete(["same"], "eve") == []
+    assert await service.get("same", "eve") is None
+    assert await service.forget("bob") == 2
+    assert await texts(service) == ["I hate ann", "the twin"]
+
+
+async def test_tokens_are_counted_by_whoever_is_given(make_service):
+    service = make_service(
+        ASK, counter=TokenCounter(name="letters", count=len), max_chunk_tokens=10, min_chunk_tokens=1
+    )
+    await service.import_rows([row("near")], "ann")
+    result = await service.recall("ask", "ann", token_budget=4)
+    assert (result.total_tokens, result.budget_used, result.token_counter) == (4, 1.0, "letters")
+    assert [len(one.content) for one in await service.ingest("one two three", "bob", "s")] == [7, 5]
+
+
+async def test_what_is_forgotten_is_not_recalled_even_while_the_index_is_late(make_service):
+    service = make_service(ASK)
+    await service.import_rows([row("near", id="1"), row("far", 0.1, id="2")], "ann")
+    assert await texts(service) == ["near", "far"]
+    await service.delete(["1"], "ann")
+    assert await texts(service) == ["far"]
+
+
+async def test_an_index_that_lost_its_rows_is_made_anew(make_service):
+    service = make_service(ASK)
+    await service.import_rows([row("near"), row("far", 0.1)], "ann")
+    await service.settle()
+    await service.close()
+    again = make_service(ASK, store=InMemoryVectorStore(model="hashed-16"))
+    await again.open()
+    assert await texts(again) == ["near", "far"]
+    index = await again._parts.vectors.index("pipeline", "ann")
+    await index.delete([(await index.list())[0].id])
+    assert await again.reindex("ann") == 2
+    assert await index.count() == 2
+
+
+async def test_an_update_is_found_by_its_new_words_and_must_be_one_memory(make_service):
+    service = make_service({**ASK, "new words": (1, 0)}, max_chunk_tokens=5, min_chunk_tokens=1)
+    await service.import_rows([row("old", 0.0, id="1"), row("other", 0.5, id="2")], "ann")
+    changed = await service.update("1", " new words ", "ann")
+    assert changed.content == "new words"
+    assert await texts(service) == ["new words", "other"]
+    assert await service.update("none", "new words", "ann") is None
+    for text in ("", "one two three four five six"):
+        with pytest.raises(InputError, match="one memory holds 1 to 5"):
+            await service.update("1", text, "ann")
+
+
+async def test_an_export_can_be_imported_and_is_the_same(make_service):
+    service = make_service(ASK)
+    summary = {"kind": "semantic", "session": "s", "source_session_id": "s", "compression_source": True}
+    await service.import_rows(
+        [row("a", session="s", compressed=True), row("b", **summary), {"text": "I hate rain", "kind": "procedural"}],
+        "ann",
+    )
+    rows = await service.export_rows("ann")
+    await service.import_rows(rows, "bob")
+    assert await service.export_rows("bob") == rows
+    await service.import_rows(rows, "bob")
+    assert len(await service.memories("bob")) == 3
+    assert await service.centroid_drift("bob") <= 1e-6
+
+
+@pytest.mark.parametrize(
+    ("bad", "message"),
+    [
+        ("text", "expected a list of rows"),
+        ([7], r"rows\[0\]: expected a mapping"),
+        ([{"text": " "}], r"rows\[0\]: expected a mapping with a `text`"),
+        ([{"text": "x"}, {"text": "x", "weight": 1}], r"rows\[1\]: unknown field 'weight'"),
+        ([{"text": "x", "importance": 2}], r"rows\[0\].importance"),
+        ([{"text": "x", "importance": float("nan")}], r"rows\[0\].importance"),
+        ([{"text": "x", "compressed": "yes"}], r"rows\[0\].compressed"),
+        ([{"text": "x", "created_at": "noon"}], r"rows\[0\].created_at"),
+        ([{"text": "x", "kind": "fact"}], r"rows\[0\].kind"),
+        ([{"text": "x", "role": "boss"}], r"rows\[0\].role"),
+        ([{"text": "x", "times_seen": 0}], r"rows\[0\].times_seen"),
+        ([{"text": "x", "vector": [0, 0]}], r"rows\[0\].vector"),
+        ([{"text": "x", "vector": [1, 0]}], "vector: 2 numbers; the model hashed-16 has 16"),
+    ],
+)
+async def test_a_row_that_cannot_be_taken_is_named_and_nothing_is_written(make_service, bad, message):
+    service = make_service()
+    with pytest.raises(InputError, match=message):
+        await service.import_rows(bad, "ann")
+    assert await service.memories("ann") == []
+
+
+async def test_memories_are_listed_newest_first_and_by_type(make_service, clock):
+    service = make_service()
+    for number, kind in enumerate(("semantic", "procedural", "episodic")):
+        clock.move(seconds=1)
+        await service.import_rows([{"text": f"{number}", "kind": kind}], "ann")
+    assert [one.content for one in await service.memories("ann")] == ["2", "1", "0"]
+    assert [one.content for one in await service.memories("ann", limit=2)] == ["2", "1"]
+    assert [one.content for one in await service.memories("ann", ["procedural"])] == ["1"]
