@@ -14,6 +14,7 @@ ROOT = Path(__file__).parents[1]
 
 @pytest.mark.slow
 def test_the_bundled_stories_tell_good_memories_from_bad_ones(tmp_path):
+    # H-15, LF-18: what passes with no memory at all proves no recall.
     command = [sys.executable, "-m", "pytest", "stories", "--target", "control:all", "--report", str(tmp_path)]
     command += ["-q", "-p", "no:cacheprovider"]
     subprocess.run(command, cwd=ROOT, capture_output=True, check=False)  # noqa: S603  (our own command)

@@ -42,6 +42,7 @@ def imported(path: Path) -> set[str]:
 
 
 def test_imports_flow_one_way(monkeypatch, capsys):
+    # one contract keeps the five systems from knowing each other.
     monkeypatch.chdir(ROOT)
     assert lint_imports(no_cache=True, no_logo=True) == 0, capsys.readouterr().out
 

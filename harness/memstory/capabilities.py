@@ -41,6 +41,7 @@ FEATURES: Mapping[Capability, str] = {
     "add.batch_atomic": "a list of items is stored whole or not at all",
     "add.import": "takes memories as they were exported",
     "add.infer": "decides itself what of a text to remember",
+    "add.verbatim": "keeps every text that it is given, as it is",
     "async_ingest": "remembers in the background",
     "audit_separate": "keeps audit records out of what is recalled",
     "chat.window": "keeps the last turns without searching",

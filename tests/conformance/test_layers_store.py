@@ -23,7 +23,7 @@ SECOND = timedelta(seconds=1)
 
 
 @asynccontextmanager
-async def in_memory(folder):
+async def in_memory(_folder):
     store = InMemoryStore()
     yield store
     await store.aclose()

@@ -156,6 +156,7 @@ async def test_query_vector_need_not_have_length_one(index):
 
 
 async def test_where_wants_every_key(index):
+    # LF-7
     await index.upsert([row("a", kind="topic", turn=1), row("b", kind="topic", turn=2), row("c", kind="run", turn=1)])
     assert ids(await index.list({"kind": "topic", "turn": 1})) == ["a"]
     assert hits(await index.query(query(), 5, {"kind": "topic", "turn": 1})) == ["a"]

@@ -41,6 +41,7 @@ def clone(tmp_path) -> Path:
 
 
 def test_readme_command_runs_the_stories_and_leaves_a_report(clone):
+    # LF-21: the reference stack is what the gate stories pass on. H-04: no target is named, so it is the default.
     command = re.search(r"^python3 -m venv .* -s stories$", (clone / "README.md").read_text("utf-8"), re.MULTILINE)
     assert command is not None
     done = sh(command[0], clone)

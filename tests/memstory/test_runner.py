@@ -81,6 +81,7 @@ async def test_a_name_whose_value_never_came_breaks_the_case_where_it_is_used(go
 
 
 async def test_users_are_this_cases_own_and_do_not_share(go):
+    # H-06
     recording = await go(add("secret", user="bob"), step("search", query="secret"), step("list", user="bob"))
     mine, bobs = recording.steps[1:]
     assert mine.result == []
@@ -110,6 +111,7 @@ async def test_restart_opens_a_fresh_target_on_the_same_memory(go):
 
 
 async def test_time_moves_only_when_the_story_says_so(go):
+    # H-08
     recording = await go(
         add("a"),
         step("advance", microseconds=90_000_000),
@@ -216,6 +218,7 @@ async def test_what_a_target_raises_decides_who_must_act(go, raised, kind, messa
 
 
 async def test_a_case_that_takes_too_long_says_in_which_step(go):
+    # H-07
     class Slow(Oracle):
         closed = False
 
@@ -254,6 +257,7 @@ async def test_a_target_that_cannot_close_is_an_error(go):
 
 
 async def test_background_work_is_waited_for_unless_the_story_settles_itself(go):
+    # H-07
     class Lazy(Oracle):
         settled = 0
 

@@ -158,7 +158,9 @@ class _UnrankedFactory(TargetFactory):
     """Claims no looking up and no forgetting: with those a story would test what these memories do right."""
 
     def capabilities(self, options: Mapping[str, Json]) -> frozenset[Capability]:
-        words = "add add.key search search.scores search.min_score restart crash clock persistent scope.user"
+        words = (
+            "add add.key add.verbatim search search.scores search.min_score restart crash clock persistent scope.user"
+        )
         return frozenset({*words.split(), *(f"option.{name}" for name in options)})
 
 

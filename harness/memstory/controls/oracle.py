@@ -192,7 +192,9 @@ class OracleFactory(TargetFactory):
     spec: ClassVar[str | None] = "memstory.controls:OracleFactory"
 
     def capabilities(self, options: Mapping[str, Json]) -> frozenset[Capability]:
-        operations = "add add.key get.id get.key search search.scores search.min_score search.where list update"
+        operations = (
+            "add add.key add.verbatim get.id get.key search search.scores search.min_score search.where list update"
+        )
         properties = (
             "restart crash clock persistent scope.user scope.session expiry.at delete.reports_missing delete.scope"
         )

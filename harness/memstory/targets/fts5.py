@@ -89,7 +89,8 @@ class Fts5Target(Target):
 
     async def delete(self, ref: Ref, scope: Scope) -> bool:
         names_nothing = ref.id is None and ref.key is None
-        conditions = within(scope) if names_nothing else named(ref, scope.user)
+        every = [*within(scope), *of_kinds([ref.kind] if ref.kind else [])]
+        conditions = every if names_nothing else named(ref, scope.user)
         return await self._thread.run(self._store.delete, conditions)
 
 

@@ -28,6 +28,10 @@ CREATE INDEX IF NOT EXISTS by_user ON memories (user, key);
 CREATE VIRTUAL TABLE IF NOT EXISTS words USING fts5 (owner, body);
 """
 _COLUMNS: Final = "m.id, m.text, m.kind, m.key, m.created_at, m.metadata"
+_VALUE: Final = "EXISTS (SELECT 1 FROM json_each(m.metadata) e WHERE e.key = ? AND e.value = ? AND e.type"
+# SQLite has no booleans: without the type, true would be found as 1.
+_IS: Final = f"{_VALUE} NOT IN ('true', 'false'))"
+_IS_TRUE_OR_FALSE: Final = f"{_VALUE} IN ('true', 'false'))"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -154,10 +158,7 @@ def having(metadata: dict[str, Json]) -> list[Condition]:
     for name, value in metadata.items():
         if not isinstance(value, (str, int, float)):
             raise Refused(f"where: {name} is compared with a text, number or boolean, not with {value!r:.80}")
-        # SQLite has no booleans: without the type, true would be found as 1.
-        same_type = "IN" if isinstance(value, bool) else "NOT IN"
-        inner = f"SELECT 1 FROM json_each(m.metadata) e WHERE e.key = ? AND e.value = ? AND e.type {same_type} ('true', 'false')"
-        conditions.append(Condition(sql=f"EXISTS ({inner})", values=[name, value]))
+        conditions.append(Condition(sql=_IS_TRUE_OR_FALSE if isinstance(value, bool) else _IS, values=[name, value]))
     return conditions
 
 

@@ -1,4 +1,4 @@
 """The memory systems as targets of the harness: the only package here that imports `memstory`."""
 
-REFERENCE = ("topics", "observations", "manager")
+REFERENCE = ("topics", "observations", "pipeline", "layers", "manager")
 """The systems that the target `reference` stands for."""

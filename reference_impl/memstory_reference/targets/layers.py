@@ -38,7 +38,7 @@ from memstory_reference.targets.layers_formulas import formula
 from memstory_reference.targets.layers_ports import EXTRACTOR, OPTIONS, LayersChoice, chosen, layers_ports
 from memstory_reference.targets.layers_values import content_of_item, hit_of, layers_of, receipt_item
 from memstory_reference.targets.refusals import in_harness_words, of_the_story
-from memstory_reference.targets.shared_embedders import SharedEmbedders
+from memstory_reference.targets.shared_embedders import EmbeddingFactory
 from memstory_reference.targets.warning_log import WarningLog
 
 BY_RULES = "rules (deterministic stand-in)"
@@ -47,7 +47,17 @@ INSPECTED = ("embedder", "formula", "identity", "log", "model", *LOOKS)
 
 CAPABILITIES: frozenset[Capability] = frozenset(
     {
-        *("add", "add.batch_atomic", "add.infer", "get.id", "list", "update", "delete", "delete.reports_missing"),
+        *(
+            "add",
+            "add.verbatim",
+            "add.batch_atomic",
+            "add.infer",
+            "get.id",
+            "list",
+            "update",
+            "delete",
+            "delete.reports_missing",
+        ),
         *("delete.scope", "search", "search.scores", "search.lexical", "search.hybrid", "search.explain", "context"),
         *("chat", "chat.window", "session", "restart", "crash", "clock", "persistent", "async_ingest", "incognito"),
         *("scope.user", "scope.required", "unicode_lexical", "dedup", "supersede", "hold_buffer", "audit_separate"),
@@ -229,14 +239,11 @@ class LayersTarget(Target):
                 raise self._model_failures[0]
 
 
-class LayersFactory(TargetFactory):
+class LayersFactory(EmbeddingFactory):
     """Shares the loaded embedding model among the cases of one worker."""
 
     name: ClassVar[str] = "layers"
     spec: ClassVar[str | None] = "memstory_reference.targets.layers:LayersFactory"
-
-    def __init__(self) -> None:
-        self._embedders = SharedEmbedders()
 
     def capabilities(self, options: Mapping[str, Json]) -> frozenset[Capability]:
         return CAPABILITIES

@@ -53,7 +53,7 @@ FOLDER = "memory"
 
 CAPABILITIES: frozenset[Capability] = frozenset(
     {
-        *("add", "add.key", "add.batch_atomic", "get.key", "get.id", "list", "update"),
+        *("add", "add.verbatim", "add.key", "add.batch_atomic", "get.key", "get.id", "list", "update"),
         *("search", "search.scores", "search.min_score", "search.where"),
         *("delete", "delete.reports_missing", "delete.scope"),
         *("chat", "chat.tools", "chat.window", "tool", "tool.schema"),

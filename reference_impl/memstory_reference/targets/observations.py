@@ -45,7 +45,18 @@ OPTIONS = (*CONFIG, "chat", "embedder", "ollama_host")
 
 CAPABILITIES: frozenset[Capability] = frozenset(
     {
-        *("add", "add.key", "get.id", "get.key", "list", "delete", "delete.reports_missing", "feedback", "context"),
+        *(
+            "add",
+            "add.key",
+            "add.verbatim",
+            "get.id",
+            "get.key",
+            "list",
+            "delete",
+            "delete.reports_missing",
+            "feedback",
+            "context",
+        ),
         *("search", "search.scores", "search.lexical", "search.hybrid", "search.min_score", "search.explain"),
         *("restart", "crash", "clock", "persistent", "scope.user", "scope.required", "rank.quality", "unicode_lexical"),
         *("embedder.fixed", "llm.scripted", "inspect.embedder", "inspect.model", "inspect.status", "inspect.log"),

@@ -58,7 +58,7 @@ DEFAULT_SESSION = "default"
 
 CAPABILITIES: frozenset[Capability] = frozenset(
     {
-        *("add", "add.key", "get.key", "get.id", "list", "update", "feedback"),
+        *("add", "add.key", "add.verbatim", "get.key", "get.id", "list", "update", "feedback"),
         *("delete", "delete.reports_missing", "delete.scope"),
         *("search", "search.scores", "search.min_score", "search.where", "search.explain", "context"),
         *("chat", "chat.tools", "chat.window", "tool", "tool.schema", "async_ingest"),

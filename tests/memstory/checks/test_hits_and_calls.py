@@ -152,6 +152,7 @@ def verdicts_on_calls(calls, expect, tools=()):
     ],
 )
 def test_checks_of_tool_calls(expect, passed):
+    # H-02
     verdicts = verdicts_on_calls(CALLS, expect)
     assert verdicts
     assert all(verdict.passed for verdict in verdicts) == passed, [verdict.reason for verdict in verdicts]

@@ -68,12 +68,14 @@ NAMES = {"n": 7, "broken": "(", "before": [1], "listing": {"files": [1], "digest
 
 @pytest.mark.parametrize(("value", "written"), HOLDS)
 def test_a_matcher_holds(value, written):
+    # H-16
     found = finding(value, written, NAMES)
     assert found.holds, found.says
 
 
 @pytest.mark.parametrize(("value", "written"), FAILS)
 def test_a_matcher_fails_and_says_why(value, written):
+    # H-16
     found = finding(value, written, NAMES)
     assert not found.holds
     assert found.says

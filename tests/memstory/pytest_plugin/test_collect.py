@@ -20,6 +20,7 @@ steps: [{add: x}]
 
 
 def test_a_story_is_one_item_for_each_target(project):
+    # H-04
     project.story(TWO)
     result = project.run("--collect-only", "-q", "--target", "toy_target:ToyFactory", "--target", "control:oracle")
     result.stdout.fnmatch_lines(
@@ -34,6 +35,7 @@ def test_a_story_is_one_item_for_each_target(project):
 
 
 def test_a_node_id_selects_its_case(project):
+    # H-03
     project.story(TWO)
     project.run("stories/a.yaml::A2[toy_target:ToyFactory]").assert_outcomes(passed=1)
     project.run("stories/a.yaml::A2").assert_outcomes(passed=1)
@@ -66,6 +68,7 @@ def test_last_failed_runs_only_what_failed(project):
     ],
 )
 def test_a_file_is_ours_by_ending_folder_or_being_named(project, name, arguments, collected):
+    # H-01
     project.story(name=name)
     project.run(*arguments).assert_outcomes(passed=collected)
 
@@ -87,6 +90,7 @@ def test_foreign_yaml_is_never_opened_and_costs_no_import(project):
 
 
 def test_a_wrong_document_fails_alone_and_says_where(project):
+    # H-14
     project.story(TWO.replace("title: two", "titel: two"))
     project.pytester.makepyfile(test_other="def test_other(): pass")
     result = project.run()

@@ -28,6 +28,7 @@ def say(text, story="E1"):
 
 
 def test_a_wrong_answer_shows_the_storys_lines_and_what_happened(project):
+    # H-02, H-03
     project.story(WRONG)
     result = project.run()
     result.assert_outcomes(failed=1)
@@ -81,6 +82,7 @@ def test_the_traceback_of_a_broken_target_is_shown_on_demand(project, argument):
 
 
 def test_a_case_that_hangs_ends_by_its_timeout(project):
+    # H-07
     project.story(say("hang") + "---\n" + say("fine", "E2"))
     result = project.run("--case-timeout", "0.2")
     result.assert_outcomes(errors=1, passed=1)
@@ -88,6 +90,7 @@ def test_a_case_that_hangs_ends_by_its_timeout(project):
 
 
 def test_what_the_target_lacks_is_skipped_with_the_reason(project):
+    # H-05
     project.story("story: U1\ntitle: t\nsteps: [{add: x}, {advance: 1d}]\n")
     project.story(name="stories/b.yaml")
     result = project.run("-rs")
@@ -97,6 +100,7 @@ def test_what_the_target_lacks_is_skipped_with_the_reason(project):
 
 
 def test_a_run_in_which_no_story_ran_fails_and_says_so(project):
+    # H-05
     project.story("story: U1\ntitle: t\nsteps: [{add: x}, {advance: 1d}]\n")
     result = project.run()
     assert result.ret == 1

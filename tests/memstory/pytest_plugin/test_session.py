@@ -28,6 +28,7 @@ def test_a_target_whose_stories_are_deselected_is_never_started(project):
 
 
 def test_reports_are_written_where_asked_also_when_stories_fail(project):
+    # H-13
     project.story(
         MANY.replace("N3\ntitle: t\nsteps: [{add: x}", "N3\ntitle: t\nsteps: [{add: x, expect: {receipt: {length: 9}}}")
     )
@@ -41,6 +42,7 @@ def _cases_in(spool):
 
 
 def test_two_workers_report_together(project):
+    # H-13
     project.story(MANY + "---\n" + MANY.replace("hello", "break").replace("story: N", "story: B"))
     result = project.run_apart("-n", "2")
     result.assert_outcomes(passed=8, errors=8)
@@ -110,6 +112,7 @@ def test_a_run_that_ends_with_its_collection_leaves_the_report_before_it(project
 
 
 def test_the_same_run_twice_gives_the_same_results_but_for_the_time(project):
+    # H-09
     def timeless(value):
         if isinstance(value, dict):
             return {name: timeless(inner) for name, inner in value.items() if name not in {"seconds", "started"}}

@@ -194,6 +194,7 @@ HOSTILE = st.one_of(
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=60, deadline=None)
 @given(texts=st.lists(HOSTILE, min_size=7, max_size=7))
 def test_no_text_of_story_or_target_can_break_the_report(make_case, texts):
+    # SEC-15
     title, reason, answer, target, story, warning, covered = texts
     trial = make_case.trial("failed", answer=answer, warnings=(warning,))
     case = make_case(

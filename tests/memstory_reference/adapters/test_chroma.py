@@ -122,6 +122,7 @@ async def test_file_that_is_no_database_is_one_clear_error_and_the_lock_is_relea
 
 
 async def test_store_of_another_model_is_refused_and_stays_as_it_was(tmp_path):
+    #
     store, _ = await filled(tmp_path)
     await store.close()
     with pytest.raises(StoreConflictError, match=r"made with the model 'fixed' \(8 numbers .* this run has 'other'"):
@@ -143,6 +144,7 @@ async def test_new_owner_cannot_bring_another_dimension_into_the_store(tmp_path)
 
 
 async def test_collection_of_another_space_is_refused(tmp_path):
+    # LF-11, X-3
     client = chromadb.PersistentClient(str(tmp_path), settings=Settings(anonymized_telemetry=False))
     client.create_collection(name_of("memory", "ana"), embedding_function=None)
     client.close()

@@ -84,6 +84,7 @@ async def test_cache_outlives_its_process(path, caching):
 
 
 async def test_other_model_does_not_see_these_vectors(path, caching):
+    # SEC-13
     one, two = CountingEmbedder("one"), CountingEmbedder("two")
     first = await caching(one, path).embed(["a"], Purpose.QUERY)
     second = await caching(two, path).embed(["a"], Purpose.QUERY)

@@ -12,6 +12,7 @@ from memstory_reference.ports import Purpose
 
 
 async def test_numbers_of_length_1_come_out_as_typed():
+    # H-10
     fixed = FixedVectors({"near": [0.9, 0.43588989], "axis": [1, 0]})
     near, axis = await fixed.embed(["near", "axis"], Purpose.DOCUMENT)
     assert (near.tolist(), float(near @ axis)) == ([np.float32(0.9), np.float32(0.43588989)], np.float32(0.9))

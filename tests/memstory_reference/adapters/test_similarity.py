@@ -20,6 +20,7 @@ def test_squared_euclidean_distance_of_unit_vectors_becomes_the_cosine(distance,
 
 @given(PARTS, PARTS)
 def test_both_distances_tell_the_same_cosine(left, right):
+    #
     size = min(len(left), len(right))
     if not any(left[:size]) or not any(right[:size]):
         return

@@ -58,6 +58,7 @@ def test_a_reward_that_is_no_number_is_refused(value):
 
 @pytest.mark.parametrize("key", sorted(RESERVED))
 def test_metadata_that_the_memory_writes_cannot_come_from_a_caller(key):
+    # LF-10
     with pytest.raises(InputError, match="reserved"):
         check_metadata({key: "x"})
 

@@ -7,11 +7,13 @@ from memstory_reference.ports import EmbedderUnavailableError
 
 
 async def test_a_topic_is_recalled_exactly_as_it_was_written(memory):
+    # L-27
     await memory.service.write_topic("ann", "user.language_preference", "Elixir")
     assert await memory.service.recall_topic("ann", "user.language_preference") == "Elixir"
 
 
 async def test_an_engram_is_found_with_a_score_above_the_threshold(memory):
+    # L-27
     engram = await memory.service.write_episodic("ann", "near", {})
     (found,) = await memory.service.search_episodic("ann", "query")
     assert (found.id, found.content, found.score) == (engram, "near", pytest.approx(0.9))
@@ -140,6 +142,7 @@ async def test_a_topic_takes_no_reward_and_an_unknown_id_is_reported(memory):
 
 
 async def test_metadata_of_a_caller_cannot_make_a_topic_of_an_engram(memory):
+    # LF-10
     with pytest.raises(InputError, match="reserved"):
         await memory.service.write_episodic("ann", "near", {"type": "topic", "topic": "user.name"})
     assert await memory.service.recall_topic("ann", "user.name") is None
@@ -286,6 +289,7 @@ async def test_the_later_of_two_concurrent_writes_of_a_topic_stays(memory):
 
 
 async def test_two_hundred_concurrent_writes_and_recalls_lose_nothing(memory):
+    # L-25, LF-12: four workers share one service; a crossing or lost write would show here.
     async def worker(name):
         for n in range(50):
             await memory.service.write_topic("ann", f"user.{name}_{n}", "Elixir")

@@ -41,6 +41,7 @@ def serve(memory):
 
 @pytest.mark.parametrize(("toolset", "names"), [("single", SINGLE), ("dual", ["memory_recall", "memory_save"])])
 def test_a_toolset_is_four_tools_or_two_with_valid_schemas(memory, toolset, names):
+    # LF-1
     tools = topic_tools(memory.service, memory.clock, toolset)
     assert [tool.spec.name for tool in tools] == names
     for tool in tools:
@@ -50,6 +51,7 @@ def test_a_toolset_is_four_tools_or_two_with_valid_schemas(memory, toolset, name
 
 
 def test_the_schemas_require_what_the_calls_need(memory):
+    # LF-3
     tools = [*topic_tools(memory.service, memory.clock, "single"), *topic_tools(memory.service, memory.clock, "dual")]
     assert {tool.spec.name: tool.spec.parameters.get("required", []) for tool in tools} == {
         "save_topic": ["topic", "content"],
@@ -146,6 +148,7 @@ async def test_a_wrong_argument_is_an_error_in_words_and_changes_nothing(serve, 
 
 
 async def test_the_prose_names_are_aliases_in_the_dual_set_alone(serve, memory):
+    # LF-2, X-9
     dual = await serve("dual")
     assert (await dual("save_memory", {"topic": "user.name", "content": "Elixir"})).result == "Memory saved: user.name"
     assert (await dual("recall_memory", {"topic": "user.name"})).result == "[Memory: user.name] Elixir"

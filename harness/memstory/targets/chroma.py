@@ -1,0 +1,230 @@
+"""Chroma as it comes, one collection a user; only the embedder is chosen, so that backends are compared with one."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from hashlib import blake2b
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any, ClassVar
+
+from memstory.clock import Clock
+from memstory.embedders import Embedders, TextEmbedder
+from memstory.errors import NotSupported, Refused
+from memstory.target import (
+    Capability,
+    Environment,
+    Hit,
+    Item,
+    Json,
+    Query,
+    Receipt,
+    ReceiptItem,
+    Ref,
+    Scope,
+    Target,
+    TargetFactory,
+)
+from memstory.targets.one_thread import OneThread
+
+CAPABILITIES: frozenset[Capability] = frozenset(
+    {
+        *("add", "add.key", "get.id", "get.key", "list", "update"),
+        *("search", "search.scores", "search.where"),
+        *("delete", "delete.reports_missing", "delete.scope"),
+        *("restart", "crash", "clock", "persistent", "scope.user", "scope.session"),
+        *("embedder.fixed", "option.embedder"),
+    }
+)
+_OWN = "memstory:"
+_SESSION, _KEY, _KIND, _CREATED = (f"{_OWN}{name}" for name in ("session", "key", "kind", "created_at"))
+_INCLUDED = ["documents", "metadatas"]
+
+
+class ChromaTarget(Target):
+    """A persistent client in the workspace; whatever it does with what it is given is Chroma's own."""
+
+    _client: Any
+    _clock: Clock
+    _embedder: TextEmbedder
+
+    def __init__(self, embedders: Embedders) -> None:
+        self._embedders = embedders
+        self._thread = OneThread("chroma")
+        self._ids = ""
+        self._given = 0
+
+    async def open(self, env: Environment, clock: Clock) -> None:
+        self._clock = clock
+        self._embedder = self._embedders.of(env)
+        folder = Path(env.workspace)
+        self._client = await self._thread.run(_open, folder / "chroma")
+        self._ids = f"m{env.seed}.{_times_opened(folder / 'opened')}"
+
+    async def close(self) -> None:
+        await self._thread.run(self._client.close)
+        self._thread.close()
+
+    async def about(self) -> Mapping[str, str]:
+        return {"embedder": self._embedder.model, "store": f"chromadb {version('chromadb')}"}
+
+    async def add(self, items: Sequence[Item], scope: Scope) -> Receipt:
+        ids = [self._id(item) for item in items]
+        vectors = await self._embedder.embed([item.text for item in items], "document")
+        await self._thread.run(self._write, ids, items, vectors, scope)
+        return Receipt(items=[_receipt(id_, item, "stored") for id_, item in zip(ids, items, strict=True)])
+
+    async def get(self, ref: Ref, scope: Scope) -> Hit | None:
+        found = await self._thread.run(self._get, ref, scope)
+        return found[0] if found else None
+
+    async def search(self, query: Query, scope: Scope) -> Sequence[Hit]:
+        if query.min_score is not None:
+            raise NotSupported("search.min_score")
+        if query.token_budget is not None:
+            raise NotSupported("search.budget")
+        (vector,) = await self._embedder.embed([query.text], "query")
+        return await self._thread.run(self._search, vector, query, scope)
+
+    async def list(self, scope: Scope, kinds: Sequence[str] = (), limit: int | None = None) -> Sequence[Hit]:
+        return await self._thread.run(self._list, scope, kinds, limit)
+
+    async def update(self, ref: Ref, item: Item, scope: Scope) -> Receipt:
+        known = await self.get(ref, scope)
+        if known is None or known.id is None:
+            raise Refused(f"update: nothing is remembered under {ref.id or ref.key!r}")
+        vectors = await self._embedder.embed([item.text], "document")
+        await self._thread.run(self._update, known.id, item, vectors, scope)
+        return Receipt(items=[_receipt(known.id, item, "updated")])
+
+    async def delete(self, ref: Ref, scope: Scope) -> bool:
+        return await self._thread.run(self._delete, ref, scope)
+
+    def _id(self, item: Item) -> str:
+        # Chroma wants an id of its caller, and silently ignores an `add` of one that it knows.
+        if item.key is not None:
+            return f"key:{item.kind or ''}:{item.key}"
+        self._given += 1
+        return f"{self._ids}.{self._given}"
+
+    def _write(
+        self, ids: Sequence[str], items: Sequence[Item], vectors: Sequence[Sequence[float]], scope: Scope
+    ) -> None:
+        collection = self._collection(scope)
+        now, most = self._clock.now().isoformat(), self._client.get_max_batch_size()
+        for start in range(0, len(ids), most):
+            part = slice(start, start + most)
+            collection.upsert(
+                ids=list(ids[part]),
+                embeddings=list(vectors[part]),
+                documents=[item.text for item in items[part]],
+                metadatas=[_metadata(item, scope, now) for item in items[part]],
+            )
+
+    def _get(self, ref: Ref, scope: Scope) -> Sequence[Hit]:
+        collection = self._collection(scope)
+        kind = [{_KIND: ref.kind}] if ref.kind is not None else []
+        if ref.id is not None:
+            return _listed(collection.get(ids=[ref.id], where=_where(kind), include=_INCLUDED))
+        return _listed(collection.get(where=_where([{_KEY: ref.key}, *kind]), limit=1, include=_INCLUDED))
+
+    def _search(self, vector: Sequence[float], query: Query, scope: Scope) -> Sequence[Hit]:
+        conditions = [*_within(scope, query.kinds), *({name: value} for name, value in query.where.items())]
+        count = {} if query.top_k is None else {"n_results": query.top_k}
+        found = self._collection(scope).query(
+            query_embeddings=[vector], where=_where(conditions), include=[*_INCLUDED, "distances"], **count
+        )
+        columns = [found[name][0] for name in ("ids", "documents", "metadatas", "distances")]
+        # The collection's space is cosine, so that 1 - distance is the similarity.
+        return [_hit(id_, text, metadata, 1 - distance) for id_, text, metadata, distance in zip(*columns, strict=True)]
+
+    def _list(self, scope: Scope, kinds: Sequence[str], limit: int | None) -> Sequence[Hit]:
+        return _listed(self._collection(scope).get(where=_where(_within(scope, kinds)), limit=limit, include=_INCLUDED))
+
+    def _update(self, id_: str, item: Item, vectors: Sequence[Sequence[float]], scope: Scope) -> None:
+        metadata = [dict(item.metadata)] if item.metadata else None
+        self._collection(scope).update(ids=[id_], documents=[item.text], embeddings=list(vectors), metadatas=metadata)
+
+    def _delete(self, ref: Ref, scope: Scope) -> bool:
+        names_nothing = ref.id is None and ref.key is None
+        kinds = [ref.kind] if ref.kind is not None else []
+        # Chroma does not say whether there was anything to delete.
+        found = self._list(scope, kinds, None) if names_nothing else self._get(ref, scope)
+        if found:
+            self._collection(scope).delete(ids=[hit.id for hit in found])
+        return bool(found)
+
+    def _collection(self, scope: Scope) -> Any:
+        name = f"user-{blake2b(scope.user.encode(), digest_size=16).hexdigest()}"
+        return self._client.get_or_create_collection(
+            name, configuration={"hnsw": {"space": "cosine"}}, embedding_function=None
+        )
+
+
+class ChromaFactory(TargetFactory):
+    """Raw Chroma, embedded, with the embedder that the reference uses too."""
+
+    name: ClassVar[str] = "chroma"
+    spec: ClassVar[str | None] = "memstory.targets.chroma:ChromaFactory"
+
+    def __init__(self, embedders: Embedders | None = None) -> None:
+        self._embedders = embedders or Embedders()
+
+    def capabilities(self, options: Mapping[str, Json]) -> frozenset[Capability]:
+        return CAPABILITIES
+
+    def target(self) -> Target:
+        return ChromaTarget(self._embedders)
+
+
+def _open(folder: Path) -> Any:
+    import chromadb  # noqa: PLC0415  (takes a second: only where it was chosen)
+    from chromadb.config import Settings  # noqa: PLC0415  (the same)
+
+    return chromadb.PersistentClient(str(folder), settings=Settings(anonymized_telemetry=False))
+
+
+def _times_opened(path: Path) -> int:
+    """Count how often this memory was opened, so that ids are never given twice: also after a crash."""
+    times = int(path.read_text("utf-8")) + 1 if path.exists() else 0
+    path.write_text(str(times), "utf-8")
+    return times
+
+
+def _metadata(item: Item, scope: Scope, now: str) -> dict[str, Json]:
+    own = {_SESSION: scope.session, _KEY: item.key, _KIND: item.kind, _CREATED: now}
+    return {**item.metadata, **{name: value for name, value in own.items() if value is not None}}
+
+
+def _within(scope: Scope, kinds: Sequence[str]) -> list[dict[str, Json]]:
+    session = [{_SESSION: scope.session}] if scope.session is not None else []
+    return [*session, *([{_KIND: {"$in": list(kinds)}}] if kinds else [])]
+
+
+def _where(conditions: Sequence[dict[str, Json]]) -> Any:
+    """Return conditions as Chroma takes them: several want a word between them, and none is no empty object."""
+    if len(conditions) > 1:
+        return {"$and": list(conditions)}
+    return conditions[0] if conditions else None
+
+
+def _listed(found: Any) -> list[Hit]:
+    columns = [found[name] for name in ("ids", "documents", "metadatas")]
+    return [_hit(id_, text, metadata, None) for id_, text, metadata in zip(*columns, strict=True)]
+
+
+def _hit(id_: str, text: str, metadata: Mapping[str, Json] | None, score: float | None) -> Hit:
+    values = metadata or {}
+    return Hit(
+        id=id_,
+        text=text,
+        score=score,
+        kind=values.get(_KIND),
+        key=values.get(_KEY),
+        created_at=values.get(_CREATED),
+        metadata={name: value for name, value in values.items() if not name.startswith(_OWN)},
+    )
+
+
+def _receipt(id_: str, item: Item, outcome: str) -> ReceiptItem:
+    return ReceiptItem(id=id_, text=item.text, outcome=outcome, kind=item.kind, key=item.key)

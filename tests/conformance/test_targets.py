@@ -1,0 +1,54 @@
+"""Every target of this project keeps what targets promise."""
+
+import pytest
+
+from memstory.conformance import TargetContract
+from memstory.controls import OracleFactory
+from memstory.embedders import Embedders
+from memstory.targets.bm25 import Bm25Factory
+from memstory.targets.chroma import ChromaFactory
+from memstory.targets.fts5 import Fts5Factory
+from memstory.targets.langgraph import LanggraphFactory
+from memstory_reference.targets.embedders import minilm
+from memstory_reference.targets.manager import ManagerFactory
+from memstory_reference.targets.observations import ObservationsFactory
+from memstory_reference.targets.topics import TopicsFactory
+
+
+def embedders():
+    return Embedders({"minilm": minilm()})
+
+
+class TestOracle(TargetContract):
+    factory = OracleFactory
+
+
+class TestFts5(TargetContract):
+    factory = Fts5Factory
+
+
+class TestBm25(TargetContract):
+    factory = Bm25Factory
+
+
+class TestChroma(TargetContract):
+    factory = staticmethod(lambda: ChromaFactory(embedders()))
+
+
+class TestLanggraph(TargetContract):
+    factory = staticmethod(lambda: LanggraphFactory(embedders()))
+
+
+@pytest.mark.slow
+class TestTopics(TargetContract):
+    factory = TopicsFactory
+
+
+@pytest.mark.slow
+class TestObservations(TargetContract):
+    factory = ObservationsFactory
+
+
+@pytest.mark.slow
+class TestManager(TargetContract):
+    factory = ManagerFactory

@@ -1,0 +1,111 @@
+"""Malformed answers of every kind are no answer, and never an accident (C-30)."""
+
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from memstory_reference.ports import ChatModelUnavailableError, Reply
+from memstory_reference.systems.layers.operations.extraction import Lane, extract
+from memstory_reference.systems.layers.policy.candidates import Decision, SpokenTurn
+from memstory_reference.systems.layers.policy.write import decide
+from memstory_reference.systems.layers.records import Fact
+from memstory_reference.systems.layers.structured import NoDecisionError, first_object
+
+FACT = Fact(category="work", subject="User", predicate="WORKS_AS", object="a baker", evidence_quote="I bake")
+TURN = SpokenTurn(number=1, user="I bake", assistant="Good")
+VALUES = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=8),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from(["facts", "rules", "decision", "rule", "object", "explicit"]), inner, max_size=3),
+    max_leaves=8,
+)  # fmt: skip
+
+
+class Replies:
+    """A model that gives these replies in turn, the last one for ever; None is an outage."""
+
+    name = "replies"
+
+    def __init__(self, *replies):
+        self.replies = list(replies)
+        self.calls = 0
+
+    async def chat(self, messages, tools=(), *, purpose="chat", temperature=None, response_schema=None):
+        assert response_schema is not None
+        self.calls += 1
+        reply = self.replies.pop(0) if len(self.replies) > 1 else self.replies[0]
+        if reply is None:
+            raise ChatModelUnavailableError("down")
+        return Reply(content=reply)
+
+
+MALFORMED = [
+    "",
+    "I would rather not.",
+    "{",
+    '{"decision": ',
+    "[]",
+    "null",
+    '{"decision": null}',
+    '{"decision": ["commit"]}',
+    '{"decision": "COMMIT NOW"}',
+    '{"decision": "commit", "safety_conflict": "no"}',
+    '{"decision": 1}',
+    '{"Decision": "commit"}',
+    "{" * 5_000,
+    '{"a":' * 5_000,
+    '{"decision": NaN}',
+]
+
+
+@pytest.mark.parametrize("reply", MALFORMED)
+async def test_a_malformed_decision_holds_the_candidate(reply):
+    model = Replies(reply)
+    verdict = await decide(model, FACT, "I bake")
+    assert (verdict.decision, verdict.by) == (Decision.HOLD, "fallback")
+    assert model.calls == 2
+
+
+async def test_the_second_answer_may_still_decide():
+    assert (await decide(Replies("no", 'Sure: {"decision": "Commit"}'), FACT, "")).decision is Decision.COMMIT
+
+
+async def test_a_model_that_is_down_holds_the_candidate():
+    assert (await decide(Replies(None), FACT, "")).decision is Decision.HOLD
+
+
+@pytest.mark.parametrize("reply", ["", "prose", "{}", '{"facts": {}}', '{"facts": "many"}', '{"rules": 3}'])
+@pytest.mark.parametrize("lane", Lane)
+async def test_a_malformed_extraction_is_no_extraction(lane, reply):
+    with pytest.raises(NoDecisionError, match=lane.purpose):
+        await extract(Replies(reply), lane, TURN)
+
+
+async def test_entries_that_are_malformed_are_left_out_and_the_others_count():
+    good = {"category": "work", "subject": "User", "predicate": "IS", "object": "a baker", "evidence_quote": "I bake"}
+    entries = [good, None, [], "x", {**good, "object": ""}, {**good, "object": 7}, {"object": "a baker"}]
+    assert len(await extract(Replies(json.dumps({"facts": entries})), Lane.SEMANTIC, TURN)) == 1
+
+
+async def test_what_is_not_clearly_an_instruction_is_not_taken_for_one():
+    rules = [{"rule": "Be brief.", "explicit": "yes", "evidence_quote": "I bake"}]
+    (found,) = await extract(Replies(json.dumps({"rules": rules})), Lane.PROCEDURAL, TURN)
+    assert not found.explicit
+
+
+@given(VALUES, st.text(max_size=10))
+async def test_no_json_breaks_a_reader(value, around):
+    reply = around + json.dumps(value)
+    for lane in Lane:
+        try:
+            found = await extract(Replies(reply), lane, TURN)
+        except NoDecisionError:
+            continue
+        assert all(found)
+    assert (await decide(Replies(reply), FACT, "")).decision in set(Decision)
+
+
+@given(st.text())
+def test_no_text_breaks_the_search_for_an_object(text):
+    assert first_object(text) is None or isinstance(first_object(text), dict)
