@@ -40,6 +40,17 @@ def controls(session: nox.Session) -> None:
 
 
 @nox.session
+def compare(session: nox.Session) -> None:
+    """Put targets side by side in reports/compare/compare.md: `nox -s compare -- --target reference --target fts5`."""
+    install(session, "run")
+    folder = "reports/compare"
+    command = ("python", "-m", "pytest", "stories", "--report", folder, "--tb", "no", "-q")
+    # Stories may fail here: what each target fails is what is asked for.
+    session.run(*command, *session.posargs, success_codes=[0, 1], silent=True)
+    session.run("memstory", "compare", folder, "--output", f"{folder}/compare.md")
+
+
+@nox.session
 def tests(session: nox.Session) -> None:
     """Run the tests of memstory itself; `nox -s tests -- -m slow` runs the long ones."""
     install(session, "test")

@@ -34,6 +34,22 @@ def test_examples_in_docstrings_are_true(module):
     assert result.failed == 0
 
 
+def test_own_adapter_keeps_the_contract_of_all_targets(tmp_path):
+    adapter, contract = blocks(ROOT / "docs/how-to/test-your-own-memory.md", "python")
+    (tmp_path / "my_memory.py").write_text(adapter, "utf-8")
+    (tmp_path / "test_my_memory.py").write_text(contract, "utf-8")
+    done = subprocess.run(
+        [sys.executable, "-m", "pytest", "test_my_memory.py", "-p", "no:cacheprovider"],
+        cwd=tmp_path,
+        env={**os.environ, "PYTEST_ADDOPTS": ""},
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    assert (done.returncode, "passed" in done.stdout) == (0, True), done.stdout + done.stderr
+
+
 def test_own_memory_page_works_word_by_word(tmp_path):
     page = ROOT / "docs/how-to/test-your-own-memory.md"
     (tmp_path / "my_memory.py").write_text(blocks(page, "python")[0], "utf-8")

@@ -28,6 +28,10 @@ class TextEmbedder(Protocol):
         """Return one vector of length 1 a text; some models treat documents and queries differently."""
         ...
 
+    async def close(self) -> None:
+        """Release what it holds; another `embed` may open it again."""
+        ...
+
 
 class StoryVectors:
     """The vectors that a story gives its texts."""
@@ -42,6 +46,9 @@ class StoryVectors:
         if missing:
             raise StoryError(f"the story has no vector for {missing[0]!r:.80}: give it one, as it has for other texts")
         return [self._vectors[text] for text in texts]
+
+    async def close(self) -> None:
+        """Hold nothing."""
 
 
 class Embedders:
@@ -62,6 +69,11 @@ class Embedders:
         if name not in self._loaded:
             self._loaded[name] = load_embedder(name)
         return self._loaded[name]
+
+    async def close(self) -> None:
+        """Close every embedder that was loaded."""
+        for embedder in self._loaded.values():
+            await embedder.close()
 
 
 def load_embedder(name: str) -> TextEmbedder:

@@ -1,7 +1,5 @@
 """Every target of this project keeps what targets promise."""
 
-import pytest
-
 from memstory.conformance import TargetContract
 from memstory.controls import OracleFactory
 from memstory.embedders import Embedders
@@ -39,16 +37,14 @@ class TestLanggraph(TargetContract):
     factory = staticmethod(lambda: LanggraphFactory(embedders()))
 
 
-@pytest.mark.slow
 class TestTopics(TargetContract):
     factory = TopicsFactory
 
 
-@pytest.mark.slow
 class TestObservations(TargetContract):
     factory = ObservationsFactory
 
 
-@pytest.mark.slow
 class TestManager(TargetContract):
     factory = ManagerFactory
+    kind = "conversation"  # a fact belongs to no session: it is known in all of them

@@ -31,6 +31,8 @@ commands:
     run       run stories with pytest
     show      show what happened in a recorded case, step by step
     rejudge   judge the recordings of a run again, without the target
+    compare   put targets and runs side by side
+    gate      hold a run against its baseline
     report    write report.md again, or the report of a run that was killed
 
 examples:

@@ -59,8 +59,16 @@ def faulty_schemas(tools: Sequence[Mapping[str, Json]]) -> Iterator[str]:
 
 
 def _said(pattern: CallPattern) -> str:
-    args = ", ".join(pattern.args)
+    args = ", ".join(_wanted(name, group) for name, group in pattern.args.items())
     return f"{pattern.name}({args})" if args else pattern.name
+
+
+def _wanted(name: str, group: Sequence[Matcher]) -> str:
+    """Return what an argument must be, where one plain value says it; else only that there must be one."""
+    if len(group) != 1 or not isinstance(group[0].argument, (str, int, float)):
+        return name
+    joint = "=" if group[0].name == "equals" else f" {group[0].name} "
+    return f"{name}{joint}{show(group[0].argument, 80)}"
 
 
 def _why_not(call: Mapping[str, Json], pattern: CallPattern, context: Context) -> str | None:

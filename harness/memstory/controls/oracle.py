@@ -17,7 +17,7 @@ from typing import ClassVar
 
 from memstory.clock import Clock
 from memstory.codec import decode, encode
-from memstory.errors import Refused
+from memstory.errors import NotSupported, Refused
 from memstory.retrieval import Collection
 from memstory.target import (
     Capability,
@@ -93,6 +93,8 @@ class Oracle(Target):
         return found.hit if found else None
 
     async def search(self, query: Query, scope: Scope) -> Sequence[Hit]:
+        if query.token_budget is not None:
+            raise NotSupported("search.budget")
         if query.text in self._gold:
             gold = self._gold[query.text]
             return [replace(one.hit, score=1.0) for one in self._in(scope) if one.hit.text in gold][: query.top_k]

@@ -28,7 +28,9 @@ from memstory.target import (
 )
 from memstory.targets.one_thread import OneThread
 
-CAPABILITIES: frozenset[Capability] = frozenset({"add", "search", "search.scores", "search.lexical", "scope.user"})
+CAPABILITIES: frozenset[Capability] = frozenset(
+    {"add", "add.verbatim", "search", "search.scores", "search.lexical", "scope.user"}
+)
 _USUAL_COUNT = 10
 
 

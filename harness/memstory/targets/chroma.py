@@ -29,7 +29,7 @@ from memstory.targets.one_thread import OneThread
 
 CAPABILITIES: frozenset[Capability] = frozenset(
     {
-        *("add", "add.key", "get.id", "get.key", "list", "update"),
+        *("add", "add.key", "add.verbatim", "get.id", "get.key", "list", "update"),
         *("search", "search.scores", "search.where"),
         *("delete", "delete.reports_missing", "delete.scope"),
         *("restart", "crash", "clock", "persistent", "scope.user", "scope.session"),
@@ -175,6 +175,9 @@ class ChromaFactory(TargetFactory):
 
     def target(self) -> Target:
         return ChromaTarget(self._embedders)
+
+    async def stop(self) -> None:
+        await self._embedders.close()
 
 
 def _open(folder: Path) -> Any:

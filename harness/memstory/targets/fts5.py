@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sqlite3
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import ClassVar
@@ -23,12 +22,12 @@ from memstory.target import (
     Target,
     TargetFactory,
 )
-from memstory.targets.fts5_store import Fts5Store, having, named, of_kinds, within
+from memstory.targets.fts5_store import VERSION, Fts5Store, having, named, of_kinds, within
 from memstory.targets.one_thread import OneThread
 
 CAPABILITIES: frozenset[Capability] = frozenset(
     {
-        *("add", "add.key", "add.batch_atomic", "get.id", "get.key", "list", "update"),
+        *("add", "add.key", "add.verbatim", "add.batch_atomic", "get.id", "get.key", "list", "update"),
         *("search", "search.scores", "search.where", "search.lexical"),
         *("delete", "delete.reports_missing", "delete.scope"),
         *("restart", "crash", "clock", "persistent", "scope.user", "scope.session"),
@@ -54,7 +53,7 @@ class Fts5Target(Target):
         self._thread.close()
 
     async def about(self) -> Mapping[str, str]:
-        return {"store": f"SQLite {sqlite3.sqlite_version} FTS5"}
+        return {"store": VERSION}
 
     async def add(self, items: Sequence[Item], scope: Scope) -> Receipt:
         stored = await self._thread.run(self._store.add, items, scope, self._clock.now().isoformat())

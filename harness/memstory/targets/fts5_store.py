@@ -16,6 +16,8 @@ from typing import Final
 from memstory.errors import Refused
 from memstory.target import Hit, Item, Json, Query, Ref, Scope
 
+VERSION: Final = f"SQLite {sqlite3.sqlite_version} FTS5"
+
 _WORDS_ASKED: Final = 32
 """More words of one query cost time and hardly change the ranking."""
 

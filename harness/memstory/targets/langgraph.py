@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 CAPABILITIES: frozenset[Capability] = frozenset(
     {
-        *("add", "add.key", "get.id", "get.key", "list", "update"),
+        *("add", "add.key", "add.verbatim", "get.id", "get.key", "list", "update"),
         *("search", "search.scores", "search.where"),
         *("delete", "delete.reports_missing", "delete.scope"),
         *("scope.user", "scope.session", "embedder.fixed", "option.embedder"),
@@ -152,6 +152,9 @@ class LanggraphFactory(TargetFactory):
 
     def target(self) -> Target:
         return LanggraphTarget(self._embedders)
+
+    async def stop(self) -> None:
+        await self._embedders.close()
 
 
 def _namespace(scope: Scope) -> tuple[str, str]:

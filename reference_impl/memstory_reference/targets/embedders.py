@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from memstory.embedders import Purpose as HarnessPurpose
 from memstory_reference import bootstrap
-from memstory_reference.ports import Embedder, Purpose
+from memstory_reference.ports import Purpose
 from memstory_reference.settings import default_topics
 from memstory_reference.targets.refusals import in_harness_words
+
+if TYPE_CHECKING:
+    from memstory_reference.adapters.embedding_cache import CachedEmbedder
 
 
 class OfferedEmbedder:
     """An embedder of the reference in the harness's words."""
 
-    def __init__(self, inner: Embedder) -> None:
+    def __init__(self, inner: CachedEmbedder) -> None:
         self.model = inner.model
         self._inner = inner
 
@@ -24,6 +28,10 @@ class OfferedEmbedder:
             vectors = await self._inner.embed(texts, Purpose(purpose))
         rows: list[list[float]] = vectors.tolist()
         return rows
+
+    async def close(self) -> None:
+        """Close the cache; another `embed` opens it again."""
+        await self._inner.close()
 
 
 def minilm() -> OfferedEmbedder:

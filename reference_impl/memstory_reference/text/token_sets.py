@@ -9,10 +9,13 @@ import re
 import unicodedata
 from collections.abc import Set as AbstractSet
 
-_IDEOGRAPHS = r"\u3005\u3040-\u30ff\u31f0-\u31ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003134f"
+_IDEOGRAPHS = (
+    r"\u3005\u3041-\u3096\u309d-\u309f\u30a1-\u30fa\u30fc-\u30ff\u31f0-\u31ff"
+    r"\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003134f"
+)
 # Marks belong to the letter before them: Devanagari, Thai and others would fall apart without.
 _TOKEN = re.compile(
-    rf"[{_IDEOGRAPHS}]|(?:(?![{_IDEOGRAPHS}])[^\W_]|[\u0300-\u036f\u0900-\u0dff\u0e00-\u0eff])"
+    rf"[{_IDEOGRAPHS}]|(?![{_IDEOGRAPHS}])[^\W_]"
     rf"(?:(?![{_IDEOGRAPHS}])(?:[^\W_]|[\u0300-\u036f\u0900-\u0dff\u0e00-\u0eff]|(?<=\w)['](?=\w)))*"
 )
 _APOSTROPHES = str.maketrans(dict.fromkeys("\u2018\u2019\u02bc\uff07", "'"))

@@ -168,6 +168,12 @@ def test_a_call_with_another_argument_says_which_and_what_happened():
         "tool_calls do not fit: save was called, but 'topic' is 'user.tea', not 'user.coffee'; "
         "what happened: search(query='tea'); save(topic='user.tea', content='green')"
     )
+    assert verdict.expected == "save(topic='user.coffee')"
+
+
+def test_what_a_call_should_be_shows_the_matcher_of_each_argument():
+    (verdict,) = verdicts_on_calls([], "[{save: {topic: {contains: tea}, content: {not: {contains: green}}}}]")
+    assert verdict.expected == "save(topic contains 'tea', content)"
 
 
 SAVE = ToolSchema(

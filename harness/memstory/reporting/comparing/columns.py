@@ -73,6 +73,6 @@ def opponent(column: Column, columns: Sequence[Column], against: Column | None =
     None for the first column itself.
     """
     if against is not None:
-        return None if against is column else against
+        return None if against.title == column.title else against
     earlier = columns[: columns.index(column)]
     return next((one for one in earlier if one.target == column.target), earlier[0] if earlier else None)

@@ -114,6 +114,7 @@ def _share(counts: Sequence[int]) -> str:
 
 
 def _scores(comparison: Comparison) -> Section:
+    places = list(dict.fromkeys((line.story, line.level) for line in comparison.scored))
     metrics = list(dict.fromkeys(name for line in comparison.scored for name in line.scores))
     rows = [
         [
@@ -123,19 +124,20 @@ def _scores(comparison: Comparison) -> Section:
             str(line.questions),
             *(f"{line.scores[name]:.3f}" if name in line.scores else "-" for name in metrics),
         ]
-        for line in sorted(comparison.scored, key=lambda line: (line.story, line.level))
+        for line in sorted(comparison.scored, key=lambda line: places.index((line.story, line.level)))
     ]
     return Section(title="Retrieval", header=["story", "level", "column", "n", *metrics], rows=rows, right=3)
 
 
 def _differences(comparison: Comparison) -> Section:
     metrics = list(dict.fromkeys(found.difference.metric for found in comparison.differences))
+    places = list(dict.fromkeys(_line(found)[:2] for found in comparison.differences))
     lines: dict[tuple[str, str, str, str], dict[str, Difference]] = {}
     for found in comparison.differences:
         lines.setdefault(_line(found), {})[found.difference.metric] = found.difference
     rows = [
         [*line, str(max(one.questions for one in cells.values())), *(_difference(cells.get(name)) for name in metrics)]
-        for line, cells in lines.items()
+        for line, cells in sorted(lines.items(), key=lambda item: places.index(item[0][:2]))
     ]
     header = ["story", "level", "column", "against", "n", *metrics]
     return Section(title="Differences in retrieval", header=header, rows=rows, right=4, note=INTERVALS)
@@ -148,6 +150,8 @@ def _line(found: ScoreDifference) -> tuple[str, str, str, str]:
 def _difference(found: Difference | None) -> str:
     if found is None:
         return "-"
+    if found.low == found.high == 0:
+        return "0"
     mark = "▲ " if found.is_higher else "▼ " if found.is_lower else ""
     return f"{mark}{found.value:+.3f} [{found.low:+.3f}, {found.high:+.3f}]"
 

@@ -93,7 +93,7 @@ def _as_clause(left: str, right: str) -> str | None:
     if ellipsis and verb and not parse_fact(right):
         return f"{ellipsis.group('s')}{verb.group()}{ellipsis.group('v')}"
     if _SUBJECT.match(right) or re.match(r"(?:never|always|do not|don['’]t|no|avoid|call me)\b", right, re.IGNORECASE):
-        return right if _stands_alone(_first(right)) else None
+        return right if _stands_alone(_first(right)) or _PERSON_SPEAKS.match(right) else None
     return None
 
 

@@ -59,6 +59,7 @@ _WRAPPER = re.compile(
     r"have lost track of|am trying to (?:remember|recall)|would (?:love|like|be (?:glad|happy|curious)) to (?:know|"
     r"hear)|need you to tell me)[,:\s]+|"
     rf"{_WOULD_BE_GOOD}[,:\s]+|i mean[,\s]+|guess (?={WH}\b)|{_NEEDING} (?=my\b|our\b)|"
+    r"i (?:am|was) wondering about (?=my\b|our\b|the\b)|"
     r"(?:any|have you any|got any) (?:idea|clue|chance you know|memory of)[,\s]+|let me know[,\s]+|"
     r"(?:have|did) i (?:ever )?(?:told|tell|mentioned|mention|said|say)(?: to)?(?: you)? (?:that |about (?=what|"
     r"which|who|where|when|how))?|"
@@ -75,6 +76,7 @@ _ASKING_WORDS = re.compile(
     r"want to know|need to know|am curious|have lost track of|am trying to (?:remember|recall)) "
     rf"(?:{WH}|if|whether)\b|i (?:can not|do not)(?: seem to)? (?:remember|recall|think of) "
     rf"(?:my|our)\b|guess {WH}\b|{_NEEDED}|{_WOULD_BE_GOOD} (?:{WH}|if|whether|my|our)\b|"
+    r"i (?:am|was) wondering about (?:my|our|the)\b|"
     r"do you (?:know|remember|recall)\b|let me know\b|any idea {WH}\b|(?:what|how) about "
     r"(?:my|our|the)\b)",
     re.IGNORECASE,

@@ -6,7 +6,6 @@ import json
 import secrets
 import sqlite3
 from collections.abc import Iterator, Sequence
-from collections.abc import Set as AbstractSet
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime
@@ -60,6 +59,9 @@ CREATE TABLE IF NOT EXISTS sessions (
     PRIMARY KEY (owner, session)
 );
 """
+_AT_ONCE = 10_000
+"""Values of one statement; SQLite takes 32,766."""
+
 _COLUMNS = (
     "r.row, r.id, n.owner, n.layer, r.content, r.created_at, r.updated_at, r.session, r.count, r.standing, "
     "r.superseded_by"
@@ -69,10 +71,11 @@ _FROM = "FROM records AS r JOIN namespaces AS n ON n.number = r.namespace"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Written:
-    """A row as it was written, with the vector that it has now, be it new or kept."""
+    """A row as it was written: the vector that it has now, be it new or kept, and the tokens that found or find it."""
 
     record: MemoryRecord
     vector: NDArray[np.float32] | None
+    tokens: frozenset[str]
 
 
 class SqliteRows:
@@ -114,11 +117,15 @@ class SqliteRows:
             return [self._put(record) for record in records] if gone else None
 
     def get(self, owner: str, ids: Sequence[str]) -> list[MemoryRecord]:
-        return [
-            _record(row)
-            for one in dict.fromkeys(ids)
-            for row in self._db.execute(f"SELECT {_COLUMNS} {_FROM} WHERE r.id = ? AND n.owner = ?", (one, owner))
-        ]
+        """Return the rows that exist, in the order of `ids`."""
+        wanted, found = list(dict.fromkeys(ids)), dict[str, MemoryRecord]()
+        for start in range(0, len(wanted), _AT_ONCE):
+            part = wanted[start : start + _AT_ONCE]
+            rows = self._db.execute(
+                f"SELECT {_COLUMNS} {_FROM} WHERE r.id IN ({_marks(part)}) AND n.owner = ?", (*part, owner)
+            )
+            found |= {row["id"]: _record(row) for row in rows}
+        return [found[one] for one in wanted if one in found]
 
     def listed(
         self, owner: str, layers: Sequence[Layer], standings: Sequence[Standing], limit: int | None
@@ -139,26 +146,28 @@ class SqliteRows:
         )
         return [(one, np.frombuffer(blob, np.float32), datetime.fromisoformat(created)) for one, blob, created in rows]
 
-    def named(
-        self, owner: str, layer: Layer, tokens: AbstractSet[str], limit: int, since: datetime | None
-    ) -> list[tuple[MemoryRecord, int]]:
-        """Return the rows that hold most of `tokens`, with how many; of equals the later written are kept."""
-        if not tokens:
-            return []
-        numbers = self._db.execute("SELECT number FROM namespaces WHERE owner = ? AND layer = ?", (owner, layer))
-        namespace = next((number for (number,) in numbers), None)
-        # Only a search with a date looks every row up before the cut.
-        dated = "JOIN records AS d ON d.row = t.row AND d.created_at >= ?" if since else ""
-        best = (
-            f"SELECT t.row AS row, count(*) AS held FROM tokens AS t {dated} WHERE t.namespace = ? "  # noqa: S608  (constants)
-            f"AND t.token IN ({_marks(list(tokens))}) GROUP BY t.row ORDER BY held DESC, t.row DESC LIMIT ?"
-        )
-        rows = self._db.execute(
-            f"SELECT {_COLUMNS}, b.held AS held FROM ({best}) AS b JOIN records AS r ON r.row = b.row "  # noqa: S608  (constants)
-            "JOIN namespaces AS n ON n.number = r.namespace ORDER BY b.held DESC, r.created_at DESC, r.id",
-            (*([iso_now(since)] if since else []), namespace, *tokens, limit),
-        )
-        return [(_record(row), row["held"]) for row in rows]
+    def postings(self, owner: str, layer: Layer, token: str) -> NDArray[np.int64]:
+        """Return the numbers of the rows that hold a token."""
+        # Joined by SQLite and split by numpy: ten thousand rows one by one would take longer than all the rest.
+        (joined,) = self._db.execute(
+            "SELECT group_concat(t.row) FROM tokens AS t JOIN namespaces AS n ON n.number = t.namespace "
+            "WHERE n.owner = ? AND n.layer = ? AND t.token = ?",
+            (owner, layer, token),
+        ).fetchone()
+        return np.array(joined.split(",") if joined else [], dtype=np.int64)
+
+    def numbered(self, numbers: Sequence[int], since: datetime | None) -> list[tuple[int, MemoryRecord]]:
+        """Return rows by their numbers, newest first, ties by id."""
+        found = []
+        for start in range(0, len(numbers), _AT_ONCE):
+            part = numbers[start : start + _AT_ONCE]
+            rows = self._db.execute(
+                f"SELECT {_COLUMNS} {_FROM} WHERE r.row IN ({_marks(part)}) AND r.created_at >= ?",
+                (*part, iso_now(since) if since else ""),
+            )
+            found += [(int(row["row"]), _record(row)) for row in rows]
+        found.sort(key=lambda pair: pair[1].id)
+        return sorted(found, key=lambda pair: pair[1].created_at, reverse=True)
 
     def counts(self, owner: str) -> dict[tuple[Layer, Standing], int]:
         rows = self._db.execute(
@@ -220,9 +229,11 @@ class SqliteRows:
         old = self._db.execute(
             "SELECT row, content, vector FROM records WHERE id = ? AND namespace = ?", (record.id, namespace)
         ).fetchone()
+        tokens = token_set(text)
         if old is not None:
             old_text = text_of(content_of(record.layer, json.loads(old["content"])))
             self._unindex(namespace, old["row"], old_text)
+            tokens |= token_set(old_text)
             blob = old["vector"] if blob is None and old_text == text else blob
         values = (
             json.dumps(content_data(record.content), ensure_ascii=False),
@@ -251,7 +262,8 @@ class SqliteRows:
             self._db.executemany(
                 "INSERT OR IGNORE INTO tokens VALUES (?, ?, ?)", [(namespace, token, row) for token in token_set(text)]
             )
-        return Written(record=record, vector=None if blob is None else np.frombuffer(blob, np.float32))
+        kept = None if blob is None else np.frombuffer(blob, np.float32)
+        return Written(record=record, vector=kept, tokens=tokens)
 
     def _remove(self, record: MemoryRecord) -> None:
         namespace = self._namespace(record.owner, record.layer)

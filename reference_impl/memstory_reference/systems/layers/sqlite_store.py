@@ -1,6 +1,7 @@
 """The layers in SQLite: the durable store of one machine, with embeddings as BLOBs (C-24, CF-6).
 
-Vectors are searched exactly, in a matrix of the owner's layer that is read once and then kept in step with every write.
+Vectors are searched exactly, in a matrix of the owner's layer that is read once and then kept in step with every write;
+so are the rows of the tokens that were asked for.
 """
 
 from __future__ import annotations
@@ -22,16 +23,20 @@ from numpy.typing import NDArray
 from memstory_reference.errors import UnavailableError
 from memstory_reference.systems.layers.named_locks import NamedLocks
 from memstory_reference.systems.layers.policy.candidates import SessionMemoryBuffer
-from memstory_reference.systems.layers.records import Layer, MemoryRecord, Standing
+from memstory_reference.systems.layers.records import Layer, MemoryRecord, Standing, text_of
 from memstory_reference.systems.layers.sqlite_rows_store import SqliteRows, Written
 from memstory_reference.systems.layers.store import ACTIVE, Scored
 from memstory_reference.systems.layers.vector_matrix import VectorMatrix
+from memstory_reference.text.token_sets import token_set
 
 P = ParamSpec("P")
 T = TypeVar("T")
 
 KEPT_MATRICES = 128
 """Owners' layers whose vectors stay in memory; the one searched longest ago goes first."""
+
+KEPT_LISTS = 1_024
+"""Tokens whose rows stay in memory."""
 
 
 class SqliteStore:
@@ -43,6 +48,7 @@ class SqliteStore:
         self._turn = threading.Lock()
         self._locks = NamedLocks()
         self._matrices: OrderedDict[tuple[str, Layer], VectorMatrix] = OrderedDict()
+        self._lists: OrderedDict[tuple[str, Layer, str], NDArray[np.int64]] = OrderedDict()
         self._version = self._rows.version()
 
     async def aput(self, record: MemoryRecord) -> None:
@@ -67,8 +73,7 @@ class SqliteStore:
     async def asearch_tokens(
         self, owner: str, layer: Layer, tokens: AbstractSet[str], limit: int, since: datetime | None = None
     ) -> list[Scored]:
-        found = await self._call(self._rows.named, owner, layer, tokens, limit, since)
-        return [Scored(record=record, score=held / len(tokens)) for record, held in found]
+        return await self._call(self._named, owner, layer, tokens, limit, since)
 
     async def alatest(self, owner: str, layer: Layer) -> MemoryRecord | None:
         return next(iter(await self.alist(owner, layer, limit=1)), None)
@@ -120,6 +125,7 @@ class SqliteStore:
     def _delete(self, owner: str, ids: Sequence[str] | None) -> list[MemoryRecord]:
         gone = self._rows.delete_owner(owner) if ids is None else self._rows.delete(owner, ids)
         for record in gone:
+            self._forget_lists(owner, record.layer, token_set(text_of(record.content)))
             if (owner, record.layer) in self._matrices:
                 self._matrices[owner, record.layer].discard(record.id)
         return gone
@@ -130,12 +136,44 @@ class SqliteStore:
         nearest = dict(self._matrix(owner, layer).nearest(vector, limit, since))
         return [Scored(record=row, score=nearest[row.id]) for row in self._rows.get(owner, list(nearest))]
 
-    def _matrix(self, owner: str, layer: Layer) -> VectorMatrix:
+    def _named(
+        self, owner: str, layer: Layer, tokens: AbstractSet[str], limit: int, since: datetime | None
+    ) -> list[Scored]:
+        self._drop_what_is_stale()
+        lists = [self._postings(owner, layer, token) for token in tokens]
+        if not lists:
+            return []
+        numbers, held = np.unique(np.concatenate(lists), return_counts=True)
+        if since is None and len(numbers) > limit:
+            # Of equals the later written are kept; with a date it is not known yet which rows count.
+            best = np.lexsort((-numbers, -held))[:limit]
+            numbers, held = numbers[best], held[best]
+        share = dict(zip(numbers.tolist(), held.tolist(), strict=True))
+        found = [
+            Scored(record=record, score=share[number] / len(tokens))
+            for number, record in self._rows.numbered(list(share), since)
+        ]
+        return sorted(found, key=lambda one: -one.score)[:limit]
+
+    def _postings(self, owner: str, layer: Layer, token: str) -> NDArray[np.int64]:
+        key = (owner, layer, token)
+        if key not in self._lists:
+            self._lists[key] = self._rows.postings(owner, layer, token)
+        self._lists.move_to_end(key)
+        while len(self._lists) > KEPT_LISTS:
+            self._lists.popitem(last=False)
+        return self._lists[key]
+
+    def _drop_what_is_stale(self) -> None:
         version = self._rows.version()
         if version != self._version:
             # Another process has written, against the rule that one owns the file: what was read may be wrong.
             self._matrices.clear()
+            self._lists.clear()
             self._version = version
+
+    def _matrix(self, owner: str, layer: Layer) -> VectorMatrix:
+        self._drop_what_is_stale()
         key = (owner, layer)
         if key not in self._matrices:
             self._matrices[key] = VectorMatrix()
@@ -148,6 +186,7 @@ class SqliteStore:
 
     def _keep_in_step(self, written: Sequence[Written]) -> None:
         for one in written:
+            self._forget_lists(one.record.owner, one.record.layer, one.tokens)
             matrix = self._matrices.get((one.record.owner, one.record.layer))
             if matrix is None:
                 continue
@@ -155,6 +194,10 @@ class SqliteStore:
                 matrix.put(one.record.id, one.vector, one.record.created_at)
             else:
                 matrix.discard(one.record.id)
+
+    def _forget_lists(self, owner: str, layer: Layer, tokens: AbstractSet[str]) -> None:
+        for token in tokens:
+            self._lists.pop((owner, layer, token), None)
 
     async def _call(self, call: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
         def alone() -> T:

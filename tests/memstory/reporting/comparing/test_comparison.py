@@ -4,7 +4,16 @@ import pytest
 
 from memstory.codec import encode
 from memstory.errors import SetupError
-from memstory.reporting.comparing import Run, as_baseline, as_markdown, as_text, columns_of, compare, differences_in_words, named_column
+from memstory.reporting.comparing import (
+    Run,
+    as_baseline,
+    as_markdown,
+    as_text,
+    columns_of,
+    compare,
+    differences_in_words,
+    named_column,
+)
 from memstory.reporting.comparing.latency import percentile
 
 
@@ -83,6 +92,9 @@ def test_one_column_can_be_held_against_all_others(run):
     one = run("one", *(run.case(target=name, outcome="passed" if name == "b" else "failed") for name in "abc"))
     against = named_column(columns_of([one]), "b")
     assert [(flip.column, flip.against) for flip in compare([one], against).flips] == [("a", "b"), ("c", "b")]
+    two = run("two", *(run.retrieval([1, 0], target=name) for name in "abc"))
+    compared = compare([two], named_column(columns_of([two]), "b"))
+    assert {(found.column, found.against) for found in compared.differences} == {("a", "b"), ("c", "b")}
 
 
 def test_an_unknown_column_is_refused_with_the_nearest_name(run):

@@ -98,6 +98,12 @@ ANSWERED = {
     ],
     "corrections": [
         (
+            ["My favourite fruit is mango.", "I meant papaya, not mango."],
+            "What's my favourite fruit?",
+            "papaya",
+            "mango",
+        ),
+        (
             ["My flight leaves at 7:40.", "Oops, I got that wrong: my flight leaves at 8:40."],
             "When does my flight leave?",
             "8:40",
@@ -132,6 +138,7 @@ ANSWERED = {
         (["I work at Nokia.", "I left Nokia and now I work at Ericsson."], "Where do I work?", "Ericsson", ""),
     ],
     "two facts in one sentence": [
+        (["I'm 29 and I've been a nurse for six years."], "How old am I?", "29", ""),
         (["My son Leo is seven and my daughter Ida is nine."], "How old is my daughter Ida?", "nine", ""),
         (
             ["I work from home on Mondays, but on Thursdays I'm in the office."],
@@ -157,6 +164,7 @@ ANSWERED = {
         (["My uncle Joe lives in Perth and he's a welder."], "Where does my uncle live?", "Perth", ""),
     ],
     "indirect questions": [
+        (["My shoe size is 44."], "I was wondering about my shoe size.", "44", ""),
         (["My gym locker code is 3391."], "I can't recall my gym locker code, can you help?", "3391", ""),
         (["My dentist is Dr. Feld."], "It would be great to know who my dentist is.", "Feld", ""),
         (["I'm training for the Berlin marathon."], "Any idea which marathon I'm training for?", "Berlin", ""),

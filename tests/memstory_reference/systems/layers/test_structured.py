@@ -15,11 +15,12 @@ from memstory_reference.systems.layers.structured import NoDecisionError, first_
 
 FACT = Fact(category="work", subject="User", predicate="WORKS_AS", object="a baker", evidence_quote="I bake")
 TURN = SpokenTurn(number=1, user="I bake", assistant="Good")
+NAMES = st.sampled_from(["facts", "rules", "decision", "rule", "object", "explicit"])
 VALUES = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=8),
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from(["facts", "rules", "decision", "rule", "object", "explicit"]), inner, max_size=3),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(NAMES, inner, max_size=3),
     max_leaves=8,
-)  # fmt: skip
+)
 
 
 class Replies:

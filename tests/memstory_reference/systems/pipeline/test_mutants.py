@@ -207,7 +207,7 @@ def preferences_ignore_the_types(patch):
 
 def admission(patch, **changes):
     plain = rows_store.condition
-    patch.setattr(pipeline_store, "condition", lambda wanted: plain(replace(wanted, **changes)))
+    patch.setattr(pipeline_store, "condition", lambda wanted, **how: plain(replace(wanted, **changes), **how))
 
 
 def importance_is_not_looked_at(patch):
@@ -221,8 +221,8 @@ def sessions_share_what_is_going_on(patch):
 def whatever_is_compressed_is_hidden(patch):
     plain = rows_store.condition
 
-    def condition(wanted):
-        sql, parameters = plain(wanted)
+    def condition(wanted, **how):
+        sql, parameters = plain(wanted, **how)
         return f"{sql} AND compressed = 0", parameters
 
     patch.setattr(pipeline_store, "condition", condition)

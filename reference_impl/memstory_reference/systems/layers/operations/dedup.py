@@ -80,9 +80,9 @@ def compare(left: Content, right: Content, threshold: float) -> Comparison:
         if all(token_list(a) == token_list(b) for a, b in zip(_triple(left), _triple(right), strict=True)):
             return Comparison(likeness=Likeness.SAME, index=1.0)
         found = compare_texts(" ".join(_triple(left)), " ".join(_triple(right)), threshold)
-        # The same words in other places are another triple: who loves whom is no detail.
-        if found.likeness is Likeness.SAME:
-            return Comparison(likeness=Likeness.ALIKE, index=1.0)
+        # Whose it is and what it is to them are no details: only objects may differ a little.
+        if found.likeness is not Likeness.DIFFERENT and not share_a_slot(left, right):
+            return Comparison(likeness=Likeness.ALIKE, index=found.index)
         return found
     if isinstance(left, Rule) and isinstance(right, Rule):
         return compare_texts(left.rule, right.rule, threshold)

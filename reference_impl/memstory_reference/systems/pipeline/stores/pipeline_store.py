@@ -122,7 +122,7 @@ class PipelineStore:
 
     def admitted(self, owner: str, ids: Sequence[str], admission: Admission) -> dict[str, MemoryChunk]:
         """Return, by id, those of these memories that a recall may return."""
-        sql, parameters = condition(admission)
+        sql, parameters = condition(admission, is_by_id=True)
         found: dict[str, MemoryChunk] = {}
         for marks, part in parts(ids):
             query = f"SELECT {MEMORY_COLUMNS} FROM memories WHERE owner = ? AND id IN ({marks}) AND {sql}"  # noqa: S608
@@ -134,12 +134,13 @@ class PipelineStore:
         sql, parameters = condition(admission)
         query = f"SELECT id, vector FROM memories WHERE owner = ? AND {sql}"  # noqa: S608
         cursor = self._db.execute(query, (owner, *parameters))
+        cursor.row_factory = None  # plain tuples: there are many
         best: list[tuple[float, str]] = []
         while rows := cursor.fetchmany(SCANNED_ROWS):
-            matrix = np.frombuffer(b"".join(row["vector"] for row in rows), np.float32).reshape(len(rows), -1)
+            matrix = np.frombuffer(b"".join(blob for _, blob in rows), np.float32).reshape(len(rows), -1)
             scores = np.clip(matrix @ np.asarray(vector, np.float32), -1.0, 1.0)
             worst = np.partition(scores, -k)[-k] if k < len(rows) else -1.0
-            best += [(-float(scores[place]), rows[place]["id"]) for place in np.flatnonzero(scores >= worst)]
+            best += [(-float(scores[place]), rows[place][0]) for place in np.flatnonzero(scores >= worst)]
             best = sorted(best)[:k]
         return {identifier: -score for score, identifier in best}
 

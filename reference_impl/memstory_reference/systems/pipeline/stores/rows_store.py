@@ -87,11 +87,13 @@ class Admission:
     session: str | None = None
 
 
-def condition(admission: Admission) -> tuple[str, list[object]]:
-    """Return the SQL condition on a row of `memories`, and its parameters."""
+def condition(admission: Admission, *, is_by_id: bool = False) -> tuple[str, list[object]]:
+    """Return the SQL condition on a row of `memories`, and its parameters; `is_by_id` says that ids are named too."""
     marks = ", ".join("?" for _ in admission.kinds)
+    # The plus keeps SQLite from walking through all rows of a type where a few ids are named.
+    kind = "+kind" if is_by_id else "kind"
     # A rounded number stands for what was reached by it: 0.2 typed and 0.2 computed are the same.
-    sql = f"kind IN ({marks}) AND importance >= ? - 1e-9"
+    sql = f"{kind} IN ({marks}) AND importance >= ? - 1e-9"
     parameters: list[object] = [*map(str, admission.kinds), admission.least_importance]
     if not admission.include_compressed:
         sql += " AND (compressed = 0 OR summary IS NULL)"

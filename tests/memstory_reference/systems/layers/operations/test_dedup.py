@@ -69,3 +69,9 @@ def test_a_fact_and_a_rule_are_never_one():
 def test_a_slot_is_subject_and_predicate():
     assert share_a_slot(ANN, replace(ANN, subject="ann", object="Cy"))
     assert not share_a_slot(ANN, replace(ANN, predicate="HATES"))
+
+
+def test_whose_it_is_is_no_detail():
+    long = replace(ANN, subject="User's sister", object=letters(17))
+    assert compare(long, replace(long, subject="User's brother"), 0.85).likeness is Likeness.ALIKE
+    assert compare(long, replace(long, object=letters(18)), 0.85).likeness is Likeness.NEAR
