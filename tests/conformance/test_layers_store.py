@@ -1,4 +1,7 @@
-"""One suite that every store of the layers passes: in memory and SQLite; a third is one more entry in STORES."""
+"""One suite that every store of the layers passes: in memory and SQLite; a third is one more entry in STORES.
+
+C-22, C-24, CF-6, CF-11.
+"""
 
 import asyncio
 from collections.abc import Sequence

@@ -21,7 +21,6 @@ from memstory.target import (
     Ref,
     Scope,
     Target,
-    TargetFactory,
     Turn,
 )
 from memstory_reference import bootstrap

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, nullcontext, suppress
 from dataclasses import asdict, fields
 from importlib.metadata import version
 from pathlib import Path
@@ -119,10 +119,10 @@ class PipelineTarget(Target):
         }
 
     async def settle(self) -> None:
-        # A part that the story has taken down has been told of where it was needed.
-        if not self._ports.is_fault_injected:
-            with self._in_harness_words():
-                await self._service.settle()
+        # A part that the story has taken down is told of by the step that needs it.
+        is_expected = suppress(Refused) if self._ports.is_fault_injected else nullcontext()
+        with is_expected, self._in_harness_words():
+            await self._service.settle()
 
     async def fault(self, part: str, mode: str) -> None:
         self._ports.set_fault(part, mode)

@@ -27,11 +27,6 @@ class Embeddings:
         """Return the model's name, `none` for the null provider."""
         return MODEL_OF_NONE if self._embedder is None else self._embedder.model
 
-    @property
-    def is_null(self) -> bool:
-        """Whether there is no embedder at all."""
-        return self._embedder is None
-
     async def of_documents(self, texts: Sequence[str]) -> list[Vector]:
         """Return one vector a text, None for each where there is none to be had."""
         return await self._embed(texts, Purpose.DOCUMENT)

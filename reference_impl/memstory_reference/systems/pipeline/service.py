@@ -101,6 +101,7 @@ class PipelineService:
             counter=parts.counter,
         )
         self._background: set[asyncio.Task[None]] = set()
+        self._is_closed = False
 
     async def open(self) -> None:
         """Bring the vector index up to what SQLite holds: a process may have died between the two."""
@@ -108,12 +109,16 @@ class PipelineService:
             await self._mirror.catch_up()
 
     async def close(self) -> None:
-        """Stop compressing and close both stores; what was not compressed yet is at the next opening."""
+        """Stop compressing and close both stores; closing twice is harmless."""
+        if self._is_closed:
+            return
+        self._is_closed = True
         for task in self._background:
             task.cancel()
         await asyncio.gather(*self._background, return_exceptions=True)
         async with self._writers:
-            self._database.close()
+            await self._lane.run(self._database.close)
+            self._lane.close()
             await self._parts.vectors.close()
 
     async def settle(self) -> None:
