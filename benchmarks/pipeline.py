@@ -29,7 +29,7 @@ from memstory_reference.adapters.cache_folder import cache_folder
 from memstory_reference.ports import Embedder, Purpose
 from memstory_reference.systems.pipeline.config import PipelineConfig
 from memstory_reference.systems.pipeline.memory import Utterance
-from memstory_reference.systems.pipeline.service import PipelineParts, PipelineService
+from memstory_reference.systems.pipeline.service import PipelineService
 
 WANTED_SHARE = 0.85
 WANTED_MILLISECONDS = 10.0
@@ -72,16 +72,15 @@ class RandomEmbedder:
 async def opened(folder: Path, embedder: Embedder, **settings: object) -> PipelineService:
     """Return an open pipeline that stores whatever it is told."""
     numbers = count()
-    parts = PipelineParts(
-        vectors=await bootstrap.open_store(folder / "vectors", embedder),
+    config = PipelineConfig().changed({"store_threshold": 0, "auto_compress": False, **settings}, "benchmark")
+    return await bootstrap.open_pipeline(
+        folder,
         embedder=embedder,
+        chat=None,
         clock=Ticking(),
         new_id=lambda: f"id-{next(numbers):09}",
+        config=config,
     )
-    config = PipelineConfig().changed({"store_threshold": 0, "auto_compress": False, **settings}, "benchmark")
-    service = bootstrap.pipeline(folder / "pipeline.sqlite3", parts, config)
-    await service.open()
-    return service
 
 
 def mixed_texts(number: int) -> list[str]:

@@ -43,6 +43,7 @@ if TYPE_CHECKING:
 MINILM = "all-MiniLM-L6-v2"
 NOMIC = "nomic-embed-text"
 OBSERVATIONS_FILE = "observations.sqlite3"
+PIPELINE_FILE = "pipeline.sqlite3"
 _OLLAMA, _RECORD, _REPLAY = "ollama:", "record:", "replay:"
 STORE_FILE = "chroma.sqlite3"
 
@@ -79,11 +80,6 @@ def memory_service(settings: TopicsSettings, store: VectorStore, embedder: Embed
     return MemoryService(
         config=_topics_config(settings), store=store, embedder=embedder, clock=SystemClock(), new_id=random_id
     )
-
-
-def pipeline(file: Path, parts: PipelineParts, config: PipelineConfig) -> PipelineService:
-    """Return the pipeline whose rows are in `file`, not open yet."""
-    return PipelineService(file, parts, config)
 
 
 def make_reranker(name: str | None) -> Reranker | None:
@@ -194,6 +190,31 @@ async def open_observations(
             new_id=new_id,
             config=config,
         )
+        await service.open()
+    except BaseException:
+        await store.close()
+        raise
+    return service
+
+
+async def open_pipeline(
+    folder: Path,
+    *,
+    embedder: Embedder,
+    chat: ChatModel | None,
+    clock: Clock,
+    new_id: NewId,
+    config: PipelineConfig,
+    reranker: Reranker | None = None,
+    wrap: Callable[[VectorStore], VectorStore] = lambda store: store,
+) -> PipelineService:
+    """Open the pipeline in `folder`; without a chat model it summarises by rules, without a re-ranker it blends."""
+    store = await open_store(folder / "vectors", embedder)
+    try:
+        parts = PipelineParts(
+            vectors=wrap(store), embedder=embedder, clock=clock, new_id=new_id, chat=chat, reranker=reranker
+        )
+        service = PipelineService(folder / PIPELINE_FILE, parts, config)
         await service.open()
     except BaseException:
         await store.close()

@@ -30,7 +30,7 @@ from memstory_reference.settings import default_topics
 from memstory_reference.systems.pipeline.config import PipelineConfig
 from memstory_reference.systems.pipeline.memory import MemoryChunk, RecallResult, Utterance
 from memstory_reference.systems.pipeline.selection import Reranker
-from memstory_reference.systems.pipeline.service import PipelineParts, PipelineService
+from memstory_reference.systems.pipeline.service import PipelineService
 from memstory_reference.systems.pipeline.summary import BY_RULES
 from memstory_reference.systems.pipeline.validation import checked_type
 from memstory_reference.targets.environment_ports import EnvironmentPorts, MakeEmbedder, environment_ports
@@ -90,20 +90,18 @@ class PipelineTarget(Target):
                 config = _config(env.options)
                 self._ports = self._ports_of(env)
                 reranker = _reranker(env.options.get("reranker"))
-            folder = Path(env.workspace)
             self._has_model = bool(env.model_rules) or env.options.get("chat", "offline") != "offline"
-            vectors = await bootstrap.open_store(folder / "vectors", self._ports.embedder)
-            parts = PipelineParts(
-                vectors=self._ports.with_faults(vectors),
+            self._log.attach()
+            self._service = await bootstrap.open_pipeline(
+                Path(env.workspace),
                 embedder=self._ports.embedder,
+                chat=self._ports.chat if self._has_model else None,
                 clock=clock,
                 new_id=self._ports.new_id,
-                chat=self._ports.chat if self._has_model else None,
+                config=config,
                 reranker=reranker,
+                wrap=self._ports.with_faults,
             )
-            self._service = bootstrap.pipeline(folder / "pipeline.sqlite3", parts, config)
-            self._log.attach()
-            await self._service.open()
         for part, mode in env.faults.items():
             self._ports.set_fault(part, mode)
 

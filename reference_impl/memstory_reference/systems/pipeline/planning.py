@@ -60,6 +60,7 @@ class Bump:
     """A memory whose text came once more."""
 
     memory: MemoryChunk
+    content_hash: str
 
 
 Write = Insertion | Setting | Bump
@@ -89,12 +90,10 @@ class Known:
             self.total = vector if self.total is None else self.total + vector
             self.count += 1
             self.twins[twin_of(memory, write.content_hash)] = memory
-        elif isinstance(write, Setting):
-            self.preferences[str(memory.key)] = (memory, write.content_hash)
         elif memory.key is not None:
-            self.preferences[memory.key] = (memory, self.preferences[memory.key][1])
+            self.preferences[memory.key] = (memory, write.content_hash)
         else:
-            self.twins = {twin: memory if old.id == memory.id else old for twin, old in self.twins.items()}
+            self.twins[twin_of(memory, write.content_hash)] = memory
 
 
 def twin_of(memory: MemoryChunk, content_hash: str) -> Twin:
@@ -147,7 +146,9 @@ class Planner:
             again = replace(old, times_seen=old.times_seen + 1, updated_at=self.now)
             reason = f"the same text is stored already and was now seen {again.times_seen} times"
             bumped = _receipt(piece, kind, Outcome.BUMPED, reason)
-            return replace(bumped, memory=again, importance=again.importance), Bump(memory=again)
+            return replace(bumped, memory=again, importance=again.importance), Bump(
+                memory=again, content_hash=piece.content_hash
+            )
         return self._weigh(piece, kind, key, known, before)
 
     def _kind(self, piece: Piece) -> MemoryType:

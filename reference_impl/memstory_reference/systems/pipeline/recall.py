@@ -64,32 +64,29 @@ class Recaller:
         """Return procedural memories, newest first, then the others by score, as far as they fit."""
         if ask.top_k == 0 or ask.token_budget == 0:
             return self._result([], ask.token_budget, OFF)
-        chosen = await self._procedural(ask)
+        preferences, has_others = await self._lane.run(self._store.overview, ask.user_id, self._config.max_procedural)
+        chosen = self._procedural(ask, preferences)
         left = ask.token_budget - sum(one.tokens for one in chosen)
-        found, by = await self._found(ask)
+        # Nothing to search, nothing to embed: preferences are recalled while the embedder is down (P-12).
+        found, by = await self._found(ask) if has_others and ask.query.strip() else ([], OFF)
         places = fitting([one.tokens for one in found], left, ask.top_k)
         return self._result([*chosen, *(found[place] for place in places)], ask.token_budget, by)
 
-    async def _procedural(self, ask: Ask) -> list[RecalledMemory]:
+    def _procedural(self, ask: Ask, newest: Sequence[MemoryChunk]) -> list[RecalledMemory]:
         if MemoryType.PROCEDURAL not in ask.kinds:
             return []
-        newest = await self._lane.run(self._store.preferences, ask.user_id, self._config.max_procedural)
         sized = [self._sized(memory) for memory in newest]
         return [sized[place] for place in fitting([one.tokens for one in sized], ask.token_budget, len(sized))]
 
     async def _found(self, ask: Ask) -> tuple[list[RecalledMemory], str]:
         kinds = [kind for kind in BY_VECTOR if kind in ask.kinds]
-        # Nothing to search, nothing to embed: preferences are recalled while the embedder is down (P-12).
-        if not kinds or not ask.query.strip() or not await self._has_any(ask.user_id):
+        if not kinds:
             return [], OFF
         (vector,) = await self._embedder.embed([ask.query], Purpose.QUERY)
         candidates = await self._candidates(ask, vector, kinds)
         if not ask.rerank:
             return candidates, OFF
         return await reranked(ask.query, candidates, self._reranker)
-
-    async def _has_any(self, user_id: str) -> bool:
-        return await self._lane.run(self._store.has_memories, user_id)
 
     async def _candidates(self, ask: Ask, vector: Vector, kinds: Sequence[MemoryType]) -> list[RecalledMemory]:
         wanted = ask.top_k * self._config.candidates_factor

@@ -25,7 +25,9 @@ class VectorMirror:
         self._vectors = vectors
         self._outbox = outbox
         self._lane = lane
+        self._indexes: dict[str, VectorIndex] = {}
         self._verified: set[str] = set()
+        self._seen_changes = -1
 
     async def nearest(self, owner: str, vector: Vector, k: int) -> Sequence[Match]:
         """Return the k nearest memories that the index holds."""
@@ -40,11 +42,15 @@ class VectorMirror:
         return await self._lane.run(self._outbox.waiting)
 
     async def catch_up(self) -> None:
-        """Take in everything that waits in the outbox."""
+        """Take in everything that waits in the outbox; without a write since the last time, nothing does."""
+        changes = self._outbox.changes()
+        if changes == self._seen_changes:
+            return
         while pending := await self._lane.run(self._outbox.pending, BATCH):
             for owner in dict.fromkeys(entry.owner for entry in pending):
                 await self._copy(owner, [entry.id for entry in pending if entry.owner == owner])
             await self._lane.run(self._outbox.done, pending)
+        self._seen_changes = self._outbox.changes()
 
     async def verify(self, owner: str) -> None:
         """Once for each user: make the index anew if it does not hold as much as it should."""
@@ -75,7 +81,9 @@ class VectorMirror:
         await index.delete(sorted(set(ids) - {memory.id for memory, _ in found}))
 
     async def _index(self, owner: str) -> VectorIndex:
-        return await self._vectors.index(COLLECTION, owner)
+        if owner not in self._indexes:
+            self._indexes[owner] = await self._vectors.index(COLLECTION, owner)
+        return self._indexes[owner]
 
 
 def _metadata(memory: MemoryChunk) -> Mapping[str, Primitive | None]:

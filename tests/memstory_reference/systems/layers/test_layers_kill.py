@@ -104,7 +104,7 @@ def kill_writers(folder, kills, seed=5):
     print(done)  # noqa: T201  (the answer to the test)
 
 
-@pytest.mark.parametrize("kills", [3, pytest.param(50, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("kills", [3, pytest.param(20, marks=pytest.mark.slow)])
 def test_after_kills_every_batch_and_every_end_is_there_whole_or_not_at_all(tmp_path, kills):
     command = [sys.executable, __file__, tmp_path / "store", str(kills)]
     run = subprocess.run(command, capture_output=True, text=True, check=False)  # noqa: S603  (our own)

@@ -129,6 +129,7 @@ async def test_what_was_discarded_is_not_embedded_again(make_service, embedder):
 
 
 async def test_the_cache_belongs_to_its_user_and_is_bounded(make_service, embedder):
+    # SEC-6, SEC-13: the store is of one model, and no user learns from another's cache.
     service = make_service(embedder=embedder, store_threshold=1, cached_embeddings=2)
     await outcomes(service, "one", "two", "three")
     assert (await service.status("ann"))["cached"] == 2
@@ -180,7 +181,7 @@ async def test_a_hint_wins(make_service, kind):
     assert kept.memory_type is MemoryType(kind)
 
 
-async def test_a_guard_keeps_a_secret_out(make_service):
+async def test_a_guard_keeps_a_secret_out(make_service):  # SEC-12
     service = make_service(guard=lambda text: "it holds a key" if "sk-" in text else None)
     ((receipt,),) = await service.ingest_all([said("the key is sk-123")], "ann")
     assert (receipt.outcome, receipt.reason) == ("discarded", "it holds a key")

@@ -199,8 +199,8 @@ def preferences_come_last(patch):
 def preferences_ignore_the_types(patch):
     plain = recall.Recaller._procedural
 
-    async def procedural(self, ask):
-        return await plain(self, replace(ask, kinds=tuple(MemoryType)))
+    def procedural(self, ask, newest):
+        return plain(self, replace(ask, kinds=tuple(MemoryType)), newest)
 
     patch.setattr(recall.Recaller, "_procedural", procedural)
 

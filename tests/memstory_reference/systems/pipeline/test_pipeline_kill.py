@@ -19,7 +19,6 @@ import pytest
 from memstory_reference import bootstrap
 from memstory_reference.systems.pipeline.config import PipelineConfig
 from memstory_reference.systems.pipeline.memory import Utterance
-from memstory_reference.systems.pipeline.service import PipelineParts
 
 USERS = ("ana", "bob", "cid")
 CONFIG = PipelineConfig(store_threshold=0, compression_threshold=3, min_chunk_tokens=1)
@@ -48,14 +47,9 @@ class HashedEmbedder:
 async def opened(folder):
     embedder, clock, run = HashedEmbedder(), Ticking(), os.urandom(8).hex()
     numbers = count()
-    parts = PipelineParts(
-        vectors=await bootstrap.open_store(folder / "vectors", embedder),
-        embedder=embedder,
-        clock=clock,
-        new_id=lambda: f"{run}-{next(numbers)}",
+    service = await bootstrap.open_pipeline(
+        folder, embedder=embedder, chat=None, clock=clock, new_id=lambda: f"{run}-{next(numbers)}", config=CONFIG
     )
-    service = bootstrap.pipeline(folder / "pipeline.sqlite3", parts, CONFIG)
-    await service.open()
     return service, clock
 
 
@@ -146,7 +140,7 @@ def kill_writers(folder, kills, seed=6):
     print(min(done.values()))  # noqa: T201  (the answer to the test)
 
 
-@pytest.mark.parametrize("kills", [3, pytest.param(50, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("kills", [2, pytest.param(50, marks=pytest.mark.slow)])
 def test_rows_centroid_archive_and_index_agree_after_kills(tmp_path, kills):
     command = [sys.executable, __file__, tmp_path / "store", str(kills)]
     run = subprocess.run(command, capture_output=True, text=True, check=False)  # noqa: S603  (our own)

@@ -28,6 +28,10 @@ class OutboxStore:
     def __init__(self, database: Database) -> None:
         self._db = database
 
+    def changes(self) -> int:
+        """Return a number that grows with every row that is written; does not block."""
+        return self._db.changes
+
     def visible_ids(self, owner: str) -> list[str]:
         """Return what the vector index should hold: all but archived memories."""
         sql = "SELECT id FROM memories WHERE owner = ? AND (compressed = 0 OR summary IS NULL) ORDER BY id"

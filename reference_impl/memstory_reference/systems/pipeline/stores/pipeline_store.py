@@ -198,9 +198,10 @@ class PipelineStore:
         rows = self._db.execute("SELECT vector FROM memories WHERE owner = ? ORDER BY row", (owner,)).fetchall()
         return np.array([vector_of(row["vector"]) for row in rows], np.float32)
 
-    def has_memories(self, owner: str) -> bool:
-        """Say whether a user has any memory that is found by its vector."""
-        return self._db.execute("SELECT 1 FROM memories WHERE owner = ? LIMIT 1", (owner,)).fetchone() is not None
+    def overview(self, owner: str, limit: int) -> tuple[list[MemoryChunk], bool]:
+        """Return the newest procedural memories, and whether there is any other memory."""
+        other = self._db.execute("SELECT 1 FROM memories WHERE owner = ? LIMIT 1", (owner,)).fetchone()
+        return self.preferences(owner, limit), other is not None
 
     def count(self, owner: str) -> dict[str, int]:
         """Count a user's rows."""
