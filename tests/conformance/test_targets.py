@@ -8,8 +8,10 @@ from memstory.targets.chroma import ChromaFactory
 from memstory.targets.fts5 import Fts5Factory
 from memstory.targets.langgraph import LanggraphFactory
 from memstory_reference.targets.embedders import minilm
+from memstory_reference.targets.layers import LayersFactory
 from memstory_reference.targets.manager import ManagerFactory
 from memstory_reference.targets.observations import ObservationsFactory
+from memstory_reference.targets.pipeline import PipelineFactory
 from memstory_reference.targets.topics import TopicsFactory
 
 
@@ -48,3 +50,12 @@ class TestObservations(TargetContract):
 class TestManager(TargetContract):
     factory = ManagerFactory
     kind = "conversation"  # a fact belongs to no session: it is known in all of them
+
+
+class TestLayers(TargetContract):
+    factory = LayersFactory
+
+
+class TestPipeline(TargetContract):
+    factory = PipelineFactory
+    kind = "working"  # only what is about now belongs to its session

@@ -107,8 +107,9 @@ def _notes(document: Json) -> Iterable[str]:
     models = [f"“{inline(model)}”" for model in views.stand_ins(document)]
     if models:
         yield (
-            f"> **Not a language model:** {', '.join(models)}. A deterministic stand-in chooses tools and words by fixed"
-            " rules. Its stories show that the memory and its tools work, not how well a language model uses them."
+            f"> **Not a language model:** {', '.join(models)}. A deterministic stand-in chooses tools and words by"
+            " fixed rules. Its stories show that the memory and its tools work, not how well a language model uses"
+            " them."
         )
 
 

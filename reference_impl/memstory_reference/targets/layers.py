@@ -252,6 +252,8 @@ class LayersFactory(EmbeddingFactory):
 
 
 def _id(ref: Ref) -> str:
+    if ref.key is not None and ref.id is None:
+        raise NotSupported("get.key")
     if not ref.id:
         raise InputError("a record of the layers is named by its id")
     return ref.id
