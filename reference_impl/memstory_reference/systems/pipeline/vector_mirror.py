@@ -87,13 +87,13 @@ class VectorMirror:
 
 
 def _metadata(memory: MemoryChunk) -> Mapping[str, Primitive | None]:
+    """Return what a row says of itself to whoever looks into the index; each key makes reading it slower."""
     return {
-        "user_id": memory.user_id,
-        "session_id": memory.session_id,
         "memory_type": str(memory.memory_type),
+        "session_id": memory.session_id,
         "importance": memory.importance,
         "created_at": memory.created_at.isoformat(),
-        "compressed": memory.compressed,
-        "compression_source": memory.compression_source,
+        "compressed": memory.compressed or None,
+        "compression_source": memory.compression_source or None,
         "source_session_id": memory.source_session_id,
     }

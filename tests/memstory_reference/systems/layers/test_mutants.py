@@ -2,6 +2,7 @@
 
 # ruff: noqa: ARG001  (a mutant has the signature of what it replaces)
 
+import asyncio
 import re
 from contextlib import contextmanager, nullcontext
 from dataclasses import replace
@@ -264,7 +265,14 @@ def rules_have_no_cap(patch):
 
 
 def writers_do_not_wait_for_each_other(patch):
+    plain = SqliteStore.aput_batch
+
+    async def put(self, *args, **named):
+        await asyncio.sleep(0.05)  # all have read before the first one writes: the race is not left to chance
+        return await plain(self, *args, **named)
+
     patch.setattr(SqliteStore, "lock", lambda *_: nullcontext())
+    patch.setattr(SqliteStore, "aput_batch", put)
 
 
 def each_row_is_its_own_transaction(patch):
