@@ -4,6 +4,7 @@ import pytest
 
 from memstory_reference.errors import UnavailableError
 from memstory_reference.ports import ChatModelUnavailableError
+from memstory_reference.systems.pipeline import service as service_module
 from memstory_reference.systems.pipeline.compression import NoSummaryError
 from memstory_reference.systems.pipeline.memory import Utterance
 
@@ -101,7 +102,11 @@ async def test_a_failed_summary_marks_nothing_and_is_tried_again(make_service, f
     assert (await service.compress("ann")).compressed == ("s0000",)
 
 
-async def test_a_failure_after_ingestion_is_logged_and_the_text_is_stored(make_service, fill, summariser, caplog):
+async def test_a_failure_after_ingestion_is_logged_and_the_text_is_stored(
+    make_service, fill, summariser, caplog, monkeypatch
+):
+    # import-linter switches loggers off when it runs in the same process.
+    monkeypatch.setattr(service_module._log, "disabled", False)
     service = make_service(chat=summariser, compression_threshold=1)
     await fill(service, 1)
     summariser.fails = True
