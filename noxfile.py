@@ -25,7 +25,8 @@ def install(session: nox.Session, group: str) -> None:
 def stories(session: nox.Session) -> None:
     """Run the bundled stories and write reports/latest; what follows `--` goes to pytest: `nox -s stories -- -k S5`."""
     install(session, "run")
-    session.run("python", "-m", "pytest", "stories", *session.posargs)
+    # A whole run takes two workers; one that somebody narrows is told in full, with the progress of long cases.
+    session.run("python", "-m", "pytest", "stories", *(session.posargs or ["-n", "2"]))
 
 
 @nox.session
