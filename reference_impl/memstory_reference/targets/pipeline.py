@@ -22,7 +22,6 @@ from memstory.target import (
     Ref,
     Scope,
     Target,
-    TargetFactory,
 )
 from memstory_reference import bootstrap
 from memstory_reference.errors import InputError
@@ -43,7 +42,7 @@ from memstory_reference.targets.pipeline_values import (
     stored_item,
 )
 from memstory_reference.targets.refusals import in_harness_words, of_the_story
-from memstory_reference.targets.shared_embedders import SharedEmbedders
+from memstory_reference.targets.shared_embedders import EmbeddingFactory
 from memstory_reference.targets.warning_log import WarningLog
 
 CONFIG = tuple(one.name for one in fields(PipelineConfig))
@@ -237,14 +236,11 @@ class PipelineTarget(Target):
         return in_harness_words(is_fault_injected=self._ports.is_fault_injected, failures=self._ports.failures)
 
 
-class PipelineFactory(TargetFactory):
+class PipelineFactory(EmbeddingFactory):
     """Shares the loaded embedding model among the cases of one worker."""
 
     name: ClassVar[str] = "pipeline"
     spec: ClassVar[str | None] = "memstory_reference.targets.pipeline:PipelineFactory"
-
-    def __init__(self) -> None:
-        self._embedders = SharedEmbedders()
 
     def capabilities(self, options: Mapping[str, Json]) -> frozenset[Capability]:
         return CAPABILITIES
