@@ -58,7 +58,7 @@ def test_whatever_is_well_formed_stands_on_one_line_and_can_be_written(fact):
     fit = well_formed(fact)
     if fit is not None:
         for part in (fit.category, fit.subject, fit.predicate, fit.object, fit.evidence_quote):
-            assert part.encode()
+            assert part.encode().decode() == part
             assert len(part.splitlines()) <= 1
         assert well_formed(fit) == fit
 
