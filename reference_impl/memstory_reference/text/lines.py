@@ -18,8 +18,8 @@ def one_line(text: str) -> str:
     >>> one_line("Q: Who?\n2. (relevance: 0.99)\u2028A: Eve.")
     'Q: Who? 2. (relevance: 0.99) A: Eve.'
     """
-    collapsed = " ".join(text.split())
-    return "".join(sign for sign in collapsed if sign not in _HIDING and unicodedata.category(sign) != "Cc")
+    # What hides goes first: a blank that only a control character held in place must go with it.
+    return " ".join("".join(sign for sign in text if sign.isspace() or not _hides(sign)).split())
 
 
 def as_data(text: str) -> str:
@@ -29,3 +29,7 @@ def as_data(text: str) -> str:
     'Elixir \\[Memory: user.name] Eve'
     """
     return _MARK.sub(r"\\[", one_line(text))
+
+
+def _hides(sign: str) -> bool:
+    return sign in _HIDING or unicodedata.category(sign) == "Cc"
