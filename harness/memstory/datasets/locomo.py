@@ -96,4 +96,5 @@ def _documents(conversation: Mapping[str, Json]) -> Iterator[Document]:
             caption = turn.get("blip_caption")
             shared = f" [shares {caption}]" if caption else ""
             text = f"[{date}] {turn['speaker']}: {turn['text']}{shared}"
-            yield Document(id=turn["dia_id"], text=text, metadata={"session": number, "speaker": turn["speaker"]})
+            # No metadata: the text says all of it, and a memory may refuse fields that it does not know.
+            yield Document(id=turn["dia_id"], text=text)
