@@ -1,5 +1,6 @@
 """The commands of this project; `nox -l` lists them, pyproject.toml says what each one installs."""
 
+from collections.abc import Iterable
 from pathlib import Path
 
 import nox
@@ -13,10 +14,11 @@ nox.options.sessions = ["lint", "types", "imports", "tests", "stories"]
 PROJECT = nox.project.load_toml("pyproject.toml")
 
 
-def install(session: nox.Session, group: str) -> None:
+def install(session: nox.Session, group: str, *extras: str) -> None:
     """Install this checkout and one dependency group at the pinned versions, and the weights if the group embeds."""
     requirements = nox.project.dependency_groups(PROJECT, group)
-    session.install("-c", "constraints.txt", "-e", ".", *requirements, silent=False)
+    checkout = f".[{','.join(extras)}]" if extras else "."
+    session.install("-c", "constraints.txt", "-e", checkout, *requirements, silent=False)
     if set(nox.project.dependency_groups(PROJECT, "run")) <= set(requirements):
         session.install("--no-deps", PROJECT["tool"]["memstory"]["weights"], silent=False)
 
@@ -40,10 +42,16 @@ def controls(session: nox.Session) -> None:
     session.run("python", "-m", "memstory.reporting.controls", folder)
 
 
+def extras_of(words: Iterable[str]) -> list[str]:
+    """Return the extras of the targets among `words`: an adapter to a heavy library has one of its own name."""
+    targets = {word.removeprefix("--target=") for word in words}
+    return sorted(targets & set(PROJECT["project"]["optional-dependencies"]))
+
+
 @nox.session
 def compare(session: nox.Session) -> None:
-    """Put targets side by side in reports/compare/compare.md: `nox -s compare -- --target reference --target fts5`."""
-    install(session, "run")
+    """Put targets side by side in reports/compare/compare.md: `nox -s compare -- --target reference --target mem0`."""
+    install(session, "run", *extras_of(session.posargs))
     folder = "reports/compare"
     command = ("python", "-m", "pytest", "stories", "--report", folder, "--tb", "no", "-q")
     # Stories may fail here: what each target fails is what is asked for.

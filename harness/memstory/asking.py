@@ -6,17 +6,19 @@ from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from time import perf_counter
 
-from memstory.controls import Oracle
+from memstory.controls import Oracle, OracleFactory
 from memstory.datasets import load_distractors
+from memstory.embedding_time import EmbeddingTime
 from memstory.environments import for_collection
 from memstory.errors import StoryError
+from memstory.guarded import GuardedTarget
 from memstory.perturbation import Perturbed, level_name, levels_of, perturbed
 from memstory.recording import QuestionRecord, RetrievalRecord
 from memstory.remembering import DocumentIds, Rememberer, refuse_outdated
 from memstory.retrieval import Collection, Document, Question, RetrievalTask
-from memstory.stage import open_stage
+from memstory.stage import Stage, open_stage
 from memstory.story import Retrieval
-from memstory.target import Environment, Json, Query, Scope, Target, TargetFactory
+from memstory.target import Environment, Json, Query, Scope, TargetFactory
 
 Progress = Callable[[int, int, str], None]
 """`progress(done, total, what)`, called after each collection."""
@@ -40,10 +42,11 @@ class _Gave:
     questions: Sequence[QuestionRecord]
     documents: int
     add_seconds: float
+    add_embedding_seconds: float | None
 
 
 async def run_retrieval(
-    asked: Asked, env: Environment, factory: TargetFactory, progress: Progress | None
+    asked: Asked, env: Environment, factory: TargetFactory, progress: Progress | None, *, hosted: bool = False
 ) -> AsyncIterator[tuple[RetrievalRecord, Mapping[str, str]]]:
     """Yield for each level what the collections gave, each in a memory of its own, and what the target said of itself.
 
@@ -56,34 +59,39 @@ async def run_retrieval(
     if any(level.get("stale_repeats") for level in levels):
         documents = [document for collection in asked.task.collections for document in collection.documents]
         refuse_outdated(documents, factory.capabilities(env.options))
+    # What is told the answers has to be here to hear them.
+    apart = hosted and not isinstance(factory, OracleFactory)
     collections, done = asked.task.collections, 0
     for level in levels:
         gave: list[_Gave] = []
         for collection in collections:
             harder = _perturbed(asked, collection, level, pool)
-            gave.append(await _one_collection(harder, asked.retrieval, for_collection(env, done), factory))
+            stage = open_stage(for_collection(env, done), factory, hosted=apart)
+            gave.append(await _one_collection(harder, asked.retrieval, stage, factory))
             done += 1
             if progress is not None:
                 progress(done, len(levels) * len(collections), _said(harder.collection, level))
         yield _record(asked, level, gave), gave[-1].about if gave else {}
 
 
-async def _one_collection(task: Perturbed, retrieval: Retrieval, env: Environment, factory: TargetFactory) -> _Gave:
-    stage = open_stage(env, factory, hosted=False)
+async def _one_collection(task: Perturbed, retrieval: Retrieval, stage: Stage, factory: TargetFactory) -> _Gave:
+    able = factory.capabilities(stage.env.options)
     # What did not open is not closed: its own error is the one to be told.
     await stage.open()
     try:
-        if isinstance(stage.target, Oracle):
-            stage.target.take_gold(task.collection)
+        if isinstance(stage.target, GuardedTarget) and isinstance(stage.target.inner, Oracle):
+            stage.target.inner.take_gold(task.collection)
         begun = perf_counter()
-        ids = await Rememberer(stage, factory.capabilities(env.options), retrieval.kind).remember(task)
+        with EmbeddingTime() as embedding:
+            ids = await Rememberer(stage, able, retrieval.kind).remember(task)
         seconds = perf_counter() - begun
-        asker = Asker(stage.target, Scope(user=env.owner), retrieval, ids)
+        asker = Asker(stage, Scope(user=stage.env.owner), retrieval, ids)
         return _Gave(
             about=await stage.target.about(),
             questions=[await asker.ask(question) for question in task.collection.questions],
             documents=len(task.collection.documents),
             add_seconds=seconds,
+            add_embedding_seconds=embedding.seconds(told=stage.tells_embedding),
         )
     finally:
         await stage.close()
@@ -105,6 +113,7 @@ def _said(collection: Collection, level: Mapping[str, Json]) -> str:
 
 def _record(asked: Asked, level: Mapping[str, Json], gave: Sequence[_Gave]) -> RetrievalRecord:
     sizes = [one.documents for one in gave]
+    embedding = [one.add_embedding_seconds for one in gave if one.add_embedding_seconds is not None]
     return RetrievalRecord(
         name=asked.task.name,
         digest=asked.task.digest,
@@ -115,6 +124,7 @@ def _record(asked: Asked, level: Mapping[str, Json], gave: Sequence[_Gave]) -> R
         apart=tuple(asked.task.apart),
         unusable=tuple(asked.task.unusable),
         add_seconds=sum(one.add_seconds for one in gave),
+        add_embedding_seconds=sum(embedding) if gave and len(embedding) == len(gave) else None,
         level=level,
     )
 
@@ -122,8 +132,8 @@ def _record(asked: Asked, level: Mapping[str, Json], gave: Sequence[_Gave]) -> R
 class Asker:
     """Asks one memory the questions of a task."""
 
-    def __init__(self, target: Target, scope: Scope, retrieval: Retrieval, ids: DocumentIds) -> None:
-        self._target = target
+    def __init__(self, stage: Stage, scope: Scope, retrieval: Retrieval, ids: DocumentIds) -> None:
+        self._stage = stage
         self._scope = scope
         self._k = retrieval.k
         self._kinds = (retrieval.kind,) if retrieval.kind else ()
@@ -131,8 +141,10 @@ class Asker:
 
     async def ask(self, question: Question) -> QuestionRecord:
         """Return the documents that came back, cut to k: a backend that returns more gains nothing by it."""
+        query = Query(text=question.text, kinds=self._kinds, top_k=self._k)
         begun = perf_counter()
-        hits = await self._target.search(Query(text=question.text, kinds=self._kinds, top_k=self._k), self._scope)
+        with EmbeddingTime() as embedding:
+            hits = await self._stage.target.search(query, self._scope)
         seconds = perf_counter() - begun
         best: dict[str, float | None] = {}
         for hit in hits[: self._k]:
@@ -148,4 +160,5 @@ class Asker:
             category=question.category,
             judged=question.judged,
             seconds=seconds,
+            embedding_seconds=embedding.seconds(told=self._stage.tells_embedding),
         )

@@ -10,6 +10,7 @@ from difflib import get_close_matches
 from importlib.metadata import entry_points
 from typing import Final, Literal, Protocol, TypeAlias, cast
 
+from memstory.embedding_time import announce, embedding
 from memstory.errors import SetupError, StoryError
 from memstory.target import Environment
 
@@ -22,7 +23,10 @@ Purpose: TypeAlias = Literal["document", "query"]
 class TextEmbedder(Protocol):
     """Texts to vectors; `model` names it in reports."""
 
-    model: str
+    @property
+    def model(self) -> str:
+        """Return the name of the model."""
+        ...
 
     async def embed(self, texts: Sequence[str], purpose: Purpose) -> Sequence[Sequence[float]]:
         """Return one vector of length 1 a text; some models treat documents and queries differently."""
@@ -51,11 +55,35 @@ class StoryVectors:
         """Hold nothing."""
 
 
+class TimedEmbedder:
+    """`inner`, with the time that it takes counted as embedding."""
+
+    def __init__(self, inner: TextEmbedder) -> None:
+        self._inner = inner
+
+    @property
+    def model(self) -> str:
+        """Return the name of the model."""
+        return self._inner.model
+
+    async def embed(self, texts: Sequence[str], purpose: Purpose) -> Sequence[Sequence[float]]:
+        """Return what `inner` does."""
+        with embedding():
+            return await self._inner.embed(texts, purpose)
+
+    async def close(self) -> None:
+        """Close `inner`."""
+        await self._inner.close()
+
+
 class Embedders:
-    """What one worker's targets embed with: each embedder is loaded once. `known` are those that are already there."""
+    """What one worker's targets embed with: each embedder is loaded once. `known` are those that are already there.
+
+    The time of each is counted as embedding, so that a report can tell it from the memory's own.
+    """
 
     def __init__(self, known: Mapping[str, TextEmbedder] | None = None) -> None:
-        self._loaded = dict(known or {})
+        self._loaded = {name: TimedEmbedder(embedder) for name, embedder in (known or {}).items()}
 
     def of(self, env: Environment) -> TextEmbedder:
         """Return the vectors of the story where it has some, else the embedder that the option `embedder` names.
@@ -63,11 +91,12 @@ class Embedders:
         Raises:
             SetupError: nothing offers that embedder, or it cannot be loaded here.
         """
+        announce()
         if env.vectors:
-            return StoryVectors(env.vectors)
+            return TimedEmbedder(StoryVectors(env.vectors))
         name = env.options.get("embedder", DEFAULT)
         if name not in self._loaded:
-            self._loaded[name] = load_embedder(name)
+            self._loaded[name] = TimedEmbedder(load_embedder(name))
         return self._loaded[name]
 
     async def close(self) -> None:

@@ -19,6 +19,7 @@ from typing import IO, Any
 
 from memstory.clock import Clock
 from memstory.codec import decode
+from memstory.embedding_time import EmbeddingTime
 from memstory.errors import NotSupported, TargetError
 from memstory.host_protocol import LONGEST_LINE, encode_arguments, error_from_json, hints_of, to_line
 from memstory.target import (
@@ -38,6 +39,7 @@ from memstory.target import (
 )
 
 _GOODBYE_SECONDS = 5.0
+_LAST_WORDS_SECONDS = 1.0
 _LONGEST_TAIL = 2000
 
 
@@ -115,27 +117,34 @@ class HostedTarget(Target):
             self._writer.write(to_line(request))
             with contextlib.suppress(ConnectionError):  # The reader tells of a dead child, with its last words.
                 await self._writer.drain()
-            return decode(hints_of(op)["return"], await reply)
+            message = await reply
         finally:
             del self._waiting[number]
+        if (now := EmbeddingTime.present()) is not None:
+            now.take(message["embedding_seconds"], told=message["tells_embedding"])
+        if "error" in message:
+            raise error_from_json(message["error"])
+        return decode(hints_of(op)["return"], message["value"])
 
     async def _read(self, reader: StreamReader) -> None:
+        ending = "the target's process ended"
         try:
             while line := await reader.readline():
                 message = json.loads(line)
                 reply = self._waiting.get(message["id"])
-                if reply is None or reply.done():
-                    continue
-                if "error" in message:
-                    reply.set_exception(error_from_json(message["error"]))
-                else:
-                    reply.set_result(message["value"])
+                if reply is not None and not reply.done():
+                    reply.set_result(message)
         except ConnectionError:
             pass  # A killed child resets the connection; that is its end, as told below.
+        except ValueError as error:
+            ending = f"the target's process sent what is no answer ({error})"
         finally:
+            if self._process is not None:
+                # Its socket is closed a moment before it is gone, and how it went is worth knowing.
+                await _wait(self._process, _LAST_WORDS_SECONDS)
             for reply in self._waiting.values():
                 if not reply.done():
-                    reply.set_exception(TargetError(f"the target's process ended{self._last_words()}"))
+                    reply.set_exception(TargetError(f"{ending}{self._last_words()}"))
 
     async def _release(self, *, patient: bool) -> None:
         process, self._process = self._process, None
@@ -162,10 +171,11 @@ class HostedTarget(Target):
         """Return how the child ended and the end of what it printed."""
         if self._output is None:
             return ""
+        how = _how_it_ended(self._process) if self._process is not None else ""
         size = self._output.seek(0, os.SEEK_END)
         self._output.seek(max(0, size - _LONGEST_TAIL))
         tail = self._output.read().decode(errors="replace").strip()
-        return f"; it last printed:\n{tail}" if tail else ""
+        return f"{how}; it last printed:\n{tail}" if tail else how
 
     async def about(self) -> Mapping[str, str]:
         return await self._call("about")  # type: ignore[no-any-return]
@@ -223,8 +233,21 @@ class HostedTarget(Target):
 
 
 def _has_ended(process: subprocess.Popen[bytes]) -> bool:
+    return _end_of(process) is not None
+
+
+def _end_of(process: subprocess.Popen[bytes]) -> os.waitid_result | None:
     # Not reaped yet: as long as it is a zombie, its number cannot come to name somebody else's process group.
-    return os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None
+    return os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT)
+
+
+def _how_it_ended(process: subprocess.Popen[bytes]) -> str:
+    end = _end_of(process)
+    if end is None:
+        return ""
+    if end.si_code == os.CLD_EXITED:
+        return f" with exit code {end.si_status}"
+    return f" by signal {end.si_status} ({signal.strsignal(end.si_status)})"
 
 
 async def _wait(process: subprocess.Popen[bytes], seconds: float) -> None:

@@ -9,20 +9,27 @@ import asyncio
 import contextlib
 import json
 import os
+import select
+import signal
 import socket
 import sys
+import time
 from asyncio import StreamReader, StreamWriter
 from datetime import datetime
 from pathlib import Path
+from threading import Thread
 
 from memstory.clock import StoryClock
 from memstory.codec import encode
 from memstory.discovery import load_spec, missing_vendor
+from memstory.embedding_time import EmbeddingTime
 from memstory.errors import SetupError, TargetError
+from memstory.guarded import GuardedTarget
 from memstory.host_protocol import LONGEST_LINE, decode_arguments, error_to_json, to_line
 from memstory.target import Environment, Json, Target, TargetFactory
 
 _LIFECYCLE = frozenset({"open", "close"})
+_GOODBYE_SECONDS = 10.0
 
 
 class Child:
@@ -64,10 +71,12 @@ class Child:
 
     async def _answer(self, request: Json) -> None:
         reply = {"id": request["id"]}
-        try:
-            reply["value"] = encode(await self._do(request))
-        except Exception as error:  # noqa: BLE001  (carried to the parent, which raises it again)
-            reply["error"] = error_to_json(error)
+        with EmbeddingTime() as embedding:
+            try:
+                reply["value"] = encode(await self._do(request))
+            except BaseException as error:  # noqa: BLE001  (carried to the parent, which raises it again)
+                reply["error"] = error_to_json(error)
+        reply |= {"embedding_seconds": embedding.seconds(), "tells_embedding": embedding.is_told}
         self._writer.write(to_line(reply))
         with contextlib.suppress(ConnectionError):
             await self._writer.drain()
@@ -93,9 +102,18 @@ class Child:
             factory = load_spec(self._spec)
             await factory.start(self._folder)
             self._factory = factory
-        target, self._clock = self._factory.target(), StoryClock(now)
+        target, self._clock = GuardedTarget(self._factory.target()), StoryClock(now)
         await target.open(env, self._clock)
         self._target = target
+
+
+def _end_with_parent(descriptor: int) -> None:
+    """Kill this process and what it has started some time after the parent has gone, whatever it hangs in."""
+    gone = select.poll()
+    gone.register(descriptor, select.POLLHUP | getattr(select, "POLLRDHUP", 0))
+    gone.poll()
+    time.sleep(_GOODBYE_SECONDS)
+    os.killpg(0, signal.SIGKILL)
 
 
 async def _main(descriptor: int, spec: str, folder: Path) -> None:
@@ -105,6 +123,7 @@ async def _main(descriptor: int, spec: str, folder: Path) -> None:
 
 
 if __name__ == "__main__":
+    Thread(target=_end_with_parent, args=(int(sys.argv[1]),), daemon=True).start()
     # What a library prints must not look like an answer of ours to whoever reads standard output.
     os.dup2(2, 1)
     asyncio.run(_main(int(sys.argv[1]), sys.argv[2], Path(sys.argv[3])))

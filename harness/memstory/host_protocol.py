@@ -1,6 +1,7 @@
 """What goes between the harness and a target in a process of its own: one JSON object a line, in both directions.
 
-A request is `{id, op, args, now}`, a reply `{id, value}` or `{id, error}`; replies come in any order.
+A request is `{id, op, args, now}`, a reply `{id, value}` or `{id, error}`, with what of its time was embedding; replies
+come in any order.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from typing import Any, get_type_hints
 
 from memstory.codec import decode, encode
 from memstory.errors import MemstoryError, NotSupported, Refused, SetupError, StoryError, TargetError
+from memstory.failures import message_of, told
 from memstory.target import Environment, Json, Target
 
 LONGEST_LINE = 1 << 28
@@ -50,7 +52,8 @@ def error_to_json(error: BaseException) -> Json:
     """Return an error so that the other side can raise it again by its class."""
     return {
         "class": type(error).__name__,
-        "message": error.message if isinstance(error, StoryError) else str(error),
+        "message": error.message if isinstance(error, StoryError) else message_of(error),
+        "told": told(error),
         "capability": error.capability if isinstance(error, NotSupported) else None,
         "detail": "".join(traceback.format_exception(error)),
     }
@@ -61,6 +64,6 @@ def error_from_json(data: Json) -> MemstoryError:
     if data["capability"] is not None:
         return NotSupported(data["capability"], data["message"])
     known = _CARRIED.get(data["class"])
-    error = known(data["message"]) if known else TargetError(f"{data['class']}: {data['message']}")
+    error = known(data["message"]) if known else TargetError(data["told"])
     error.add_note(f"In the target's process:\n{data['detail']}")
     return error

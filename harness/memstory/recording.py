@@ -28,6 +28,7 @@ class StepRecord:
     `path` is its place in the story, with the pass of a `repeat` or `parallel` behind the index of that step.
     `result` is the operation's result as JSON (see `memstory.codec`); `error` is the text of a refusal.
     `names` maps every name saved so far to its value, which is what expectations on this step may refer to.
+    `embedding_seconds` is the part of `seconds` in which the memory waited for its embedder, None if it cannot say.
     """
 
     path: Sequence[int]
@@ -40,6 +41,7 @@ class StepRecord:
     error: str | None = None
     names: Mapping[str, Json] = field(default_factory=dict)
     seconds: float = 0.0
+    embedding_seconds: float | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,6 +55,7 @@ class QuestionRecord:
     category: str | None = None
     judged: bool = True
     seconds: float = 0.0
+    embedding_seconds: float | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,6 +75,7 @@ class RetrievalRecord:
     apart: Sequence[str] = ()
     unusable: Sequence[str] = ()
     add_seconds: float = 0.0
+    add_embedding_seconds: float | None = None
     level: Mapping[str, Json] = field(default_factory=dict)
 
 

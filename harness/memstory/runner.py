@@ -15,6 +15,7 @@ from typing import Any
 
 from memstory.asking import Asked, Progress, run_retrieval
 from memstory.cases import Case
+from memstory.chat import Chats, Shim, gives_chat_to
 from memstory.datasets import load_task
 from memstory.environments import make_environment
 from memstory.errors import NotSupported
@@ -30,8 +31,6 @@ CASE_SECONDS = 60.0
 
 RETRIEVAL_SECONDS = 3600.0
 """How long a retrieval task may take: real data are embedded first."""
-
-_CLOSING_SECONDS = 10.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,12 +69,14 @@ async def run(
     progress: Progress | None = None,
     hosted: bool = False,
     base: Path | None = None,
+    chats: Chats | None = None,
 ) -> Recording:
     """Return what happened; whatever went wrong is in `failure`, nothing is raised.
 
     `workspace` is a folder of this run's own, empty or yet to be made. `holds` says when a step with `eventually` need
     not be asked again; `hosted` puts the target into a process of its own, which a story with `crash` gets anyway.
-    `base` is the folder of the story's file, from which the paths of its corpora are read.
+    `base` is the folder of the story's file, from which the paths of its corpora are read. With `chats`, a story that
+    talks with a backend that cannot goes through the chat shim.
     """
     begun = perf_counter()
     limits = limits or Limits()
@@ -87,13 +88,16 @@ async def run(
         async with limit:
             env = make_environment(case, workspace, seed=seed, options=options or {})
             able = factory.capabilities(env.options)
+            shim = _shim(case, able, env, chats)
+            if shim is not None:
+                able, env = shim.able, shim.environment(env)
             _refuse_what_cannot_run(case, able)
             if case.story.retrieval:
                 task = await asyncio.to_thread(load_task, case.story.retrieval, base or _folder(case))
                 asked = Asked(task=task, retrieval=case.story.retrieval, perturb=case.story.perturb, seed=seed)
-                await _run_task(asked, state, env=env, factory=factory, progress=progress)
+                await _run_task(asked, state, env=env, factory=factory, progress=progress, hosted=hosted)
             if case.story.steps:
-                stage = open_stage(env, factory, hosted=hosted or _crashes(case.story.steps))
+                stage = open_stage(env, factory, hosted=hosted or _crashes(case.story.steps), shim=shim)
                 await _run_steps(case, stage, able, state, holds)
     except Exception as error:  # noqa: BLE001  (the rim: any error of a backend becomes a recorded failure)
         failure = _failure(error, state, seconds if limit.expired() else None)
@@ -119,14 +123,20 @@ def _refuse_what_cannot_run(case: Case, able: frozenset[Capability]) -> None:
         raise NotSupported(missing[0], f"'{case.target}' does not support {', '.join(missing)}")
 
 
+def _shim(case: Case, able: frozenset[Capability], env: Environment, chats: Chats | None) -> Shim | None:
+    if chats is None or "chat" not in case.story.needs or not gives_chat_to(case.target, able):
+        return None
+    return chats.shim(able, env.options)
+
+
 def _folder(case: Case) -> Path:
     return Path(case.story.mark.file).parent
 
 
 async def _run_task(
-    asked: Asked, state: _Run, *, env: Environment, factory: TargetFactory, progress: Progress | None
+    asked: Asked, state: _Run, *, env: Environment, factory: TargetFactory, progress: Progress | None, hosted: bool
 ) -> None:
-    async for record, about in run_retrieval(asked, env, factory, progress):
+    async for record, about in run_retrieval(asked, env, factory, progress, hosted=hosted):
         state.parts["retrieval"] = (*state.parts.get("retrieval", ()), record)
         state.parts["about"] = dict(about)
 
@@ -134,8 +144,10 @@ async def _run_task(
 async def _run_steps(case: Case, stage: Stage, able: frozenset[Capability], state: _Run, holds: Holds | None) -> None:
     state.stage, state.performer = stage, Performer(stage, holds, settles=case.story.settles)
     await stage.open()
-    state.parts["about"] = dict(await stage.target.about())
-    if "tool.schema" in able:
+    state.parts["about"] = {**await stage.target.about(), **(stage.shim.about if stage.shim else {})}
+    if stage.agent is not None:
+        state.parts["tools"] = tuple(stage.agent.tools)
+    elif "tool.schema" in able:
         state.parts["tools"] = tuple(await stage.target.tools())
     await state.performer.perform(case.story.steps, state.branch)
 
@@ -159,11 +171,7 @@ async def _close(state: _Run, failure: Failure | None) -> Failure | None:
     if state.stage is None:
         return failure
     try:
-        async with asyncio.timeout(_CLOSING_SECONDS):
-            await state.stage.close()
-    except TimeoutError as error:
-        closing = failure_of(error, state.target, state.place)
-        return failure or replace(closing, message=f"the target did not close within {_CLOSING_SECONDS:g} s")
+        await state.stage.close()
     except Exception as error:  # noqa: BLE001  (the rim: any error of a backend becomes a recorded failure)
         return failure or failure_of(error, state.target, state.place)
     return failure

@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from memstory.chat import Agent, Shim
 from memstory.clock import StoryClock
-from memstory.errors import NotSupported
+from memstory.embedding_time import EmbeddingTime
+from memstory.errors import NotSupported, TargetError
+from memstory.guarded import GuardedTarget
 from memstory.host import HostedTarget
 from memstory.target import Environment, Scope, Target, TargetFactory
 
 FIRST_SESSION = "session-1"
+CLOSING_SECONDS = 10.0
 
 
 @dataclass(slots=True, kw_only=True)
@@ -34,23 +39,41 @@ class Sessions:
 
 @dataclass(slots=True, kw_only=True)
 class Stage:
-    """One open memory in its environment; `make` returns a fresh target of the same factory."""
+    """One open memory in its environment; `make` returns a fresh target of the same factory.
+
+    `tells_embedding` says that the open target embeds with something whose time is taken. `agent` talks in place of a
+    target that does not chat, where there is a `shim`; it goes with the target that it talks for.
+    """
 
     env: Environment
     clock: StoryClock
     make: Callable[[], Target]
     target: Target
     sessions: Sessions = field(default_factory=Sessions)
+    tells_embedding: bool = False
+    shim: Shim | None = None
+    agent: Agent | None = None
 
     async def open(self) -> None:
-        await self.target.open(self.env, self.clock)
+        with EmbeddingTime() as time:
+            await self.target.open(self.env, self.clock)
+        self.tells_embedding = time.is_told
+        self.agent = self.shim.agent(self.target) if self.shim else None
 
     async def close(self) -> None:
-        await self.target.close()
+        """Close the target; one that does not come to its end is a TargetError."""
+        limit = asyncio.timeout(CLOSING_SECONDS)
+        try:
+            async with limit:
+                await self.target.close()
+        except TimeoutError as error:
+            if not limit.expired():
+                raise
+            raise TargetError(f"the target did not close within {CLOSING_SECONDS:g} s") from error
 
     async def reopen(self) -> None:
         """Close, then open the same environment with a target that knows nothing of the first one."""
-        await self.target.close()
+        await self.close()
         self.target = self.make()
         await self.open()
 
@@ -74,13 +97,15 @@ class Stage:
         return Scope(user=owner, session=session)
 
 
-def open_stage(env: Environment, factory: TargetFactory, *, hosted: bool) -> Stage:
+def open_stage(env: Environment, factory: TargetFactory, *, hosted: bool, shim: Shim | None = None) -> Stage:
     """Return a stage whose folder and target are made, but not open; a hosted target lives in a process of its own."""
     workspace = Path(env.workspace)
     workspace.mkdir(parents=True, exist_ok=True)
 
     def make() -> Target:
         # Beside the workspace, not in it: what lies there is the memory's own.
-        return HostedTarget(factory, workspace.with_name(f"{workspace.name}.host")) if hosted else factory.target()
+        if hosted:
+            return HostedTarget(factory, workspace.with_name(f"{workspace.name}.host"))
+        return GuardedTarget(factory.target())
 
-    return Stage(env=env, clock=StoryClock(), make=make, target=make())
+    return Stage(env=env, clock=StoryClock(), make=make, target=make(), shim=shim)

@@ -9,6 +9,8 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from time import perf_counter
 
+from memstory.codec import encode
+from memstory.embedding_time import EmbeddingTime
 from memstory.errors import Refused, StoryError, TargetError
 from memstory.names import pick, substitute
 from memstory.operations import IN_SESSION, OPERATIONS, SETTLED
@@ -76,14 +78,14 @@ class Performer:
         args = substitute(step.args, branch.names)
         user, session = substitute([step.user, step.session], branch.names)
         scope = self._stage.scope(user, session, in_session=step.op in IN_SESSION)
-        at, begun = self._stage.clock.now().isoformat(), perf_counter()
+        at, embedding, begun = self._stage.clock.now().isoformat(), EmbeddingTime(), perf_counter()
         result: Json = None
         error: str | None = None
         try:
             if step.op in self._nested:
                 await self._nested[step.op](step, args, path, branch)
             else:
-                result = await self._do(step.op, args, scope)
+                result = await self._do(step.op, args, scope, embedding)
         except Refused as refusal:
             error = str(refusal)
         seconds = perf_counter() - begun
@@ -101,9 +103,10 @@ class Performer:
             error=error,
             names=dict(branch.names),
             seconds=seconds,
+            embedding_seconds=embedding.seconds(told=self._stage.tells_embedding) if step.op in OPERATIONS else None,
         )
 
-    async def _do(self, op: str, args: Mapping[str, Json], scope: Scope) -> Json:
+    async def _do(self, op: str, args: Mapping[str, Json], scope: Scope, embedding: EmbeddingTime) -> Json:
         stage = self._stage
         match op:
             case "new_session":
@@ -117,8 +120,12 @@ class Performer:
             case "inspect" if args["what"] == "files":
                 folder = Path(stage.env.workspace)
                 return await asyncio.to_thread(inspect_files, folder, tuple(args.get("search_for") or ()))
+            case "say" if stage.agent is not None:
+                with embedding:
+                    return encode(await stage.agent.say(args["text"], scope))
             case _:
-                return await OPERATIONS[op](stage.target, args, scope)
+                with embedding:
+                    return await OPERATIONS[op](stage.target, args, scope)
         return None
 
     async def _move_clock(self, moment: datetime) -> None:

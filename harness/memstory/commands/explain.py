@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from memstory.capabilities import FEATURES, OPERATIONS, PREFIXES
+from memstory.chat import gives_chat_to, with_shim
 from memstory.commands.command import FINDINGS, OK, Command, add_json
 from memstory.commands.loading import Loaded, load
 from memstory.commands.needs import reasons
@@ -18,16 +19,21 @@ from memstory.discovery import known_names, load_targets
 from memstory.errors import MemstoryError, SetupError
 from memstory.grammar import unknown
 from memstory.story import Story
+from memstory.table_targets import project_tables
 from memstory.target import Capability, TargetFactory
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ability:
-    """What one target has to say to one story: `lacks` is empty where it can; `problem` where it cannot even tell."""
+    """What one target has to say to one story: `lacks` is empty where it can; `problem` where it cannot even tell.
+
+    `is_shimmed` says that the harness talks in its place: it does not chat itself.
+    """
 
     target: str
     lacks: Sequence[Capability] = ()
     problem: str | None = None
+    is_shimmed: bool = False
 
     @property
     def can(self) -> bool:
@@ -78,15 +84,16 @@ def _everywhere() -> Sequence[StoryFile]:
 
 def _factories(names: Sequence[str] | None) -> tuple[Mapping[str, TargetFactory], Sequence[Ability]]:
     """Return the factories by name; of those that nobody asked for, one that cannot be loaded only says so."""
+    offers = project_tables(Path.cwd())
     if names:
         # As `python -m` would: an adapter lies in the folder in which the command is typed.
         sys.path.insert(0, str(Path.cwd()))
-        return load_targets(names), ()
+        return load_targets(names, offers), ()
     found: dict[str, TargetFactory] = {}
     problems = []
-    for name in known_names():
+    for name in known_names(offers):
         try:
-            found.update(load_targets([name]))
+            found.update(load_targets([name], offers))
         except SetupError as error:
             problems.append(Ability(target=name, problem=str(error)))
     return found, problems
@@ -103,7 +110,9 @@ def _ability(story: Story, name: str, factory: TargetFactory) -> Ability:
         able = factory.capabilities(story.options)
     except MemstoryError as error:
         return Ability(target=name, problem=str(error))
-    return Ability(target=name, lacks=sorted(story.needs - able))
+    is_shimmed = "chat" in story.needs and gives_chat_to(name, able)
+    able = with_shim(able) if is_shimmed else able
+    return Ability(target=name, lacks=sorted(story.needs - able), is_shimmed=is_shimmed)
 
 
 def _meaning(capability: Capability) -> str:
@@ -115,14 +124,17 @@ def _as_text(story: Story, abilities: Sequence[Ability]) -> str:
     why = reasons(story)
     needs = [[name, _meaning(name), "; ".join(why[name])] for name in sorted(story.needs)]
     answers = [
-        [ability.target, "yes" if ability.can else "no", ability.problem or ", ".join(ability.lacks)]
-        for ability in abilities
+        [ability.target, "yes" if ability.can else "no", ability.problem or _lacking(ability)] for ability in abilities
     ]
     return "\n\n".join([
         f"{story.id}: {story.title}\n{story.mark}",
         table(["needs", "a target that", "because of"], needs, [None, 40, 50]) or "It needs nothing of a target.",
         table(["target", "can", "lacks"], answers, [None, None, 70]),
     ])  # fmt: skip
+
+
+def _lacking(ability: Ability) -> str:
+    return ", ".join([*ability.lacks, *(["chat of its own: the harness talks for it"] if ability.is_shimmed else [])])
 
 
 def _as_json(story: Story, abilities: Sequence[Ability]) -> dict[str, object]:
@@ -135,7 +147,13 @@ def _as_json(story: Story, abilities: Sequence[Ability]) -> dict[str, object]:
             {"capability": name, "meaning": _meaning(name), "because": why[name]} for name in sorted(story.needs)
         ],
         "targets": [
-            {"target": one.target, "can": one.can, "lacks": list(one.lacks), "problem": one.problem}
+            {
+                "target": one.target,
+                "can": one.can,
+                "lacks": list(one.lacks),
+                "problem": one.problem,
+                "shim": one.is_shimmed,
+            }
             for one in abilities
         ],
     }  # fmt: skip

@@ -6,6 +6,7 @@ inside the hooks, when the first story is met: that is what keeps a start cheap.
 
 from __future__ import annotations
 
+from collections.abc import Generator
 from pathlib import Path
 
 import pytest
@@ -47,6 +48,15 @@ def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> pytest.Col
     return StoryFile.from_parent(parent, path=file_path)
 
 
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Leave the stories of this shard, when everything else has selected."""
+    if config.getoption("memstory_shard") is not None:
+        from memstory.pytest_plugin.sharded import deselect_others  # noqa: PLC0415  (see the module's docstring)
+
+        deselect_others(config, items)
+
+
 @pytest.hookimpl(tryfirst=True)
 def pytest_runtestloop(session: pytest.Session) -> None:
     """Make the report's folder ready, where this process runs the stories itself.
@@ -54,7 +64,8 @@ def pytest_runtestloop(session: pytest.Session) -> None:
     Not before: a run that ends with its collection must not cost the report of the run before it.
     """
     stopped = session.testsfailed and not session.config.option.continue_on_collection_errors
-    if not stopped and any(item.get_closest_marker("story") for item in session.items):
+    has_stories = any(item.get_closest_marker("story") for item in session.items)
+    if not stopped and (has_stories or session.config.getoption("memstory_shard") is not None):
         from memstory.pytest_plugin.session import begin  # noqa: PLC0415  (see the module's docstring)
 
         begin(session.config)
@@ -67,6 +78,27 @@ def pytest_xdist_node_collection_finished(node: object, ids: list[str]) -> None:
         from memstory.pytest_plugin.session import begin  # noqa: PLC0415  (see the module's docstring)
 
         begin(node.config)  # type: ignore[attr-defined]  # a WorkerController; xdist may not be installed
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_testnodedown(node: object) -> None:
+    """Take from a worker what only it knows: the run's shard, and which targets did not stop."""
+    config: pytest.Config = node.config  # type: ignore[attr-defined]  # a WorkerController; xdist may not be installed
+    if config.getoption("memstory_shard") is not None or hookspecs.SESSION in config.stash:
+        from memstory.pytest_plugin.sharded import hear_worker  # noqa: PLC0415  (see the module's docstring)
+
+        hear_worker(config, getattr(node, "workeroutput", {}))
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """Keep secrets out of what a story's target printed."""
+    report = yield
+    if report.sections and hookspecs.SESSION in item.config.stash:
+        from memstory.pytest_plugin.items import show_safely  # noqa: PLC0415  (see the module's docstring)
+
+        show_safely(item, report)
+    return report
 
 
 @pytest.hookimpl(trylast=True)

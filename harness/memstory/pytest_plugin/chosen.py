@@ -8,9 +8,11 @@ from typing import Any
 
 import pytest
 
+from memstory.chat import OPTIONS, check_model_name, gives_chat_to
 from memstory.discovery import check_names, load_targets
 from memstory.errors import SetupError
 from memstory.pytest_plugin.options import chosen_names, chosen_options, is_typed
+from memstory.table_targets import project_tables
 from memstory.target import Json, TargetFactory
 
 _OPTION = "option."
@@ -24,7 +26,7 @@ def check_chosen(config: pytest.Config) -> None:
     """
     try:
         if is_typed(config):
-            options_of(load_chosen(config), chosen_options(config))
+            check_options(load_chosen(config), chosen_options(config))
         else:
             check_names(chosen_names(config), offers(config))
     except SetupError as error:
@@ -42,7 +44,7 @@ def load_chosen(config: pytest.Config) -> Mapping[str, TargetFactory]:
 
 def options_of(targets: Mapping[str, TargetFactory], options: Mapping[str, Json]) -> Mapping[str, Mapping[str, Json]]:
     """Return for every target the options that it has; an option that no target has is a SetupError."""
-    declared = {name: _declared(factory) for name, factory in targets.items()}
+    declared = {name: _declared(name, factory) for name, factory in targets.items()}
     known = sorted({option for names in declared.values() for option in names})
     for option in options:
         if option not in known:
@@ -53,14 +55,22 @@ def options_of(targets: Mapping[str, TargetFactory], options: Mapping[str, Json]
     return {name: {option: value for option, value in options.items() if option in declared[name]} for name in targets}
 
 
+def check_options(targets: Mapping[str, TargetFactory], options: Mapping[str, Json]) -> None:
+    """Raise SetupError for an option that no target has, or a chat model that nothing offers to those that get one."""
+    options_of(targets, options)
+    if "chat" in options and any(gives_chat_to(name, factory.capabilities({})) for name, factory in targets.items()):
+        check_model_name(str(options["chat"]))
+
+
 def offers(config: pytest.Config) -> Mapping[str, Any]:
-    """Return the project's own targets; the conftest nearest to the tests wins."""
-    found: dict[str, Any] = {}
+    """Return the project's own targets: its tables, and what conftests offer; the nearest to the tests wins."""
+    found: dict[str, Any] = {**project_tables(config.rootpath), **project_tables(config.invocation_params.dir)}
     for offered in reversed(config.hook.pytest_memstory_targets(config=config)):
         found.update(offered or {})
     return found
 
 
-def _declared(factory: TargetFactory) -> frozenset[str]:
+def _declared(name: str, factory: TargetFactory) -> frozenset[str]:
     words = factory.capabilities({})
-    return frozenset(word.removeprefix(_OPTION) for word in words if word.startswith(_OPTION))
+    of_the_shim = OPTIONS if gives_chat_to(name, words) else ()
+    return frozenset(word.removeprefix(_OPTION) for word in words if word.startswith(_OPTION)) | {*of_the_shim}

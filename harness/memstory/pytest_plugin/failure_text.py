@@ -22,8 +22,11 @@ _QUIET_STYLES = frozenset({"auto", "line", "no"})
 _INDENT = "    "
 
 
-def failed_text(case: Case, result: CaseResult, path: Path) -> str:
-    """Return the whole message of a case that gave a wrong answer, or whose story is wrong; no traceback."""
+def failed_text(case: Case, result: CaseResult, path: Path | None) -> str:
+    """Return the whole message of a case that gave a wrong answer, or whose story is wrong; no traceback.
+
+    `path` is the story's file, None to quote no line of it.
+    """
     lines = [result.reason or result.outcome, f"story {case.id}: {case.story.title}  ({result.where})"]
     for number, trial in enumerate(result.trials):
         if trial.outcome == "passed":
@@ -34,7 +37,7 @@ def failed_text(case: Case, result: CaseResult, path: Path) -> str:
     return printable("\n".join(lines))
 
 
-def broken_text(case: Case, result: CaseResult, path: Path, config: pytest.Config) -> str:
+def broken_text(case: Case, result: CaseResult, path: Path | None, config: pytest.Config) -> str:
     """Return the message of a case whose target broke; the traceback comes with -v or an explicit --tb."""
     lines = [result.reason or result.outcome, f"story {case.id}: {case.story.title}  ({result.where})"]
     in_full = config.get_verbosity() > 0 or config.getoption("tbstyle") not in _QUIET_STYLES
@@ -64,7 +67,7 @@ def printable(text: str) -> str:
     return "".join(one if one.isprintable() or one == "\n" else one.encode("unicode_escape").decode() for one in text)
 
 
-def _trial_lines(story: Story, trial: TrialResult, path: Path, *, said: str) -> Iterator[str]:
+def _trial_lines(story: Story, trial: TrialResult, path: Path | None, *, said: str) -> Iterator[str]:
     failure = trial.recording.failure
     if failure is not None:
         yield from _step_lines(story, failure.step, path)
@@ -90,14 +93,15 @@ def _verdict_lines(verdict: Verdict) -> Iterator[str]:
             yield _INDENT + f"{label + ':':<12}" + value.replace("\n", f"\n{_INDENT}{'':<12}")
 
 
-def _step_lines(story: Story, path: Sequence[int], file: Path) -> Iterator[str]:
+def _step_lines(story: Story, path: Sequence[int], file: Path | None) -> Iterator[str]:
     """Yield the lines of the story that a step was written on, with their numbers."""
     step, following = _find(story.steps, path)
     if step is None:
         return
     yield ""
     yield f"step {'.'.join(str(index + 1) for index in path)} ({step.op}) at {step.mark}"
-    yield from (f"{_INDENT}{number:>4} | {line}" for number, line in _source(file, step.mark, following))
+    if file is not None:
+        yield from (f"{_INDENT}{number:>4} | {line}" for number, line in _source(file, step.mark, following))
 
 
 def _find(steps: Sequence[Step], path: Sequence[int]) -> tuple[Step | None, Mark | None]:

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import inspect
 import os
+from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -45,15 +47,22 @@ class StoryItem(pytest.Function, BracketedItem):
         super().setup()
         if self.config.getoption("setuponly"):
             return
-        result = self.result = self.state.worker.run(self.case, self.path.parent)
-        self.state.spool.append(result)
+        result = self.result = self.state.record(
+            self.state.worker.run(self.case, self.path.parent), self.case.story.redact
+        )
         if result.outcome == "unsupported":
             pytest.skip(f"{self.name}: {result.reason}")
         if result.outcome == "error":
-            pytest.fail(broken_text(self.case, result, self.path, self.config), pytrace=False)
+            text = self.failure(lambda path: broken_text(self.case, result, path, self.config))
+            pytest.fail(text, pytrace=False)
 
     def reportinfo(self) -> tuple[os.PathLike[str], int, str]:
         return self.path, self.case.story.mark.line - 1, self.name
+
+    def failure(self, text_of: Callable[[Path | None], str]) -> str:
+        """Return the message that `text_of` makes of the story's file, without what must not be shown."""
+        quoted = None if self.state.level_of(self.case.story.redact) == "texts" else self.path
+        return self.state.without_secrets(text_of(quoted))
 
 
 class InvalidItem(pytest.Function):
@@ -74,7 +83,7 @@ def tell_outcome(request: pytest.FixtureRequest) -> None:
     """Fail if the case that ran in setup did not pass."""
     item = request.node
     if item.result is not None and item.result.outcome != "passed":
-        pytest.fail(failed_text(item.case, item.result, item.path), pytrace=False)
+        pytest.fail(item.failure(lambda path: failed_text(item.case, item.result, path)), pytrace=False)
 
 
 def tell_invalid(request: pytest.FixtureRequest) -> None:
@@ -92,8 +101,17 @@ def tell_invalid(request: pytest.FixtureRequest) -> None:
         reason=text,
         trials=(),
     )
-    item.state.spool.append(result)
-    pytest.fail(text, pytrace=False)
+    pytest.fail(item.state.record(result, "none").reason or "", pytrace=False)
+
+
+def show_safely(item: pytest.Item, report: pytest.TestReport) -> None:
+    """Take what must not be shown out of what a story's target printed or logged."""
+    if isinstance(item, StoryItem):
+        level = item.state.level_of(item.case.story.redact)
+        report.sections = [
+            (title, f"[{len(text)} characters were redacted]" if level == "texts" else item.state.without_secrets(text))
+            for title, text in report.sections
+        ]
 
 
 # pytest asks for the signature once an item; worked out here, it is worked out once.

@@ -9,6 +9,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from memstory.redaction_level import DEFAULT_LEVEL, LEVELS, Level
+from memstory.sharding import Shard, parse_shard
+
 if TYPE_CHECKING:
     from memstory.target import Json
 
@@ -37,7 +40,12 @@ def add_options(parser: pytest.Parser) -> None:
         metavar="NAME=VALUE",
         help="option for the targets that have it, such as top_k=5; VALUE is JSON or plain text; may be repeated",
     )
-    add("--chat", dest="memstory_chat", metavar="MODEL", help="chat model of the targets that let one choose")
+    add(
+        "--chat",
+        dest="memstory_chat",
+        metavar="MODEL",
+        help="chat model of the targets that let one choose, and of the agent that talks for those that do not chat",
+    )
     add("--embedder", dest="memstory_embedder", metavar="MODEL", help="embedder of the targets that let one choose")
     add(
         "--report",
@@ -54,9 +62,26 @@ def add_options(parser: pytest.Parser) -> None:
         help="how long one case may take (default: %(default)g); retrieval over real data may take an hour",
     )
     add("--trials", dest="memstory_trials", type=_count, metavar="N", help="run every case N times")
+    add(
+        "--shard",
+        dest="memstory_shard",
+        type=_shard,
+        metavar="I/N",
+        help="run part I of N of the selected stories; 'memstory merge' puts the reports of all parts together",
+    )
+    add(
+        "--redact",
+        dest="memstory_redact",
+        choices=LEVELS,
+        help=(
+            "what is taken out before anything is written: 'secrets' such as keys and passwords (the default), 'texts',"
+            " which is all that was said or remembered, or 'none'; a story may ask for more"
+        ),
+    )
     add("--isolate", dest="memstory_isolate", action="store_true", help="run every case in a process of its own")
     parser.addini("memstory_target", "targets when no --target is given", type="args", default=[])
     parser.addini("memstory_stories", "folders whose YAML files are stories", type="paths", default=[])
+    parser.addini("memstory_redact", "what --redact is when it is not given", type="string", default="")
     parser.addini("memstory_report", "folder of the reports when no --report is given", type="string", default="")
 
 
@@ -90,6 +115,14 @@ def report_folder(config: pytest.Config) -> Path:
     return config.rootpath / (written or DEFAULT_REPORT)
 
 
+def redaction_level(config: pytest.Config) -> Level:
+    """Return what is to be taken out of all that is written; UsageError for a word in the ini file that is none."""
+    level: Level = config.getoption("memstory_redact") or config.getini("memstory_redact") or DEFAULT_LEVEL
+    if level not in LEVELS:
+        raise pytest.UsageError(f"memstory_redact is {level!r}; allowed: {', '.join(LEVELS)}")
+    return level
+
+
 def _pair(text: str) -> tuple[str, Json]:
     name, equals, value = text.partition("=")
     if not name or not equals:
@@ -108,6 +141,13 @@ def _seconds(text: str) -> float:
     if not 0 < seconds < float("inf"):
         raise argparse.ArgumentTypeError(f"'{text}' is no number of seconds above 0")
     return seconds
+
+
+def _shard(text: str) -> Shard:
+    try:
+        return parse_shard(text)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(str(error)) from error
 
 
 def _count(text: str) -> int:

@@ -2,17 +2,35 @@
 
 from __future__ import annotations
 
+import os
+from collections.abc import Mapping
 from datetime import UTC, datetime
+from typing import Final
 
 import pytest
 
 from memstory.errors import Mark, SetupError
 from memstory.pytest_plugin.chosen import load_chosen, options_of
 from memstory.pytest_plugin.hookspecs import SESSION
-from memstory.pytest_plugin.options import chosen_options, report_folder
+from memstory.pytest_plugin.leaving import leave_in_time
+from memstory.pytest_plugin.options import chosen_options, redaction_level, report_folder
 from memstory.pytest_plugin.worker import Worker
-from memstory.reporting import Spool, begin_reports, make_fingerprint, terminal_summary, write_reports
+from memstory.redaction_level import Level, stricter
+from memstory.reporting import (
+    Secrets,
+    Spool,
+    begin_reports,
+    known_secrets,
+    make_fingerprint,
+    redacted,
+    terminal_summary,
+    write_reports,
+)
 from memstory.results import CaseResult
+from memstory.target import Json
+
+LEFT: Final = "memstory_left"
+"""Under which a worker of xdist tells what did not stop."""
 
 
 class SessionState:
@@ -24,7 +42,12 @@ class SessionState:
         self.started = datetime.now(UTC).isoformat(timespec="seconds")
         self.summary = ""
         self.begun = False
+        self.shard: Json = None
+        self.left: list[str] = []
         self.first_places: dict[str, Mark] = {}
+        self.options = chosen_options(config)
+        self.level = redaction_level(config)
+        self.secrets = Secrets(known_secrets(self.options, os.environ))
         self._config = config
         self._worker: Worker | None = None
 
@@ -33,13 +56,35 @@ class SessionState:
         """Return what runs cases in this process; the targets are loaded with the first story."""
         if self._worker is None:
             targets = load_chosen(self._config)
-            self._worker = Worker(self._config, targets, options_of(targets, chosen_options(self._config)))
+            self._worker = Worker(self._config, targets, options_of(targets, self.options))
         return self._worker
 
+    def record(self, result: CaseResult, asked: Level) -> CaseResult:
+        """Write a judged case down, without what must not be; return it as it was written.
+
+        All that is shown or reported from then on is made from what is returned.
+        """
+        safe = redacted(result, self.level_of(asked), self.secrets)
+        self.spool.append(safe)
+        return safe
+
+    def level_of(self, asked: Level) -> Level:
+        """Return how much is taken out of a case whose story asks for `asked`."""
+        return stricter(self.level, asked)
+
+    def without_secrets(self, text: str) -> str:
+        """Return `text` as it may be shown."""
+        return text if self.level == "none" else self.secrets.without(text)[0]
+
     def stop(self) -> None:
-        """Stop the targets that this process has started."""
+        """Stop the targets that this process has started; what does not stop is added to `left`."""
         if self._worker is not None:
-            self._worker.stop()
+            self.left += self._worker.stop()
+
+    @property
+    def may_hang(self) -> bool:
+        """Whether a target may have left a thread in this process that never ends."""
+        return self._worker is not None and self._worker.may_hang
 
 
 def state_of(config: pytest.Config) -> SessionState:
@@ -55,9 +100,13 @@ def begin(config: pytest.Config) -> None:
     if is_worker(config) or config.getoption("collectonly"):
         return
     state = state_of(config)
+    if state.begun:
+        return  # each worker of xdist calls for it
     try:
-        begin_reports(state.folder)
+        config.add_cleanup(begin_reports(state.folder).release)
         state.begun = True
+    except SetupError as error:
+        raise pytest.UsageError(str(error)) from error
     except OSError as error:
         reason = error.strerror or error
         raise pytest.UsageError(
@@ -66,15 +115,31 @@ def begin(config: pytest.Config) -> None:
 
 
 def finish(session: pytest.Session) -> None:
-    """Stop the targets; where this process is not a worker, write the reports and settle the exit code."""
+    """Write the reports, where this process is not a worker; then stop the targets, and settle the exit code.
+
+    In this order, because a target that does not stop must not cost the report.
+    """
     state = session.config.stash[SESSION]
-    state.stop()
-    if is_worker(session.config) or not state.begun:
+    if is_worker(session.config):
+        state.stop()
+        session.config.workeroutput[LEFT] = state.left  # type: ignore[attr-defined]  # of xdist
         return
+    if state.begun:
+        _report(session, state)
+    state.stop()
+    if state.left:
+        state.summary += "".join(f"\ndid not stop: {one}" for one in state.left)
+        if session.exitstatus == pytest.ExitCode.OK:
+            session.exitstatus = pytest.ExitCode.TESTS_FAILED
+    if state.may_hang:
+        leave_in_time(int(session.exitstatus))
+
+
+def _report(session: pytest.Session, state: SessionState) -> None:
     try:
         results = state.spool.read()
-        if results:
-            fingerprint = make_fingerprint(results, started=state.started, options=chosen_options(session.config))
+        if results or state.shard is not None:
+            fingerprint = make_fingerprint(results, started=state.started, options=_shown(state), shard=state.shard)
             write_reports(state.folder, results, fingerprint, complete=not _is_cut_short(session))
     except (OSError, SetupError) as error:
         state.summary = f"the reports could not be written to {state.folder}: {error}"
@@ -82,11 +147,19 @@ def finish(session: pytest.Session) -> None:
         return
     if results:
         state.summary = _summary(state, results, session)
+    elif state.shard is not None:
+        state.summary = f"No story falls to this shard; {state.folder / 'results.json'} says so."
+        if session.exitstatus == pytest.ExitCode.NO_TESTS_COLLECTED and state.shard["of"]:
+            session.exitstatus = pytest.ExitCode.OK
 
 
 def is_worker(config: pytest.Config) -> bool:
     """Whether this process is a worker of xdist."""
     return hasattr(config, "workerinput")
+
+
+def _shown(state: SessionState) -> Mapping[str, Json]:
+    return state.options if state.level == "none" else state.secrets.tree_without(state.options)[0]
 
 
 def _is_cut_short(session: pytest.Session) -> bool:

@@ -1,0 +1,186 @@
+"""The backend's add, get and search as tools for a chat model: their schemas, and what they answer.
+
+The names are those that stories use. What a tool refuses is in its result, for the model to read; a backend that breaks
+raises, for that is no answer.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass
+from difflib import get_close_matches
+from typing import Final
+
+from memstory.chat.model import ToolRequest
+from memstory.errors import NotSupported, Refused
+from memstory.target import Capability, Hit, Item, Json, Query, Ref, Scope, Target, ToolCall, ToolSchema
+
+TOPIC, TURN = "topic", "episodic"
+"""The kinds under which topics and all else are kept."""
+
+FOUND_AT_MOST = 5
+NOTHING_FOUND = "No memories found."
+
+_KEYS: Final = ("add.key", "get.key")
+_TOPIC_TEXT = "The topic: user.*, project.* or constraint.*, such as 'user.name'."
+
+
+def _schema(name: str, description: str, required: Sequence[str], **arguments: str) -> ToolSchema:
+    properties = {argument: {"type": "string", "description": text} for argument, text in arguments.items()}
+    wanted = {"required": list(required)} if required else {}
+    return ToolSchema(
+        name=name, description=description, parameters={"type": "object", "properties": properties, **wanted}
+    )
+
+
+_SAVE_TOPIC = _schema(
+    "save_topic",
+    "Remember a preference, a rule or a fact for good, under a topic; it replaces what the topic held.",
+    ("topic", "content"),
+    topic=_TOPIC_TEXT,
+    content="The value to remember.",
+)
+_RECALL_TOPIC = _schema(
+    "recall_topic",
+    "Look up what is remembered under a topic that you know or can guess.",
+    ("topic",),
+    topic=_TOPIC_TEXT,
+)
+_SAVE_MEMORY = _schema(
+    "save_memory",
+    "Remember something worth knowing later that belongs under no topic.",
+    ("content",),
+    content="What to remember, in a sentence that can be understood alone.",
+)
+_SEARCH_MEMORY = _schema(
+    "search_memory",
+    "Search everything that is remembered, earlier conversations too, by meaning.",
+    ("query",),
+    query="What to look for.",
+)
+_MEMORY_SAVE = _schema(
+    "memory_save",
+    "Remember a preference, a rule or a fact for good, under a topic; it replaces what the topic held.",
+    ("topic", "content"),
+    topic=_TOPIC_TEXT,
+    content="The value to remember.",
+)
+_MEMORY_RECALL = _schema(
+    "memory_recall",
+    "Look into the memory: with 'topic' for what is remembered under it, or with 'query' to search everything that is "
+    "remembered, earlier conversations too. Give one of the two.",
+    (),
+    topic=_TOPIC_TEXT,
+    query="What to look for.",
+)
+
+TOOLSETS: Mapping[str, Sequence[ToolSchema]] = {
+    "single": (_SAVE_TOPIC, _RECALL_TOPIC, _SAVE_MEMORY, _SEARCH_MEMORY),
+    "dual": (_MEMORY_RECALL, _MEMORY_SAVE),
+    "notes": (_SAVE_MEMORY, _SEARCH_MEMORY),
+}
+"""`notes` is for backends that keep nothing under a key of the caller's; a story may ask for any of them."""
+
+
+def usual_toolset(able: frozenset[Capability]) -> str:
+    """Return the toolset for a backend that can do `able`, where nobody chose one.
+
+    >>> usual_toolset(frozenset({"add", "search"}))
+    'notes'
+    """
+    return "single" if able.issuperset(_KEYS) else "notes"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MemoryTools:
+    """The tools of one toolset over one open backend, which can do `able`."""
+
+    target: Target
+    able: frozenset[Capability]
+    schemas: Sequence[ToolSchema]
+
+    async def call(self, request: ToolRequest, scope: Scope) -> ToolCall:
+        """Return the call with its result, or with why it was refused.
+
+        Raises:
+            NotSupported: the tool needs what the backend cannot do.
+        """
+        given = {name: value for name, value in request.args.items() if not _is_blank(value)}
+        wrong = self._wrong(request.name, given)
+        if wrong is not None:
+            return ToolCall(name=request.name, args=request.args, error=f"error: {wrong}")
+        try:
+            return ToolCall(name=request.name, args=request.args, result=await self._do(request.name, given, scope))
+        except Refused as refusal:
+            return ToolCall(name=request.name, args=request.args, error=f"refused: {refusal}")
+
+    async def _do(self, name: str, given: Mapping[str, str], scope: Scope) -> str:
+        calls: Mapping[str, Callable[[Mapping[str, str], Scope], Awaitable[str]]] = {
+            "save_topic": self._save_topic,
+            "memory_save": self._save_topic,
+            "recall_topic": self._recall_topic,
+            "memory_recall": self._recall,
+            "save_memory": self._save,
+            "search_memory": self._search,
+        }
+        return await calls[name](given, scope)
+
+    async def _save_topic(self, args: Mapping[str, str], scope: Scope) -> str:
+        self._need("add.key", "keeps a text under a topic")
+        await self.target.add([Item(text=args["content"], key=args["topic"], kind=TOPIC)], scope)
+        return f"Memory saved: {args['topic']}"
+
+    async def _recall_topic(self, args: Mapping[str, str], scope: Scope) -> str:
+        self._need("get.key", "looks up a topic")
+        found = await self.target.get(Ref(key=args["topic"], kind=TOPIC), Scope(user=scope.user))
+        if found is None:
+            return f"No memory is kept under '{args['topic']}'."
+        # On one line, so that no remembered text looks like a second entry.
+        return f"[Memory: {args['topic']}] {' '.join(found.text.split())}"
+
+    async def _recall(self, args: Mapping[str, str], scope: Scope) -> str:
+        return await (self._recall_topic if "topic" in args else self._search)(args, scope)
+
+    async def _save(self, args: Mapping[str, str], scope: Scope) -> str:
+        await self.target.add([Item(text=args["content"], kind=TURN)], scope)
+        return "Memory saved."
+
+    async def _search(self, args: Mapping[str, str], scope: Scope) -> str:
+        hits = await self.target.search(Query(text=args["query"], top_k=FOUND_AT_MOST), Scope(user=scope.user))
+        if not hits:
+            return NOTHING_FOUND
+        return json.dumps({"memories": [_shown(hit) for hit in hits[:FOUND_AT_MOST]]}, ensure_ascii=False)
+
+    def _need(self, capability: Capability, what: str) -> None:
+        if capability not in self.able:
+            reason = f"the model's tool {what}, and the target does not support '{capability}'"
+            raise NotSupported(capability, reason)
+
+    def _wrong(self, name: str, given: Mapping[str, Json]) -> str | None:
+        """Return what is wrong with a call, or None: models call tools that are not there, with what they like."""
+        known = {schema.name: schema.parameters for schema in self.schemas}
+        if name not in known:
+            near = get_close_matches(name, known, n=1)
+            hint = f" Did you mean '{near[0]}'?" if near else ""
+            return f"there is no tool named {name[:80]!r}; there are: {', '.join(known)}.{hint}"
+        allowed: Mapping[str, Json] = known[name]["properties"]
+        wrong = {
+            "is missing": [one for one in known[name].get("required", ()) if one not in given],
+            "is unknown": [one for one in given if one not in allowed],
+            "must be text": [one for one, value in given.items() if not isinstance(value, str)],
+        }
+        for said, names in wrong.items():
+            if names:
+                return f"the argument '{names[0]}' {said}; '{name}' takes {', '.join(allowed)}"
+        return None if given else f"'{name}' takes one of {', '.join(allowed)}"
+
+
+def _is_blank(value: Json) -> bool:
+    """Say whether a model has left this argument out: of two that may be given it fills in both, one with nothing."""
+    return value is None or (isinstance(value, str) and not value.strip())
+
+
+def _shown(hit: Hit) -> Mapping[str, Json]:
+    shown = {"text": hit.text, "topic": hit.key, "created_at": hit.created_at, "score": hit.score}
+    return {name: value for name, value in shown.items() if value is not None}

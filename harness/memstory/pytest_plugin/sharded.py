@@ -1,0 +1,51 @@
+"""`--shard 2/5`: of all stories that were selected, those that this run is to do."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+import pytest
+
+from memstory.pytest_plugin.items import InvalidItem, StoryItem
+from memstory.pytest_plugin.session import LEFT, begin, is_worker, state_of
+from memstory.sharding import Shard, part_of, places_in
+from memstory.target import Json
+
+_OUTPUT: Final = "memstory_shard"
+
+
+def deselect_others(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Leave the shard's own stories among `items`; tests that are no stories stay, in every shard."""
+    shard: Shard = config.getoption("memstory_shard")
+    ours = [item for item in items if isinstance(item, (StoryItem, InvalidItem))]
+    keys = [_key(item) for item in ours]
+    own = {ours[place] for place in places_in(shard, keys)}
+    part = part_of(shard, keys).as_json()
+    if is_worker(config):
+        config.workeroutput[_OUTPUT] = part  # type: ignore[attr-defined]  # of xdist
+    else:
+        state_of(config).shard = part
+    others = [item for item in ours if item not in own]
+    items[:] = [item for item in items if item not in set(others)]
+    if others:
+        config.hook.pytest_deselected(items=others)
+
+
+def hear_worker(config: pytest.Config, output: Mapping[str, Json]) -> None:
+    """Take from a worker of xdist what only it knows: the process that writes the report runs nothing itself."""
+    state = state_of(config)
+    state.left += output.get(LEFT, [])
+    if _OUTPUT not in output:
+        return
+    state.shard = output[_OUTPUT]
+    if not state.begun:
+        # A shard may have no case at all; its report says so.
+        begin(config)
+
+
+def _key(item: StoryItem | InvalidItem) -> tuple[str, ...]:
+    # Retrieval tasks are long: they are dealt out by themselves, target by target, as the steps are.
+    if isinstance(item, InvalidItem):
+        return ("invalid", "", item.nodeid)
+    return ("retrieval" if item.case.story.retrieval else "steps", item.case.target, item.nodeid)

@@ -1,0 +1,45 @@
+"""A chat model that says what a test has written, and a memory to talk for."""
+
+from __future__ import annotations
+
+import pytest
+
+from memstory.chat import Reply, ToolRequest
+from memstory.clock import StoryClock
+from memstory.controls import OracleFactory
+from memstory.target import Environment
+
+
+class Written:
+    """Replies in the order in which they were written; a call is written as (name, arguments)."""
+
+    name = "written (stand-in)"
+
+    def __init__(self, *replies):
+        self.replies = list(replies)
+        self.asked = []
+        self.closed = 0
+
+    async def chat(self, messages, tools):
+        self.asked.append(([message.content for message in messages], [tool.name for tool in tools]))
+        reply = self.replies.pop(0)
+        if isinstance(reply, Exception):
+            raise reply
+        if isinstance(reply, str):
+            return Reply(content=reply)
+        return Reply(content="", requests=[ToolRequest(name=name, args=args) for name, args in reply])
+
+    async def close(self):
+        self.closed += 1
+
+
+@pytest.fixture
+def written():
+    return Written
+
+
+@pytest.fixture
+async def oracle(tmp_path):
+    target = OracleFactory().target()
+    await target.open(Environment(workspace=str(tmp_path), owner="ann"), StoryClock())
+    return target
