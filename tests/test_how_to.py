@@ -35,7 +35,7 @@ def test_examples_in_docstrings_are_true(module):
 
 
 def test_own_adapter_keeps_the_contract_of_all_targets(tmp_path):
-    adapter, contract = blocks(ROOT / "docs/how-to/test-your-own-memory.md", "python")
+    adapter, contract, *_ = blocks(ROOT / "docs/how-to/test-your-own-memory.md", "python")
     (tmp_path / "my_memory.py").write_text(adapter, "utf-8")
     (tmp_path / "test_my_memory.py").write_text(contract, "utf-8")
     done = subprocess.run(

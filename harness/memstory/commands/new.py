@@ -21,7 +21,11 @@ _TEMPLATES: Final[Mapping[str, Mapping[str, str]]] = {
         "{name}.queries.jsonl": "corpus.queries.jsonl",
         "{name}.story.yaml": "corpus.story.yaml",
     },
-    "target": {"{name}.py": "target.py.txt", "{name}.story.yaml": "target.story.yaml"},
+    "target": {
+        "{name}.py": "target.py.txt",
+        "test_{name}.py": "test_target.py.txt",
+        "{name}.story.yaml": "target.story.yaml",
+    },
 }
 """For each kind, the files it consists of and the templates they are made from."""
 
@@ -43,6 +47,7 @@ def _run(chosen: argparse.Namespace) -> int:
     if chosen.kind == "target":
         here = "" if chosen.folder == Path() else f"(cd {chosen.folder.as_posix()}) "
         say(f"run it:    {here}memstory run {story.name} --target {_words(chosen.name, story.name)['__SPEC__']}")
+        say(f"test it:   {here}python -m pytest {written[1].name}")
         say(f"then put calls of your backend into {written[0].as_posix()}")
     else:
         say(f"run it:    memstory run {story.as_posix()} --target control:oracle")
@@ -97,7 +102,8 @@ COMMAND = Command(
         "Write files to start from. They are valid and run as they are; nothing is ever overwritten.\n"
         "  story    NAME.story.yaml: steps with expectations\n"
         "  corpus   NAME.jsonl, NAME.queries.jsonl and a story that scores how well the documents are found\n"
-        "  target   NAME.py: an adapter to your own backend, and NAME.story.yaml with the first stories to run on it"
+        "  target   NAME.py: an adapter to your own backend, test_NAME.py: what every adapter has to keep, and\n"
+        "           NAME.story.yaml: the first stories to run on it"
     ),
     examples="""
 examples:

@@ -11,14 +11,14 @@ from memstory.schema import InvalidStory, load_stories
     [
         ("story", ["my-own.story.yaml"]),
         ("corpus", ["my-own.jsonl", "my-own.queries.jsonl", "my-own.story.yaml"]),
-        ("target", ["my_own.py", "my_own.story.yaml"]),
+        ("target", ["my_own.py", "my_own.story.yaml", "test_my_own.py"]),
     ],
 )
 def test_what_is_written_is_valid_at_once(terminal, kind, files):
     said = terminal.type("new", kind, "my-own")
     assert said.code == 0
     assert sorted(path.name for path in terminal.folder.iterdir()) == files
-    assert [line.split()[1] for line in said.out.splitlines() if line.startswith("wrote")] == files
+    assert sorted(line.split()[1] for line in said.out.splitlines() if line.startswith("wrote")) == files
     assert terminal.type("validate").code == 0
 
 
@@ -41,6 +41,21 @@ def test_the_command_that_a_new_target_names_runs_it(terminal):
     )
     assert "3 passed, 1 skipped" in done.stdout, done.stdout + done.stderr
     assert "does not support delete" in done.stdout
+
+
+def test_a_new_target_keeps_the_contract_of_all_targets(terminal):
+    said = terminal.type("new", "target", "my-own", "--folder", "adapter")
+    (line,) = [line for line in said.out.splitlines() if line.startswith("test it:")]
+    assert line.removeprefix("test it:").strip() == "(cd adapter) python -m pytest test_my_own.py"
+    done = subprocess.run(
+        [sys.executable, "-m", "pytest", "test_my_own.py", "-p", "no:cacheprovider"],
+        cwd=terminal.folder / "adapter",
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "passed" in done.stdout
 
 
 def test_nothing_is_overwritten_and_nothing_is_half_written(terminal):

@@ -1,0 +1,192 @@
+"""A checked `[targets.NAME]` table -> `Table`: templates, paths and patterns are read once, and their mistakes told."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Final
+
+from memstory.capabilities import is_known
+from memstory.errors import SetupError
+from memstory.grammar import nearest
+from memstory.target import Json
+from memstory.targets.mapping.model import ALWAYS, NAMES, OPERATIONS, Call, Operation, Table
+from memstory.targets.mapping.paths import Path, parse_path
+from memstory.targets.mapping.replies import Rows, Shape, Transform
+from memstory.targets.mapping.tables import check_table, place_of
+from memstory.targets.mapping.templates import Template, parse_template, placeholders
+
+_CALL_KEYS: Final = frozenset({"save", "accepts"})
+_SPEC_KEYS: Final = frozenset({"tool", "args", "method", "path", "query", "body", "headers"})
+_GENERAL: Final = frozenset(
+    {
+        *OPERATIONS,
+        "missing",
+        "refuses",
+        "fails",
+        "type",
+        "setup",
+        "teardown",
+        "serial",
+        "about",
+        "capabilities",
+        "lacks",
+    }
+)
+_FIELDS: Final = ("id", "text", "score", "kind", "key", "created_at", "metadata")
+_NEEDS_ROWS: Final = frozenset({"get", "get_key", "search", "list"})
+
+
+def parse_table(name: str, tree: Mapping[str, Json], file: str) -> Table:
+    """Return the table `name` of `file`.
+
+    Raises:
+        SetupError: a key, a placeholder, a path or a pattern that is wrong, with its place and what is allowed.
+    """
+    where = f"{file}: [targets.{name}]"
+    check_table(where, tree)
+    operations = {one: _operation(one, tree[one], tree, where) for one in OPERATIONS if one in tree}
+    table = Table(
+        name=name,
+        where=where,
+        type=tree["type"],
+        settings={key: value for key, value in tree.items() if key not in _GENERAL},
+        operations=operations,
+        setup=_calls("setup", tree.get("setup", ()), where),
+        teardown=_calls("teardown", tree.get("teardown", ()), where),
+        serial=tree.get("serial", False),
+        about=tree.get("about", {}),
+        can=_capabilities(where, "capabilities", tree),
+        cannot=_capabilities(where, "lacks", tree),
+    )
+    _check_look_ups(table)
+    return table
+
+
+def template_of(where: str, tree: Json, names: Iterable[str]) -> Template:
+    """Return `tree` as a template; SetupError for a placeholder that is none of `names`."""
+    try:
+        template = parse_template(tree)
+    except ValueError as error:
+        raise SetupError(f"{where} has {error}") from error
+    allowed = sorted({*names, *ALWAYS})
+    for used in placeholders(template):
+        if used not in allowed:
+            known = ", ".join(f"{{{one}}}" for one in allowed)
+            raise SetupError(f"{where} unknown placeholder {{{used}}}.{nearest(used, allowed)} Known here: {known}.")
+    return template
+
+
+def _operation(name: str, tree: Mapping[str, Any], target: Mapping[str, Any], table: str) -> Operation:
+    where = place_of(table, [name])
+    calls = _calls(name, tree.get("calls", [tree]), where, inline="calls" not in tree)
+    saved = [one for call in calls for one in call.save]
+    names = [*NAMES[name], *saved]
+    reply = tree.get("reply")
+    scores = tree.get("scores")
+    if name in _NEEDS_ROWS and reply is None:
+        raise SetupError(f"{where} lacks 'reply': say where in the reply 'text' and 'id' are found")
+    if scores is None and reply and ("score" in reply or "(?P<score>" in reply.get("pattern", "")):
+        raise SetupError(f"{where} reads a score, but 'scores' does not say what it is; allowed: similarity, distance")
+    if name != "add" and any(call.takes_items for call in calls):
+        raise SetupError(f"{where} has an 'each', which only 'add' can have: the others are about one memory")
+    return Operation(
+        name=name,
+        where=where,
+        calls=calls,
+        rows=_rows(where, reply, tree) if reply is not None else None,
+        id=template_of(f"{where} 'id'", tree["id"], names) if "id" in tree else None,
+        keep={
+            path: (_path(f"{where} 'keep'", path), template_of(f"{where} 'keep'", value, names))
+            for path, value in tree.get("keep", {}).items()
+        },
+        look_up=tree.get("look_up", False),
+        missing=_pattern(where, "missing", tree.get("missing", target.get("missing"))),
+        refuses=_pattern(where, "refuses", tree.get("refuses", target.get("refuses"))),
+        fails=_pattern(where, "fails", tree.get("fails", target.get("fails"))),
+        outcomes={word: _compiled(f"{where} 'outcomes'", one) for word, one in tree.get("outcomes", {}).items()},
+        **{one: tree[one] for one in ("scores", "overfetch", "k_most", "page_size", "batch") if one in tree},
+    )
+
+
+def _calls(operation: str, trees: Sequence[Mapping[str, Any]], where: str, *, inline: bool = False) -> Sequence[Call]:
+    calls: list[Call] = []
+    saved: list[str] = []
+    for number, tree in enumerate(trees):
+        place = where if inline else place_of(where, ["calls" if operation in OPERATIONS else operation, number])
+        names = [*NAMES[operation], *saved]
+        spec = {key: template_of(f"{place} '{key}'", value, names) for key, value in tree.items() if key in _SPEC_KEYS}
+        save = {name: _path(f"{place} 'save'", path) for name, path in tree.get("save", {}).items()}
+        calls.append(Call(where=place, spec=spec, save=save, accepts=_pattern(place, "accepts", tree.get("accepts"))))
+        saved += save
+    return tuple(calls)
+
+
+def _rows(where: str, reply: Mapping[str, Any], tree: Mapping[str, Any]) -> Rows:
+    place = place_of(where, ["reply"])
+    pattern = _pattern(place, "pattern", reply.get("pattern"))
+    fields = {name: _path(f"{place} '{name}'", reply[name]) for name in _FIELDS if name in reply}
+    if pattern is not None:
+        wrong = sorted(set(reply) - {"pattern", "within"})
+        if wrong:
+            raise SetupError(f"{place} has a 'pattern' and '{wrong[0]}': the pattern's named groups are the fields")
+        groups = sorted(pattern.groupindex)
+        for group in groups:
+            if group not in _FIELDS:
+                raise SetupError(
+                    f"{place} 'pattern' has the group '{group}'.{nearest(group, _FIELDS)} Known: {', '.join(_FIELDS)}."
+                )
+    elif not fields:
+        raise SetupError(
+            f"{place} reads nothing: give paths for {', '.join(_FIELDS)}, or a 'pattern' with named groups"
+        )
+    shape: Shape = "pattern" if pattern is not None else "columns" if reply.get("columns") else "rows"
+    return Rows(
+        shape=shape,
+        at=_path(f"{place} 'at'", reply["at"]) if "at" in reply else None,
+        fields=fields,
+        pattern=pattern,
+        within=_pattern(place, "within", reply.get("within")),
+        transform=_transform(tree),
+        hidden=tuple(reply.get("hidden", ())),
+    )
+
+
+def _transform(tree: Mapping[str, Any]) -> Transform:
+    usual: Transform = "-x" if tree.get("scores") == "distance" else "x"
+    chosen: Transform = tree.get("transform", usual)
+    return chosen
+
+
+def _path(where: str, written: str) -> Path:
+    try:
+        return parse_path(written)
+    except ValueError as error:
+        raise SetupError(f"{where}: {error}") from error
+
+
+def _pattern(where: str, key: str, written: str | None) -> re.Pattern[str] | None:
+    return None if written is None else _compiled(f"{where} '{key}'", written)
+
+
+def _compiled(where: str, written: str) -> re.Pattern[str]:
+    try:
+        return re.compile(written)
+    except re.error as error:
+        raise SetupError(f"{where} is no regular expression: {error}; found {written!r}") from error
+
+
+def _capabilities(where: str, key: str, tree: Mapping[str, Any]) -> frozenset[str]:
+    for word in tree.get(key, ()):
+        if not is_known(word):
+            raise SetupError(
+                f"{where} '{key}' has the unknown word '{word}'; `memstory explain` shows those that stories use"
+            )
+    return frozenset(tree.get(key, ()))
+
+
+def _check_look_ups(table: Table) -> None:
+    for operation in table.operations.values():
+        needs = operation.look_up or any(name.startswith("old_") for name in operation.names)
+        if needs and not {"get", "get_key"} & set(table.operations):
+            raise SetupError(f"{operation.where} looks the memory up first, but there is no [targets.{table.name}.get]")

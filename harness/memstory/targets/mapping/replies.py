@@ -1,0 +1,216 @@
+"""What a server answered -> rows with id, text, score …, by paths, by columns or by a pattern."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from math import isfinite
+from typing import Final, Literal, TypeAlias
+
+from memstory.target import Json
+from memstory.targets.mapping.paths import NotThereError, Path, find
+
+Shape: TypeAlias = Literal["rows", "columns", "pattern"]
+ScoreKind: TypeAlias = Literal["similarity", "distance"]
+Transform: TypeAlias = Literal["x", "-x", "1-x", "1/(1+x)"]
+
+NEEDED: Final = ("id", "text", "score")
+"""Fields that must be in every row where the table names them; any other may be missing."""
+
+_SHOWN: Final = 300
+
+
+class MalformedError(Exception):
+    """A reply that is not what the table says; the message tells what is missing and shows the reply."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reply:
+    """What a server answered: its text, the same as JSON where the protocol has that, and the problem if it failed."""
+
+    text: str
+    data: Json = None
+    problem: str | None = None
+
+    def __str__(self) -> str:
+        return "\n".join(part for part in (self.problem, self.text) if part)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rows:
+    """How to read rows out of a reply.
+
+    `rows`: `at` is the list (or the one row), each field a path into a row. `columns`: each field is a path to a list.
+    `pattern`: each match in the text is a row, each named group a field. `within` first cuts a part out of the text.
+    """
+
+    shape: Shape = "rows"
+    at: Path | None = None
+    fields: Mapping[str, Path] = field(default_factory=dict)
+    pattern: re.Pattern[str] | None = None
+    within: re.Pattern[str] | None = None
+    transform: Transform = "x"
+    hidden: Sequence[str] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Row:
+    """One row: what `fields` found in it, and all of it, for conditions."""
+
+    fields: Mapping[str, Json]
+    whole: Json
+
+
+def read_rows(how: Rows, reply: Reply) -> Sequence[Row]:
+    """Return the rows of `reply`, in its order.
+
+    Raises:
+        MalformedError: the reply has not the shape that `how` describes.
+    """
+    reply = _cut(how, reply)
+    try:
+        match how.shape:
+            case "pattern":
+                rows = list(_matches(how, reply.text))
+            case "columns":
+                rows = list(_columns(how, data_of(reply)))
+            case _:
+                rows = list(_rows(how, data_of(reply)))
+    except NotThereError as error:
+        raise MalformedError(f"{error}; the reply is: {shown(reply)}") from error
+    return [_checked(how, row, reply) for row in rows]
+
+
+def data_of(reply: Reply) -> Json:
+    """Return the reply as JSON; what is only text is read as JSON."""
+    if reply.data is not None:
+        return reply.data
+    try:
+        return json.loads(reply.text)
+    except ValueError as error:
+        raise MalformedError(f"the reply is no JSON: {shown(reply)}") from error
+
+
+def shown(reply: Reply) -> str:
+    """Return the beginning of a reply, for messages."""
+    text = str(reply) or json.dumps(reply.data, ensure_ascii=False)
+    return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}…"
+
+
+def number_of(value: Json, transform: Transform) -> float:
+    """Return a score as higher for better.
+
+    Raises:
+        ValueError: it is no finite number.
+    """
+    try:
+        number = float(value) if isinstance(value, (int, float, str)) and not isinstance(value, bool) else None
+    except ValueError:
+        number = None
+    if number is None or not isfinite(number):
+        raise ValueError(f"the score {value!r:.80} is no finite number")
+    match transform:
+        case "x":
+            return number
+        case "-x":
+            return -number
+        case "1-x":
+            return 1 - number
+        case "1/(1+x)":
+            if number <= -1:
+                raise ValueError(f"the distance {number} is below 0, so 1/(1+x) says nothing of it")
+            return 1 / (1 + number)
+
+
+def _cut(how: Rows, reply: Reply) -> Reply:
+    if how.within is None:
+        return reply
+    found = how.within.search(reply.text)
+    if found is None:
+        raise MalformedError(f"'within' ({how.within.pattern!r}) is nowhere in the reply: {shown(reply)}")
+    return Reply(text=found[1] if found.re.groups else found[0])
+
+
+def _matches(how: Rows, text: str) -> Iterator[Row]:
+    for found in (how.pattern or re.compile("(?!)")).finditer(text):
+        yield Row(
+            fields={name: value for name, value in found.groupdict().items() if value is not None},
+            whole=found.groupdict(),
+        )
+
+
+def _columns(how: Rows, data: Json) -> Iterator[Row]:
+    columns = {}
+    for name, path in how.fields.items():
+        column = _optional(name, path, data)
+        if column is not None and not isinstance(column, list):
+            raise MalformedError(f"'{path.written}' is no list: {column!r:.{_SHOWN}}")
+        if column is not None:
+            columns[name] = column
+    lengths = {how.fields[name].written: len(column) for name, column in columns.items()}
+    if len(set(lengths.values())) > 1:
+        raise MalformedError(f"the columns differ in length: {lengths}")
+    for values in zip(*columns.values(), strict=True):
+        row = dict(zip(columns, values, strict=True))
+        yield Row(fields=row, whole=row)
+
+
+def _rows(how: Rows, data: Json) -> Iterator[Row]:
+    found = find(how.at, data) if how.at else data
+    if isinstance(found, str):
+        try:
+            found = json.loads(found)
+        except ValueError as error:
+            raise MalformedError(f"there is a text where rows are expected: {found!r:.{_SHOWN}}") from error
+    if found is None:
+        return
+    for number, row in enumerate(found if isinstance(found, list) else [found], 1):
+        try:
+            values = {name: _optional(name, path, row) for name, path in how.fields.items()}
+        except NotThereError as error:
+            raise MalformedError(f"row {number}: {error}; the row is: {_json(row)}") from error
+        yield Row(fields={name: value for name, value in values.items() if value is not None}, whole=row)
+
+
+def _optional(name: str, path: Path, tree: Json) -> Json:
+    if name in NEEDED:
+        return find(path, tree)
+    try:
+        return find(path, tree)
+    except NotThereError:
+        return None
+
+
+def _checked(how: Rows, row: Row, reply: Reply) -> Row:
+    """Return the row with its score turned and its ids and texts as texts."""
+    fields = dict(row.fields)
+    try:
+        if "score" in fields:
+            fields["score"] = number_of(fields["score"], how.transform)
+        for name in ("id", "key", "kind", "created_at"):
+            if name in fields:
+                fields[name] = _word(name, fields[name])
+    except ValueError as error:
+        raise MalformedError(f"{error}; the row is: {_json(row.whole)}") from error
+    if "text" in fields and not isinstance(fields["text"], str):
+        raise MalformedError(f"the text is no text: {_json(fields['text'])}; the reply is: {shown(reply)}")
+    if isinstance(fields.get("metadata"), dict):
+        fields["metadata"] = {name: value for name, value in fields["metadata"].items() if name not in how.hidden}
+    elif "metadata" in fields:
+        del fields["metadata"]
+    return Row(fields=fields, whole=row.whole)
+
+
+def _word(name: str, value: Json) -> str:
+    if isinstance(value, str):
+        return value
+    if isinstance(value, (int, float)) and not isinstance(value, bool):
+        return str(value)
+    raise ValueError(f"the {name} is neither a text nor a number: {_json(value)}")
+
+
+def _json(value: Json) -> str:
+    text = json.dumps(value, ensure_ascii=False)
+    return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}…"
