@@ -1,5 +1,7 @@
 """Every target of this project keeps what targets promise."""
 
+import pytest
+
 from memstory.conformance import TargetContract
 from memstory.controls import OracleFactory
 from memstory.embedders import Embedders
@@ -7,6 +9,9 @@ from memstory.targets.bm25 import Bm25Factory
 from memstory.targets.chroma import ChromaFactory
 from memstory.targets.fts5 import Fts5Factory
 from memstory.targets.langgraph import LanggraphFactory
+from memstory.targets.langgraph_postgres import LanggraphPostgresFactory
+from memstory.targets.langgraph_sqlite import LanggraphSqliteFactory
+from memstory.targets.sqlite_vec import SqliteVecFactory
 from memstory_reference.targets.embedders import minilm
 from memstory_reference.targets.layers import LayersFactory
 from memstory_reference.targets.manager import ManagerFactory
@@ -37,6 +42,23 @@ class TestChroma(TargetContract):
 
 class TestLanggraph(TargetContract):
     factory = staticmethod(lambda: LanggraphFactory(embedders()))
+
+
+class TestLanggraphSqlite(TargetContract):
+    factory = staticmethod(lambda: LanggraphSqliteFactory(embedders()))
+
+
+class TestLanggraphPostgres(TargetContract):
+    factory = staticmethod(lambda: LanggraphPostgresFactory(embedders()))
+
+    @pytest.fixture(scope="class", autouse=True)
+    @classmethod
+    def _server(cls, postgres_url):
+        cls.options = {"postgres": postgres_url}
+
+
+class TestSqliteVec(TargetContract):
+    factory = staticmethod(lambda: SqliteVecFactory(embedders()))
 
 
 class TestTopics(TargetContract):

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from hashlib import blake2b
 from importlib.metadata import version
 from pathlib import Path
@@ -25,14 +26,15 @@ from memstory.target import (
     Target,
     TargetFactory,
 )
+from memstory.targets.given_ids import GivenIds
 from memstory.targets.one_thread import OneThread
 
 CAPABILITIES: frozenset[Capability] = frozenset(
     {
-        *("add", "add.key", "add.verbatim", "get.id", "get.key", "list", "update"),
+        *("add", "add.key", "add.verbatim", "add.exact", "get.id", "get.key", "list", "update"),
         *("search", "search.scores", "search.where"),
         *("delete", "delete.reports_missing", "delete.scope"),
-        *("restart", "crash", "clock", "persistent", "scope.user", "scope.session"),
+        *("restart", "crash", "clock", "persistent", "scope.user", "scope.session", "scope.session_all"),
         *("embedder.fixed", "option.embedder"),
     }
 )
@@ -47,19 +49,17 @@ class ChromaTarget(Target):
     _client: Any
     _clock: Clock
     _embedder: TextEmbedder
+    _ids: GivenIds
 
     def __init__(self, embedders: Embedders) -> None:
         self._embedders = embedders
         self._thread = OneThread("chroma")
-        self._ids = ""
-        self._given = 0
 
     async def open(self, env: Environment, clock: Clock) -> None:
         self._clock = clock
         self._embedder = self._embedders.of(env)
-        folder = Path(env.workspace)
-        self._client = await self._thread.run(_open, folder / "chroma")
-        self._ids = f"m{env.seed}.{_times_opened(folder / 'opened')}"
+        self._client = await self._thread.run(_open, Path(env.workspace) / "chroma")
+        self._ids = GivenIds(env)
 
     async def close(self) -> None:
         await self._thread.run(self._client.close)
@@ -71,7 +71,8 @@ class ChromaTarget(Target):
     async def add(self, items: Sequence[Item], scope: Scope) -> Receipt:
         ids = [self._id(item) for item in items]
         vectors = await self._embedder.embed([item.text for item in items], "document")
-        await self._thread.run(self._write, ids, items, vectors, scope)
+        with _refusals():
+            await self._thread.run(self._write, ids, items, vectors, scope)
         return Receipt(items=[_receipt(id_, item, "stored") for id_, item in zip(ids, items, strict=True)])
 
     async def get(self, ref: Ref, scope: Scope) -> Hit | None:
@@ -94,7 +95,8 @@ class ChromaTarget(Target):
         if known is None or known.id is None:
             raise Refused(f"update: nothing is remembered under {ref.id or ref.key!r}")
         vectors = await self._embedder.embed([item.text], "document")
-        await self._thread.run(self._update, known.id, item, vectors, scope)
+        with _refusals():
+            await self._thread.run(self._update, known.id, item, vectors, scope)
         return Receipt(items=[_receipt(known.id, item, "updated")])
 
     async def delete(self, ref: Ref, scope: Scope) -> bool:
@@ -102,10 +104,7 @@ class ChromaTarget(Target):
 
     def _id(self, item: Item) -> str:
         # Chroma wants an id of its caller, and silently ignores an `add` of one that it knows.
-        if item.key is not None:
-            return f"key:{item.kind or ''}:{item.key}"
-        self._given += 1
-        return f"{self._ids}.{self._given}"
+        return self._ids.next() if item.key is None else f"key:{item.kind or ''}:{item.key}"
 
     def _write(
         self, ids: Sequence[str], items: Sequence[Item], vectors: Sequence[Sequence[float]], scope: Scope
@@ -187,11 +186,13 @@ def _open(folder: Path) -> Any:
     return chromadb.PersistentClient(str(folder), settings=Settings(anonymized_telemetry=False))
 
 
-def _times_opened(path: Path) -> int:
-    """Count how often this memory was opened, so that ids are never given twice: also after a crash."""
-    times = int(path.read_text("utf-8")) + 1 if path.exists() else 0
-    path.write_text(str(times), "utf-8")
-    return times
+@contextmanager
+def _refusals() -> Iterator[None]:
+    """Tell what Chroma refuses to store, such as a mapping in metadata, from Chroma breaking."""
+    try:
+        yield
+    except (TypeError, ValueError) as error:
+        raise Refused(str(error)) from error
 
 
 def _metadata(item: Item, scope: Scope, now: str) -> dict[str, Json]:

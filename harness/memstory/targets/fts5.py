@@ -22,15 +22,16 @@ from memstory.target import (
     Target,
     TargetFactory,
 )
-from memstory.targets.fts5_store import VERSION, Fts5Store, having, named, of_kinds, within
+from memstory.targets.fts5_store import VERSION, Fts5Store
 from memstory.targets.one_thread import OneThread
+from memstory.targets.sqlite_store import having, named, of_kinds, within
 
 CAPABILITIES: frozenset[Capability] = frozenset(
     {
-        *("add", "add.key", "add.verbatim", "add.batch_atomic", "get.id", "get.key", "list", "update"),
+        *("add", "add.key", "add.verbatim", "add.exact", "add.batch_atomic", "get.id", "get.key", "list", "update"),
         *("search", "search.scores", "search.where", "search.lexical"),
         *("delete", "delete.reports_missing", "delete.scope"),
-        *("restart", "crash", "clock", "persistent", "scope.user", "scope.session"),
+        *("restart", "crash", "clock", "persistent", "scope.user", "scope.session", "scope.session_all"),
     }
 )
 

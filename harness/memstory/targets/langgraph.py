@@ -1,4 +1,4 @@
-"""LangGraph's in-memory store with an index for searching by meaning; one namespace a user."""
+"""LangGraph's stores with an index for searching by meaning; one namespace a user. Here the one in memory."""
 
 from __future__ import annotations
 
@@ -24,54 +24,52 @@ from memstory.target import (
     Target,
     TargetFactory,
 )
+from memstory.targets.given_ids import GivenIds
 
 if TYPE_CHECKING:
-    from langgraph.store.base import IndexConfig, SearchItem
+    from langgraph.store.base import BaseStore, IndexConfig, SearchItem
     from langgraph.store.base import Item as StoredItem
-    from langgraph.store.memory import InMemoryStore
 
 CAPABILITIES: frozenset[Capability] = frozenset(
     {
-        *("add", "add.key", "add.verbatim", "get.id", "get.key", "list", "update"),
+        *("add", "add.key", "add.verbatim", "add.exact", "get.id", "get.key", "list", "update"),
         *("search", "search.scores", "search.where"),
         *("delete", "delete.reports_missing", "delete.scope"),
-        *("scope.user", "scope.session", "embedder.fixed", "option.embedder"),
+        *("scope.user", "scope.session", "scope.session_all", "embedder.fixed", "option.embedder"),
     }
 )
 _PAGE = 1_000
 _USUAL_COUNT = 10
 _PROBE = "How many numbers has a vector?"
+# Beside what the caller gives as metadata: a filter of the stores that are databases sees the first level only.
+_OWN = "memstory_"
+_TEXT, _SESSION, _KIND, _KEY = (f"{_OWN}{name}" for name in ("text", "session", "kind", "key"))
 
 
 class LanggraphTarget(Target):
-    """A store in memory: it goes with the target."""
+    """One of LangGraph's stores; a subclass says which, how it is opened and how it is closed."""
 
-    _store: InMemoryStore
+    _store: BaseStore
     _embedder: TextEmbedder
+    _ids: GivenIds
 
     def __init__(self, embedders: Embedders) -> None:
         self._embedders = embedders
-        self._seed = 0
-        self._given = 0
+
+    async def open_store(self, index: IndexConfig, env: Environment) -> BaseStore:
+        """Return the store, ready for use."""
+        raise NotImplementedError
 
     async def open(self, env: Environment, clock: Clock) -> None:
-        from langgraph.store.memory import InMemoryStore  # noqa: PLC0415  (a vendor: only where it was chosen)
-
-        self._embedder, self._seed = self._embedders.of(env), env.seed
+        self._embedder, self._ids = self._embedders.of(env), GivenIds(env)
         (probe,) = await self._embed([next(iter(env.vectors), _PROBE)])
-        config = {"dims": len(probe), "embed": self._embed, "fields": ["text"]}
-        self._store = InMemoryStore(index=cast("IndexConfig", config))
-
-    async def close(self) -> None:
-        return None
-
-    async def about(self) -> Mapping[str, str]:
-        return {"embedder": self._embedder.model, "store": f"langgraph {version('langgraph')} InMemoryStore"}
+        config = {"dims": len(probe), "embed": self._embed, "fields": [_TEXT]}
+        self._store = await self.open_store(cast("IndexConfig", config), env)
 
     async def add(self, items: Sequence[Item], scope: Scope) -> Receipt:
-        from langgraph.store.base import PutOp  # noqa: PLC0415  (as above)
+        from langgraph.store.base import PutOp  # noqa: PLC0415  (a vendor: only where it was chosen)
 
-        ids = [self._id(item) for item in items]
+        ids = [item.key if item.key is not None else self._ids.next() for item in items]
         await self._store.abatch(
             [PutOp(_namespace(scope), id_, _value(item, scope)) for id_, item in zip(ids, items, strict=True)]
         )
@@ -79,7 +77,7 @@ class LanggraphTarget(Target):
 
     async def get(self, ref: Ref, scope: Scope) -> Hit | None:
         found = await self._store.aget(_namespace(scope), _name(ref))
-        return _hit(found, None) if found is not None and ref.kind in (None, found.value["kind"]) else None
+        return _hit(found, None) if found is not None and ref.kind in (None, found.value[_KIND]) else None
 
     async def search(self, query: Query, scope: Scope) -> Sequence[Hit]:
         if query.min_score is not None:
@@ -101,9 +99,9 @@ class LanggraphTarget(Target):
         known = await self._store.aget(_namespace(scope), _name(ref))
         if known is None:
             raise Refused(f"update: nothing is remembered under {_name(ref)!r}")
-        metadata = dict(item.metadata) or known.value["metadata"]
-        value = {**known.value, "text": item.text, "metadata": metadata}
-        await self._store.aput(_namespace(scope), known.key, value)
+        own = {name: value for name, value in known.value.items() if name.startswith(_OWN)}
+        metadata = dict(item.metadata) or _metadata(known)
+        await self._store.aput(_namespace(scope), known.key, {**metadata, **own, _TEXT: item.text})
         return Receipt(items=[_receipt(known.key, item, "updated")])
 
     async def delete(self, ref: Ref, scope: Scope) -> bool:
@@ -131,11 +129,20 @@ class LanggraphTarget(Target):
         # The store does not say whether it embeds what is stored or what is asked.
         return await self._embedder.embed(texts, "document")
 
-    def _id(self, item: Item) -> str:
-        if item.key is not None:
-            return item.key
-        self._given += 1
-        return f"m{self._seed}.{self._given}"
+
+class InMemoryTarget(LanggraphTarget):
+    """A store in memory: it goes with the target."""
+
+    async def open_store(self, index: IndexConfig, env: Environment) -> BaseStore:
+        from langgraph.store.memory import InMemoryStore  # noqa: PLC0415  (a vendor: only where it was chosen)
+
+        return InMemoryStore(index=index)
+
+    async def close(self) -> None:
+        return None
+
+    async def about(self) -> Mapping[str, str]:
+        return {"embedder": self._embedder.model, "store": f"langgraph {version('langgraph')} InMemoryStore"}
 
 
 class LanggraphFactory(TargetFactory):
@@ -151,7 +158,7 @@ class LanggraphFactory(TargetFactory):
         return CAPABILITIES
 
     def target(self) -> Target:
-        return LanggraphTarget(self._embedders)
+        return InMemoryTarget(self._embedders)
 
     async def stop(self) -> None:
         await self._embedders.close()
@@ -167,32 +174,25 @@ def _name(ref: Ref) -> str:
 
 
 def _value(item: Item, scope: Scope) -> dict[str, Json]:
-    return {
-        "text": item.text,
-        "session": scope.session,
-        "kind": item.kind,
-        "key": item.key,
-        "metadata": dict(item.metadata),
-    }
+    return {**item.metadata, _TEXT: item.text, _SESSION: scope.session, _KIND: item.kind, _KEY: item.key}
 
 
 def _filter(scope: Scope, kinds: Sequence[str], where: Mapping[str, Json]) -> dict[str, Json] | None:
     if len(kinds) > 1:
         raise NotSupported("search", "the filter of a LangGraph store takes one kind at a time")
-    session = {"session": scope.session} if scope.session is not None else {}
-    kind = {"kind": kinds[0]} if kinds else {}
-    return {**session, **kind, **({"metadata": dict(where)} if where else {})} or None
+    session = {_SESSION: scope.session} if scope.session is not None else {}
+    kind = {_KIND: kinds[0]} if kinds else {}
+    return {**where, **session, **kind} or None
+
+
+def _metadata(item: StoredItem) -> dict[str, Json]:
+    return {name: value for name, value in item.value.items() if not name.startswith(_OWN)}
 
 
 def _hit(item: StoredItem, score: float | None) -> Hit:
     value = item.value
     return Hit(
-        id=item.key,
-        text=value["text"],
-        score=score,
-        kind=value["kind"],
-        key=value["key"],
-        metadata=value["metadata"],
+        id=item.key, text=value[_TEXT], score=score, kind=value[_KIND], key=value[_KEY], metadata=_metadata(item)
     )
 
 

@@ -37,11 +37,13 @@ def embedders():
 def opened(tmp_path):
     @asynccontextmanager
     async def open_target(factory, **fields):
+        await factory.start(tmp_path)
         target = factory.target()
-        await target.open(Environment(workspace=str(tmp_path), owner="ann", **fields), StoryClock())
+        await target.open(Environment(**{"workspace": str(tmp_path), "owner": "ann", **fields}), StoryClock())
         try:
             yield target
         finally:
             await target.close()
+            await factory.stop()
 
     return open_target

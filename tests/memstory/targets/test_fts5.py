@@ -4,7 +4,8 @@ from hypothesis import strategies as st
 
 from memstory.errors import Refused
 from memstory.target import Item, Query, Ref, Scope
-from memstory.targets.fts5_store import Fts5Store, having, match_of, named, of_kinds, within
+from memstory.targets.fts5_store import Fts5Store, match_of
+from memstory.targets.sqlite_store import having, named, of_kinds, within
 
 ANN, BOB = Scope(user="ann"), Scope(user="bob")
 NOW = "2026-01-01T12:00:00+00:00"

@@ -5,7 +5,7 @@ import sys
 
 import pytest
 
-from memstory.errors import NotSupported
+from memstory.errors import NotSupported, Refused
 from memstory.target import Item, Query, Ref, Scope
 from memstory.targets.bm25 import Bm25Factory
 from memstory.targets.chroma import ChromaFactory
@@ -20,12 +20,21 @@ def texts(hits):
 
 
 @pytest.mark.parametrize(
-    ("module", "vendor"), [("fts5", "sqlite3"), ("chroma", "chromadb"), ("bm25", "bm25s"), ("langgraph", "langgraph")]
+    ("module", "vendor"),
+    [
+        ("bm25", "bm25s"),
+        ("chroma", "chromadb"),
+        ("langgraph", "langgraph"),
+        ("langgraph_postgres", "psycopg"),
+        ("langgraph_sqlite", "aiosqlite"),
+        ("llamaindex", "llama_index"),
+        ("mem0", "mem0"),
+        ("sqlite_vec", "sqlite_vec"),
+        ("txtai", "txtai"),
+    ],
 )
 def test_loading_an_adapter_imports_no_vendor(module, vendor):
     code = f"import memstory.targets.{module}, sys; sys.exit(any(n.split('.')[0] == {vendor!r} for n in sys.modules))"
-    if vendor == "sqlite3":
-        pytest.skip("part of Python")
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0  # noqa: S603  (our own)
 
 
@@ -81,6 +90,17 @@ async def test_chroma_gives_no_id_again_after_reopening(opened, embedders):
             given += [item.id for item in receipt.items]
             await target.delete(Ref(), EVERYWHERE)
     assert len(set(given)) == 6
+
+
+async def test_chroma_refuses_metadata_that_it_cannot_keep(opened, embedders):
+    async with opened(ChromaFactory(embedders)) as target:
+        nested = {"place": {"row": 3}}
+        with pytest.raises(Refused, match="row"):
+            await target.add([Item(text="crate", metadata=nested)], ANN)
+        receipt = await target.add([Item(text="box")], ANN)
+        with pytest.raises(Refused, match="row"):
+            await target.update(Ref(id=receipt.items[0].id), Item(text="crate", metadata=nested), ANN)
+        assert texts(await target.list(EVERYWHERE)) == ["box"]
 
 
 async def test_langgraph_lists_more_than_one_page(opened, embedders):

@@ -1,0 +1,83 @@
+"""What backends on Postgres share: a schema for each workspace, on a server that is not only ours."""
+
+from __future__ import annotations
+
+from hashlib import blake2b
+from pathlib import Path
+from socket import gethostname
+from typing import TYPE_CHECKING, Final
+
+from memstory.errors import SetupError
+
+if TYPE_CHECKING:
+    from psycopg import AsyncConnection
+
+VARIABLE: Final = "MEMSTORY_POSTGRES"
+OPTION: Final = "postgres"
+_PREFIX: Final = "memstory_target_"
+# Any number, as long as it is the same wherever this is done: two cases must not make the extension at once.
+_LOCK: Final = 5_807_221_940
+
+
+def schema_of(workspace: str) -> str:
+    """Return the name of the schema of `workspace`: the same whenever it is opened again."""
+    return f"{_PREFIX}{blake2b(workspace.encode(), digest_size=12).hexdigest()}"
+
+
+def address_within(url: str, schema: str) -> str:
+    """Return the address of a server for a client that is to see `schema`, and the one in which extensions are."""
+    from psycopg.conninfo import make_conninfo  # noqa: PLC0415  (a vendor: only where it was chosen)
+
+    return make_conninfo(url, options=f"-c search_path={schema},public")
+
+
+async def prepare(url: str, workspace: str) -> str:
+    """Make the schema of `workspace` and the extension `vector` where they are missing; return what the server is.
+
+    Raises:
+        SetupError: the server does not answer, or lacks something.
+    """
+    from psycopg import Error, sql  # noqa: PLC0415  (a vendor: only where it was chosen)
+
+    schema = sql.Identifier(schema_of(workspace))
+    try:
+        async with await _connect(url) as connection:
+            await connection.execute("SELECT pg_advisory_xact_lock(%s)", [_LOCK])
+            await connection.execute("CREATE EXTENSION IF NOT EXISTS vector SCHEMA public")
+            await connection.execute(sql.SQL("CREATE SCHEMA IF NOT EXISTS {}").format(schema))
+            owner = sql.Literal(f"{gethostname()}:{workspace}")
+            await connection.execute(sql.SQL("COMMENT ON SCHEMA {} IS {}").format(schema, owner))
+            asked = await connection.execute("SELECT extversion FROM pg_extension WHERE extname = 'vector'")
+            (pgvector,) = await asked.fetchone() or ("of an unknown version",)
+            return f"Postgres {connection.info.parameter_status('server_version')}, pgvector {pgvector}"
+    except Error as error:
+        # Without the address, which may hold a password.
+        raise SetupError(
+            f"the Postgres server of {VARIABLE} or of the option '{OPTION}' cannot be used: {str(error).strip()}. "
+            "It must answer, have pgvector, and allow a schema to be made."
+        ) from error
+
+
+async def drop_unused(url: str) -> None:
+    """Drop the schemas of this machine's workspaces that are gone: nobody opens them again."""
+    from psycopg import sql  # noqa: PLC0415  (a vendor: only where it was chosen)
+
+    async with await _connect(url) as connection:
+        asked = await connection.execute(
+            "SELECT nspname, obj_description(oid, 'pg_namespace') FROM pg_namespace WHERE starts_with(nspname, %s)",
+            [_PREFIX],
+        )
+        for name, owner in await asked.fetchall():
+            if _is_gone(owner or ""):
+                await connection.execute(sql.SQL("DROP SCHEMA IF EXISTS {} CASCADE").format(sql.Identifier(name)))
+
+
+async def _connect(url: str) -> AsyncConnection:
+    from psycopg import AsyncConnection  # noqa: PLC0415  (a vendor: only where it was chosen)
+
+    return await AsyncConnection.connect(url)
+
+
+def _is_gone(owner: str) -> bool:
+    host, _, workspace = owner.partition(":")
+    return host == gethostname() and not Path(workspace).exists()

@@ -1,0 +1,78 @@
+"""What every test of a heavy backend needs: to be left out only where its library is missing, and to say so."""
+
+import importlib.util
+import os
+import sys
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import pytest
+
+from memstory.clock import StoryClock
+from memstory.target import Environment
+
+VARIABLE = "MEMSTORY_BACKENDS"
+FAKE = Path(__file__).parents[1] / "memstory_reference/ollama_server.py"
+
+
+def pytest_runtest_setup(item):
+    wanted = getattr(item.cls or item.module, "vendor", None)
+    if wanted is None or importlib.util.find_spec(wanted) is not None:
+        return
+    reason = f"the package '{wanted}' is not installed: it is for `nox -s backends`"
+    if os.environ.get(VARIABLE) == "all":
+        pytest.fail(f"{VARIABLE}=all, and {reason}", pytrace=False)
+    pytest.skip(reason)
+
+
+class Letters:
+    """A text's vector counts its letters."""
+
+    model = "letters"
+
+    def __init__(self):
+        self.calls = []
+
+    async def embed(self, texts, purpose):
+        self.calls.append((list(texts), purpose))
+        return [self._vector(text.lower()) for text in texts]
+
+    async def close(self):
+        pass
+
+    def _vector(self, text):
+        counts = [text.count(letter) + 0.01 for letter in "abcdefghijklmnopqrstuvwxyz"]
+        length = sum(count * count for count in counts) ** 0.5
+        return [count / length for count in counts]
+
+
+@pytest.fixture
+def letters():
+    return Letters()
+
+
+@pytest.fixture
+def opened(tmp_path):
+    @asynccontextmanager
+    async def open_target(factory, **fields):
+        workspace = tmp_path / "workspace"
+        workspace.mkdir(exist_ok=True)
+        await factory.start(tmp_path)
+        target = factory.target()
+        await target.open(Environment(workspace=str(workspace), owner="ann", **fields), StoryClock())
+        try:
+            yield target
+        finally:
+            await target.close()
+            await factory.stop()
+
+    return open_target
+
+
+@pytest.fixture
+def ollama_server():
+    """A server that answers as Ollama does; its attributes steer it, `url` says where it is."""
+    spec = importlib.util.spec_from_file_location("ollama_server_of_backends", FAKE)
+    fake = sys.modules[spec.name] = importlib.util.module_from_spec(spec)  # dataclasses look their module up
+    spec.loader.exec_module(fake)
+    yield from fake.serve(fake.FakeOllama())

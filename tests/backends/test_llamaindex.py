@@ -1,0 +1,51 @@
+"""What is peculiar to LlamaIndex's memory block."""
+
+import pytest
+
+from memstory.embedders import Embedders
+from memstory.errors import NotSupported
+from memstory.target import Item, Query, Scope
+from memstory.targets.llamaindex import LlamaindexFactory
+
+vendor = "llama_index"
+ANN = Scope(user="ann", session="one")
+EVERYWHERE = Scope(user="ann")
+
+
+@pytest.fixture
+def factory(letters):
+    return LlamaindexFactory(Embedders({"minilm": letters}))
+
+
+def texts(hits):
+    return [hit.text for hit in hits]
+
+
+async def test_hits_are_the_messages_in_its_text(factory, opened):
+    async with opened(factory) as target:
+        await target.add([Item(text="tea\n\nand more tea"), Item(text="<b>zebra</b>")], ANN)
+        hits = await target.search(Query(text="tea", top_k=2), EVERYWHERE)
+        assert texts(hits) == ["tea\n\nand more tea", "<b>zebra</b>"]
+        assert {(hit.id, hit.score) for hit in hits} == {(None, None)}
+        text = await target.context(Query(text="tea", top_k=1), EVERYWHERE)
+        assert text == "<message role='user'>tea\n\nand more tea</message>"
+
+
+async def test_how_many_are_wanted_is_forgotten_after_each_search(factory, opened):
+    async with opened(factory) as target:
+        await target.add([Item(text=f"tea {word}") for word in ("one", "two", "three", "four")], ANN)
+        assert len(await target.search(Query(text="tea", top_k=4), EVERYWHERE)) == 4
+        assert len(await target.search(Query(text="tea"), EVERYWHERE)) == 2
+
+
+async def test_it_says_what_it_cannot_do(factory, opened):
+    async with opened(factory) as target:
+        for query, scope in (
+            (Query(text="tea"), ANN),
+            (Query(text="tea", kinds=("fact",)), EVERYWHERE),
+            (Query(text="tea", where={"n": 1}), EVERYWHERE),
+        ):
+            with pytest.raises(NotSupported):
+                await target.search(query, scope)
+        with pytest.raises(NotSupported):
+            await target.add([Item(text="x", key="k")], ANN)

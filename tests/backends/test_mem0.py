@@ -1,0 +1,143 @@
+"""What is peculiar to Mem0."""
+
+import json
+
+import pytest
+
+from memstory.embedders import Embedders
+from memstory.errors import NotSupported, Refused, SetupError
+from memstory.target import Item, Query, Ref, Scope
+from memstory.targets.mem0 import Mem0Factory
+
+vendor = "mem0"
+ANN, BOB = Scope(user="ann", session="one"), Scope(user="bob", session="one")
+EVERYWHERE = Scope(user="ann")
+
+
+@pytest.fixture
+def factory(letters):
+    return Mem0Factory(Embedders({"minilm": letters}))
+
+
+def texts(hits):
+    return [hit.text for hit in hits]
+
+
+async def test_nothing_is_told_to_its_makers(factory, opened):
+    async with opened(factory):
+        from mem0.memory import telemetry  # noqa: PLC0415  (not installed everywhere)
+
+        assert telemetry.client_telemetry.posthog is None
+        assert telemetry._oss_telemetry_instance is None
+
+
+async def test_a_list_of_items_is_embedded_at_once(factory, opened, letters):
+    async with opened(factory) as target:
+        letters.calls.clear()
+        receipt = await target.add([Item(text="one"), Item(text="two", metadata={"n": 2}), Item(text="three")], ANN)
+        assert letters.calls == [(["one", "two", "three"], "document")]
+        assert [item.text for item in receipt.items] == ["one", "two", "three"]
+
+
+async def test_a_query_is_embedded_as_one(factory, opened, letters):
+    async with opened(factory) as target:
+        await target.search(Query(text="asked"), EVERYWHERE)
+        assert letters.calls[-1] == (["asked"], "query")
+
+
+async def test_search_and_list_keep_users_apart(factory, opened):
+    async with opened(factory) as target:
+        await target.add([Item(text="the word is swordfish")], BOB)
+        assert await target.search(Query(text="the word is swordfish", top_k=50), EVERYWHERE) == []
+        assert await target.list(EVERYWHERE) == []
+        assert texts(await target.list(Scope(user="bob"))) == ["the word is swordfish"]
+
+
+async def test_conditions_of_kind_session_and_metadata_hold_together(factory, opened):
+    async with opened(factory) as target:
+        await target.add(
+            [
+                Item(text="a b", kind="fact", metadata={"n": 1}),
+                Item(text="a b c", kind="fact", metadata={"n": 2}),
+                Item(text="a b d", kind="note", metadata={"n": 1}),
+            ],
+            ANN,
+        )
+        asked = Query(text="a b", kinds=("fact", "other"), where={"n": 1})
+        (hit,) = await target.search(asked, ANN)
+        assert (hit.text, hit.kind, dict(hit.metadata)) == ("a b", "fact", {"n": 1})
+        assert await target.search(asked, Scope(user="ann", session="two")) == []
+        assert texts(await target.list(EVERYWHERE, kinds=("note",))) == ["a b d"]
+        assert await target.delete(Ref(kind="note"), EVERYWHERE)
+        assert sorted(texts(await target.list(EVERYWHERE))) == ["a b", "a b c"]
+
+
+async def test_a_lowest_score_leaves_out_what_is_below(factory, opened):
+    vectors = {"near": [0.6, 0.8], "far": [0.2, 0.979796], "asked": [1.0, 0.0]}
+    async with opened(factory, vectors=vectors) as target:
+        await target.add([Item(text="near"), Item(text="far")], ANN)
+        hits = await target.search(Query(text="asked"), EVERYWHERE)
+        assert [(hit.text, round(hit.score, 3)) for hit in hits] == [("near", 0.6), ("far", 0.2)]
+        assert hits[0].explain["semantic_score"] == pytest.approx(0.6)
+        assert texts(await target.search(Query(text="asked", min_score=0.5), EVERYWHERE)) == ["near"]
+
+
+async def test_more_than_mem0_lists_by_itself_are_listed(factory, opened):
+    async with opened(factory) as target:
+        await target.add([Item(text=f"text {number}") for number in range(130)], ANN)
+        assert len(await target.list(EVERYWHERE)) == 130
+        assert len(await target.list(EVERYWHERE, limit=7)) == 7
+
+
+async def test_what_mem0_declines_is_refused_in_its_words(factory, opened):
+    async with opened(factory) as target:
+        with pytest.raises(Refused, match="cannot be empty"):
+            await target.search(Query(text="  "), EVERYWHERE)
+        with pytest.raises(Refused, match="cannot contain whitespace"):
+            await target.add([Item(text="x")], Scope(user="ann b"))
+        with pytest.raises(NotSupported):
+            await target.add([Item(text="x", key="k")], ANN)
+
+
+async def test_with_a_language_model_it_keeps_what_that_finds(factory, opened, ollama_server):
+    ollama_server.replies = [{"content": json.dumps({"memory": [{"id": "0", "text": "Ann likes green tea"}]})}]
+    options = {"llm": "ollama:gemma3:4b", "ollama_host": ollama_server.url}
+    async with opened(factory, options=options) as target:
+        receipt = await target.add([Item(text="By the way, I like green tea.", kind="fact")], ANN)
+        assert [(item.text, item.outcome) for item in receipt.items] == [("Ann likes green tea", "stored")]
+        (hit,) = await target.search(Query(text="green tea"), EVERYWHERE)
+        assert (hit.id, hit.text, hit.kind) == (receipt.items[0].id, "Ann likes green tea", "fact")
+        assert (await target.about())["infer"] == "ollama:gemma3:4b"
+    path, body = ollama_server.requests[-1]
+    assert (path, body["model"]) == ("/api/chat", "gemma3:4b")
+    assert "I like green tea" in body["messages"][-1]["content"]
+
+
+async def test_a_text_in_which_a_language_model_finds_nothing_is_told_as_dropped(factory, opened, ollama_server):
+    ollama_server.replies = [{"content": json.dumps({"memory": []})}]
+    options = {"llm": "ollama:gemma3:4b", "ollama_host": ollama_server.url}
+    async with opened(factory, options=options) as target:
+        receipt = await target.add([Item(text="Hm.")], ANN)
+        assert [(item.id, item.text, item.outcome) for item in receipt.items] == [(None, "Hm.", "dropped")]
+        assert await target.list(EVERYWHERE) == []
+
+
+async def test_a_language_model_that_is_gone_is_no_empty_memory(factory, opened):
+    from mem0.exceptions import LLMError  # noqa: PLC0415  (not installed everywhere)
+
+    options = {"llm": "ollama:gemma3:4b", "ollama_host": "http://127.0.0.1:9"}
+    async with opened(factory, options=options) as target:
+        with pytest.raises(LLMError):
+            await target.add([Item(text="I like tea.")], ANN)
+
+
+async def test_a_language_model_without_a_name_is_a_setup_error(factory, opened):
+    with pytest.raises(SetupError, match="give PROVIDER:MODEL"):
+        async with opened(factory, options={"llm": "ollama"}):
+            pass
+
+
+def test_what_it_can_do_depends_on_the_language_model(factory):
+    plain, inferring = factory.capabilities({}), factory.capabilities({"llm": "ollama:x"})
+    assert plain - inferring == {"add.verbatim"}
+    assert inferring - plain == {"add.infer"}

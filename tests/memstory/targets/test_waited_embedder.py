@@ -1,0 +1,30 @@
+from memstory.embedders import TimedEmbedder
+from memstory.embedding_time import EmbeddingTime
+from memstory.targets.one_thread import OneThread
+from memstory.targets.waited_embedder import WaitedEmbedder
+
+
+class Lengths:
+    model = "lengths"
+
+    async def embed(self, texts, purpose):
+        return [[float(len(text)), float(purpose == "query")] for text in texts]
+
+    async def close(self):
+        pass
+
+
+async def test_a_thread_gets_its_vectors_from_the_event_loop():
+    thread, embedder = OneThread("test"), WaitedEmbedder(Lengths())
+    assert await thread.run(embedder.embed, ["a", "abc"], "query") == [[1.0, 1.0], [3.0, 1.0]]
+    thread.close()
+
+
+async def test_the_time_of_embedding_in_a_thread_is_that_of_the_operation_that_waits():
+    thread, embedder = OneThread("test"), WaitedEmbedder(TimedEmbedder(Lengths()))
+    with EmbeddingTime() as idle, EmbeddingTime() as busy:
+        await thread.run(embedder.embed, ["a"], "document")
+    thread.close()
+    assert busy.is_told
+    assert not busy.is_lost
+    assert not idle.is_told
