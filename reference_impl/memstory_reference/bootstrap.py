@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
+from contextlib import AsyncExitStack, contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from memstory_reference.adapters.cache_folder import cache_folder
 from memstory_reference.agent import AgentConfig
-from memstory_reference.errors import InputError
+from memstory_reference.errors import InputError, SetupProblem
 from memstory_reference.manager_settings import ManagerSettings
 from memstory_reference.manager_system import ManagerPorts, ManagerSystem
 from memstory_reference.settings import TopicsSettings
@@ -21,6 +23,7 @@ from memstory_reference.systems.layers.feedback.session_feedback import InMemory
 from memstory_reference.systems.layers.feedback.sqlite_feedback_store import SqliteSessionFeedback
 from memstory_reference.systems.layers.memory_store import InMemoryStore
 from memstory_reference.systems.layers.modes import MemoryMode
+from memstory_reference.systems.layers.postgres_place import AUDIT, FEEDBACK, PostgresPlace
 from memstory_reference.systems.layers.service import LayersPorts, LayersService, LayersStores
 from memstory_reference.systems.layers.sqlite_store import SqliteStore
 from memstory_reference.systems.manager.manager import ManagerConfig
@@ -36,6 +39,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from memstory_reference.adapters.embedding_cache import CachedEmbedder
+    from memstory_reference.adapters.nats_bus import NatsBus
     from memstory_reference.ports import ChatModel, Clock, Embedder, NewId, VectorStore
     from memstory_reference.systems.layers.store import LayersStore
     from memstory_reference.systems.pipeline.selection import Reranker
@@ -71,6 +75,18 @@ def manager(settings: ManagerSettings, ports: ManagerPorts) -> ManagerSystem:
             zone=settings.zone,
         ),
     )
+
+
+async def open_bus(address: str, name: str) -> NatsBus:
+    """Return the bus of the NATS server at `address`; SetupProblem if none answers, or its client is missing."""
+    try:
+        # The client is an extra of its own.
+        from memstory_reference.adapters.nats_bus import open_nats_bus  # noqa: PLC0415
+    except ModuleNotFoundError as problem:
+        if problem.name is None or not problem.name.startswith("nats"):
+            raise
+        raise SetupProblem("the client of NATS is missing. Install it with: pip install 'memstory[nats]'") from problem
+    return await open_nats_bus(address, name)
 
 
 def memory_service(settings: TopicsSettings, store: VectorStore, embedder: Embedder) -> MemoryService:
@@ -232,13 +248,17 @@ async def open_layers(
     new_id: NewId,
     config: LayersConfig,
     mode: MemoryMode = MemoryMode.LOCAL,
+    place: PostgresPlace | None = None,
     wrap: Callable[[LayersStore], LayersStore] = lambda store: store,
 ) -> LayersService:
-    """Open the layers memory in `folder`, which this process then owns; incognito touches no folder and embeds nothing.
+    """Open the layers memory in `folder`, which this process then owns, or in `place`, which many may share.
 
-    Without a chat model, extraction, policy and reconciliation go by documented rules.
+    Incognito touches neither and embeds nothing. Without a chat model, extraction, policy and reconciliation go by
+    documented rules.
     """
-    if mode.is_durable:
+    if mode.is_durable and place is not None:
+        stores = await _shared_layers(place, embedder)
+    elif mode.is_durable:
         stores = _durable_layers(folder, embedder)
     else:
         stores = LayersStores(memory=InMemoryStore(), crisis=InMemoryCrisisLog(), feedback=InMemorySessionFeedback())
@@ -274,6 +294,48 @@ def _durable_layers(folder: Path, embedder: Embedder | None) -> LayersStores:
     except BaseException:
         lock.release()
         raise
+
+
+async def _shared_layers(place: PostgresPlace, embedder: Embedder | None) -> LayersStores:
+    with _postgres_driver():
+        from memstory_reference.systems.layers.audit.postgres_crisis_store import open_crisis_log  # noqa: PLC0415
+        from memstory_reference.systems.layers.feedback.postgres_feedback_store import open_feedback  # noqa: PLC0415
+        from memstory_reference.systems.layers.postgres_store import open_postgres  # noqa: PLC0415
+    async with AsyncExitStack() as opened:
+        memory = await open_postgres(place, model=embedder.model if embedder else MODEL_OF_NONE)
+        opened.push_async_callback(memory.aclose)
+        crisis = await open_crisis_log(place.beside(AUDIT))
+        opened.push_async_callback(crisis.aclose)
+        feedback = await open_feedback(place.beside(FEEDBACK))
+        opened.pop_all()
+    return LayersStores(memory=memory, crisis=crisis, feedback=feedback)
+
+
+async def claim_layers(place: PostgresPlace, owner: str) -> None:
+    """Note in the database whose the layers in `place` are, before they are opened."""
+    with _postgres_driver():
+        from memstory_reference.systems.layers.postgres_schema_store import claim_schema  # noqa: PLC0415
+    await claim_schema(place, owner)
+
+
+async def drop_unclaimed_layers(place: PostgresPlace, prefix: str, is_gone: Callable[[str], bool]) -> list[str]:
+    """Remove the layers in schemas of this prefix whose owner is gone; return the schemas' names."""
+    with _postgres_driver():
+        from memstory_reference.systems.layers.postgres_schema_store import drop_unclaimed  # noqa: PLC0415
+    return await drop_unclaimed(place, prefix, is_gone)
+
+
+@contextmanager
+def _postgres_driver() -> Iterator[None]:
+    """Say what to install where the driver, an extra of its own, is missing; it is imported when it is chosen."""
+    try:
+        yield
+    except ImportError as problem:
+        # Without libpq the driver itself fails, and names no module.
+        if problem.name is not None and not problem.name.startswith("psycopg"):
+            raise
+        msg = "the driver of Postgres is missing. Install it with: pip install 'memstory[postgres]'"
+        raise SetupProblem(msg) from problem
 
 
 def is_store(folder: Path) -> bool:

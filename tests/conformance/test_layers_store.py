@@ -1,4 +1,4 @@
-"""One suite that every store of the layers passes: in memory and SQLite; a third is one more entry in STORES.
+"""One suite that every store of the layers passes: in memory, SQLite and Postgres; another is one more entry in STORES.
 
 C-22, C-24, CF-6, CF-11.
 """
@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from hashlib import blake2b
 
 import numpy as np
 import pytest
@@ -17,6 +18,8 @@ from hypothesis import strategies as st
 from memstory_reference.errors import UnavailableError
 from memstory_reference.systems.layers.memory_store import InMemoryStore
 from memstory_reference.systems.layers.policy.candidates import Candidate, Decision, SessionMemoryBuffer
+from memstory_reference.systems.layers.postgres_place import PostgresPlace
+from memstory_reference.systems.layers.postgres_store import open_postgres
 from memstory_reference.systems.layers.records import Arc, Fact, Layer, MemoryRecord, Rule, Standing
 from memstory_reference.systems.layers.sqlite_store import SqliteStore
 
@@ -26,26 +29,36 @@ SECOND = timedelta(seconds=1)
 
 
 @asynccontextmanager
-async def in_memory(_folder):
+async def in_memory(_folder, _request):
     store = InMemoryStore()
     yield store
     await store.aclose()
 
 
 @asynccontextmanager
-async def sqlite(folder):
+async def sqlite(folder, _request):
     store = SqliteStore(folder / "memory.sqlite3", model="fixed-2")
     yield store
     await store.aclose()
 
 
-STORES = {"memory": in_memory, "sqlite": sqlite}
-DURABLE = ["sqlite"]
+@asynccontextmanager
+async def postgres(folder, request):
+    # A folder stands for one store here as for SQLite: it has a schema of its own.
+    schema = f"s{blake2b(str(folder).encode(), digest_size=8).hexdigest()}"
+    place = PostgresPlace(url=request.getfixturevalue("postgres_database"), schema=schema)
+    store = await open_postgres(place, model="fixed-2")
+    yield store
+    await store.aclose()
+
+
+STORES = {"memory": in_memory, "sqlite": sqlite, "postgres": postgres}
+DURABLE = ["sqlite", "postgres"]
 
 
 @pytest.fixture(params=STORES)
 async def store(request, tmp_path):
-    async with STORES[request.param](tmp_path) as opened:
+    async with STORES[request.param](tmp_path, request) as opened:
         yield opened
 
 
@@ -308,12 +321,12 @@ async def test_concurrent_writers_lose_nothing(store):
 
 
 @pytest.mark.parametrize("name", DURABLE)
-async def test_what_was_put_outlives_the_store(name, tmp_path):
-    async with STORES[name](tmp_path) as store:
+async def test_what_was_put_outlives_the_store(name, tmp_path, request):
+    async with STORES[name](tmp_path, request) as store:
         key = await store.asession_key()
         await store.aput_batch([fact("f"), arc("a", "They talked."), rule("r")])
         await store.asave(buffer())
-    async with STORES[name](tmp_path) as store:
+    async with STORES[name](tmp_path, request) as store:
         assert await store.aget("ann", ["f", "a", "r"]) == [
             bare(fact("f")),
             bare(arc("a", "They talked.")),
@@ -341,8 +354,8 @@ WRITES = st.lists(
 @pytest.mark.parametrize("name", [name for name in STORES if name != "memory"])
 @settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(writes=WRITES)
-async def test_a_store_answers_as_the_one_in_memory_does(name, writes, tmp_path_factory):
-    async with STORES[name](tmp_path_factory.mktemp("store")) as other, in_memory(None) as memory:
+async def test_a_store_answers_as_the_one_in_memory_does(name, writes, tmp_path_factory, request):
+    async with STORES[name](tmp_path_factory.mktemp("store"), request) as other, in_memory(None, None) as memory:
         for number, (identifier, text, standing, vector, removes) in enumerate(writes):
             for store in (memory, other):
                 if removes:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from importlib import util
 from pathlib import Path
 from types import ModuleType
@@ -39,6 +39,13 @@ def ollama_fake() -> ModuleType:
 def ollama_server(ollama_fake: ModuleType) -> Iterator[Any]:
     """A running `FakeOllama`; `.url` is where."""
     yield from ollama_fake.serve(ollama_fake.FakeOllama())
+
+
+@pytest.fixture(scope="session")
+def kill_writers() -> Callable[[str, Path, int], dict[str, int]]:
+    """`kill_writers(__file__, folder, kills)` kills what this file's `write` does, and has its `verify` look."""
+    killing: Callable[[str, Path, int], dict[str, int]] = _beside("killing").kill_writers
+    return killing
 
 
 @pytest.fixture(scope="session")

@@ -7,7 +7,6 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import ClassVar
 
-from memstory.clock import Clock
 from memstory.errors import NotSupported, StoryError
 from memstory.target import (
     Capability,
@@ -34,11 +33,11 @@ from memstory_reference.targets.environment_ports import EnvironmentPorts, MakeE
 from memstory_reference.targets.layers_desk import JOBS, LOOKS, look, run_job
 from memstory_reference.targets.layers_faults import FaultyLayersStore
 from memstory_reference.targets.layers_formulas import formula
-from memstory_reference.targets.layers_ports import EXTRACTOR, OPTIONS, LayersChoice, chosen, layers_ports
+from memstory_reference.targets.layers_ports import EXTRACTOR, OPTIONS, chosen, layers_ports
+from memstory_reference.targets.layers_postgres import CasesPostgres
 from memstory_reference.targets.layers_values import content_of_item, hit_of, layers_of, receipt_item
-from memstory_reference.targets.refusals import in_harness_words, of_the_story
 from memstory_reference.targets.shared_embedders import EmbeddingFactory
-from memstory_reference.targets.warning_log import WarningLog
+from memstory_reference.targets.system_target import SystemTarget
 
 BY_RULES = "rules (deterministic stand-in)"
 FOLDER = "layers"
@@ -68,38 +67,34 @@ CAPABILITIES: frozenset[Capability] = frozenset(
 )
 
 
-class LayersTarget(Target):
-    """One open layers memory, in the case's workspace unless it is incognito."""
+class LayersTarget(SystemTarget):
+    """One open layers memory, in the case's workspace or in Postgres unless it is incognito."""
 
-    def __init__(self, make_embedder: MakeEmbedder) -> None:
-        self._make_embedder = make_embedder
-        self._log = WarningLog()
-        self._ports: EnvironmentPorts
-        self._service: LayersService
-        self._choice: LayersChoice
-        self._env: Environment
+    _service: LayersService
+
+    def __init__(self, make_embedder: MakeEmbedder, postgres: CasesPostgres) -> None:
+        super().__init__(make_embedder)
+        self._postgres = postgres
         self._model_failures: Sequence[MemorySystemError] = ()
 
-    async def open(self, env: Environment, clock: Clock) -> None:
-        self._env = env
-        with in_harness_words():
-            with of_the_story():
-                self._choice = chosen(env)
-                environment = layers_ports(env, self._choice, self._make_embedder)
-            self._ports, self._model_failures = environment.ports, environment.model_failures
-            self._log.attach()
-            self._service = await bootstrap.open_layers(
-                Path(env.workspace) / FOLDER,
-                embedder=self._ports.embedder if self._choice.mode.is_durable else None,
-                model=self._ports.chat if self._choice.has_model else None,
-                clock=clock,
-                new_id=self._ports.new_id,
-                config=self._choice.config,
-                mode=self._choice.mode,
-                wrap=self._with_faults,
-            )
-        for part, mode in env.faults.items():
-            self._ports.set_fault(part, mode)
+    def _ports_of(self, env: Environment) -> EnvironmentPorts:
+        self._choice = chosen(env)
+        environment = layers_ports(env, self._choice, self._make_embedder)
+        self._model_failures = environment.model_failures
+        return environment.ports
+
+    async def _open_system(self, workspace: Path) -> None:
+        self._service = await bootstrap.open_layers(
+            workspace / FOLDER,
+            embedder=self._ports.embedder if self._choice.mode.is_durable else None,
+            model=self._ports.chat if self._choice.has_model else None,
+            clock=self._clock,
+            new_id=self._ports.new_id,
+            config=self._choice.config,
+            mode=self._choice.mode,
+            place=await self._postgres.place(workspace) if self._choice.is_in_postgres else None,
+            wrap=self._with_faults,
+        )
 
     async def close(self) -> None:
         self._log.detach()
@@ -110,16 +105,16 @@ class LayersTarget(Target):
         return {
             "embedder": self._ports.embedder.model if durable else "none",
             "chat": self._ports.chat.name if self._choice.has_model else BY_RULES,
-            "store": "sqlite" if durable else "memory only",
+            "store": self._store_name() if durable else "memory only",
             "mode": str(self._choice.mode),
         }
+
+    def _store_name(self) -> str:
+        return f"postgres ({self._postgres.name})" if self._choice.is_in_postgres else "sqlite"
 
     async def settle(self) -> None:
         with self._in_harness_words():
             await self._service.settle()
-
-    async def fault(self, part: str, mode: str) -> None:
-        self._ports.set_fault(part, mode)
 
     async def add(self, items: Sequence[Item], scope: Scope) -> Receipt:
         with self._in_harness_words():
@@ -231,24 +226,34 @@ class LayersTarget(Target):
 
     @contextmanager
     def _in_harness_words(self) -> Iterator[None]:
-        ports = self._ports
-        with in_harness_words(is_fault_injected=ports.is_fault_injected, failures=ports.failures):
+        with super()._in_harness_words():
             yield
             if self._model_failures:
                 raise self._model_failures[0]
 
 
 class LayersFactory(EmbeddingFactory):
-    """Shares the loaded embedding model among the cases of one worker."""
+    """Shares the loaded embedding model and the server of Postgres among the cases of one worker."""
 
     name: ClassVar[str] = "layers"
     spec: ClassVar[str | None] = "memstory_reference.targets.layers:LayersFactory"
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._postgres = CasesPostgres()
+
+    async def start(self, folder: Path) -> None:
+        self._postgres.belong_to(folder)
 
     def capabilities(self, options: Mapping[str, Json]) -> frozenset[Capability]:
         return CAPABILITIES
 
     def target(self) -> Target:
-        return LayersTarget(self._embedders.make)
+        return LayersTarget(self._embedders.make, self._postgres)
+
+    async def stop(self) -> None:
+        await self._postgres.stop()
+        await super().stop()
 
 
 def _id(ref: Ref) -> str:

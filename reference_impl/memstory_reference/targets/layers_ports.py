@@ -23,7 +23,8 @@ from memstory_reference.targets.chat_log import LoggedChat
 from memstory_reference.targets.environment_ports import EnvironmentPorts, MakeEmbedder, environment_ports
 
 CONFIG = tuple(field.name for field in fields(LayersConfig))
-OPTIONS = (*CONFIG, "mode", "anonymous", "chat", "embedder", "ollama_host")
+OPTIONS = (*CONFIG, "mode", "anonymous", "chat", "embedder", "ollama_host", "store")
+SQLITE, POSTGRES = STORES = ("sqlite", "postgres")
 OFFLINE = "offline"
 REPLY = "chat"
 
@@ -91,12 +92,21 @@ class AfterReply:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LayersChoice:
-    """What the options decide; `anonymous` are users without a user id, the empty text being the case's own."""
+    """What the options decide; `anonymous` are users without a user id, the empty text being the case's own.
+
+    `store` is where a durable memory lies; incognito has none.
+    """
 
     config: LayersConfig
     mode: MemoryMode
     anonymous: frozenset[str]
     has_model: bool
+    store: str
+
+    @property
+    def is_in_postgres(self) -> bool:
+        """Whether the memory lies in Postgres."""
+        return self.mode.is_durable and self.store == POSTGRES
 
 
 def chosen(env: Environment) -> LayersChoice:
@@ -109,11 +119,15 @@ def chosen(env: Environment) -> LayersChoice:
         raise InputError(f"options: mode is {mode!r:.80}; allowed: {', '.join(MemoryMode)}, guest")
     if not isinstance(anonymous, list) or not all(isinstance(name, str) for name in anonymous):
         raise InputError("options: anonymous is a list of users, the empty text being the one of steps without `as`")
+    store = env.options.get("store", SQLITE)
+    if store not in STORES:
+        raise InputError(f"options: store is {store!r:.80}; allowed: {', '.join(STORES)}")
     return LayersChoice(
         config=LayersConfig().changed({name: env.options[name] for name in CONFIG if name in env.options}, "options"),
         mode=parse_mode(mode),
         anonymous=frozenset(anonymous),
         has_model=bool(env.model_rules) or env.options.get("chat", OFFLINE) != OFFLINE,
+        store=store,
     )
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from contextlib import AbstractContextManager
 from importlib.metadata import version
 from pathlib import Path
 from typing import ClassVar
@@ -20,7 +19,6 @@ from memstory.target import (
     Receipt,
     Ref,
     Scope,
-    Target,
     ToolCall,
     ToolSchema,
     Turn,
@@ -45,15 +43,14 @@ from memstory_reference.targets.manager_values import (
     tool_call,
     types_of,
 )
-from memstory_reference.targets.refusals import in_harness_words, of_the_story
 from memstory_reference.targets.shared_embedders import EmbeddingFactory
-from memstory_reference.targets.warning_log import WarningLog
+from memstory_reference.targets.system_target import SystemTarget
 
 FOLDER = "memory"
 
 CAPABILITIES: frozenset[Capability] = frozenset(
     {
-        *("add", "add.verbatim", "add.key", "add.batch_atomic", "get.key", "get.id", "list", "update"),
+        *("add", "add.verbatim", "add.exact", "add.key", "add.batch_atomic", "get.key", "get.id", "list", "update"),
         *("search", "search.scores", "search.min_score", "search.where"),
         *("delete", "delete.reports_missing", "delete.scope"),
         *("chat", "chat.tools", "chat.window", "tool", "tool.schema"),
@@ -66,34 +63,27 @@ CAPABILITIES: frozenset[Capability] = frozenset(
 )
 
 
-class ManagerTarget(Target):
+class ManagerTarget(SystemTarget):
     """One open manager system; its store lies in the case's workspace."""
 
-    def __init__(self, make_embedder: MakeEmbedder) -> None:
-        self._make_embedder = make_embedder
-        self._log = WarningLog()
-        self._sessions: dict[str, str] = {}
-        self._env: Environment
-        self._clock: Clock
-        self._ports: EnvironmentPorts
-        self._system: ManagerSystem
+    _system: ManagerSystem
 
-    async def open(self, env: Environment, clock: Clock) -> None:
-        self._env, self._clock = env, clock
-        with in_harness_words():
-            with of_the_story():
-                settings = manager_settings(env.options)
-                self._ports = environment_ports(
-                    env,
-                    make_embedder=self._make_embedder,
-                    embedder=settings.embedding_model,
-                    chat=settings.chat,
-                    ollama_host=settings.ollama_host,
-                )
-            self._log.attach()
-            self._system = await self._opened(self._folder, clock)
-        for part, mode in env.faults.items():
-            self._ports.set_fault(part, mode)
+    def __init__(self, make_embedder: MakeEmbedder) -> None:
+        super().__init__(make_embedder)
+        self._sessions: dict[str, str] = {}
+
+    def _ports_of(self, env: Environment) -> EnvironmentPorts:
+        settings = manager_settings(env.options)
+        return environment_ports(
+            env,
+            make_embedder=self._make_embedder,
+            embedder=settings.embedding_model,
+            chat=settings.chat,
+            ollama_host=settings.ollama_host,
+        )
+
+    async def _open_system(self, workspace: Path) -> None:
+        self._system = await self._opened(workspace / FOLDER, self._clock)
 
     async def close(self) -> None:
         self._log.detach()
@@ -108,9 +98,6 @@ class ManagerTarget(Target):
 
     async def settle(self) -> None:
         await self._system.settle()
-
-    async def fault(self, part: str, mode: str) -> None:
-        self._ports.set_fault(part, mode)
 
     async def add(self, items: Sequence[Item], scope: Scope) -> Receipt:
         self._note_session(scope)
@@ -284,9 +271,6 @@ class ManagerTarget(Target):
     @property
     def _folder(self) -> Path:
         return Path(self._env.workspace) / FOLDER
-
-    def _in_harness_words(self) -> AbstractContextManager[None]:
-        return in_harness_words(is_fault_injected=self._ports.is_fault_injected, failures=self._ports.failures)
 
 
 class ManagerFactory(EmbeddingFactory):

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from contextlib import AbstractContextManager
 from dataclasses import asdict
 from importlib.metadata import version
 from pathlib import Path
 from typing import ClassVar
 
-from memstory.clock import Clock
 from memstory.errors import NotSupported, Refused, StoryError
 from memstory.target import (
     Capability,
@@ -33,10 +31,9 @@ from memstory_reference.systems.observations.observation import Observation
 from memstory_reference.systems.observations.ordering import Ranked
 from memstory_reference.systems.observations.research import LocalCorpus, Passage, ResearchLoop
 from memstory_reference.systems.observations.service import ObservationService, Stored
-from memstory_reference.targets.environment_ports import EnvironmentPorts, MakeEmbedder, environment_ports
-from memstory_reference.targets.refusals import in_harness_words, of_the_story
+from memstory_reference.targets.environment_ports import EnvironmentPorts, environment_ports
 from memstory_reference.targets.shared_embedders import EmbeddingFactory
-from memstory_reference.targets.warning_log import WarningLog
+from memstory_reference.targets.system_target import SystemTarget
 
 KIND = "observation"
 BY_RULES = "rules (deterministic stand-in)"
@@ -67,35 +64,21 @@ CAPABILITIES: frozenset[Capability] = frozenset(
 )
 
 
-class ObservationsTarget(Target):
+class ObservationsTarget(SystemTarget):
     """One open observations memory; both indexes lie in the case's workspace."""
 
-    def __init__(self, make_embedder: MakeEmbedder) -> None:
-        self._make_embedder = make_embedder
-        self._log = WarningLog()
-        self._ports: EnvironmentPorts
-        self._service: ObservationService
-        self._clock: Clock
+    _service: ObservationService
 
-    async def open(self, env: Environment, clock: Clock) -> None:
-        self._clock = clock
-        with in_harness_words():
-            with of_the_story():
-                config = _config(env.options)
-                self._ports = self._ports_of(env)
-            self._has_model = bool(env.model_rules) or "chat" in env.options
-            self._log.attach()
-            self._service = await bootstrap.open_observations(
-                Path(env.workspace),
-                embedder=self._ports.embedder,
-                chat=self._ports.chat if self._has_model else None,
-                clock=clock,
-                new_id=self._ports.new_id,
-                config=config,
-                wrap=self._ports.with_faults,
-            )
-        for part, mode in env.faults.items():
-            self._ports.set_fault(part, mode)
+    async def _open_system(self, workspace: Path) -> None:
+        self._service = await bootstrap.open_observations(
+            workspace,
+            embedder=self._ports.embedder,
+            chat=self._ports.chat if self._has_model else None,
+            clock=self._clock,
+            new_id=self._ports.new_id,
+            config=self._config,
+            wrap=self._ports.with_faults,
+        )
 
     async def close(self) -> None:
         self._log.detach()
@@ -107,9 +90,6 @@ class ObservationsTarget(Target):
             "chat": self._ports.chat.name if self._has_model else BY_RULES,
             "store": f"sqlite fts5 + chromadb {version('chromadb')}",
         }
-
-    async def fault(self, part: str, mode: str) -> None:
-        self._ports.set_fault(part, mode)
 
     async def add(self, items: Sequence[Item], scope: Scope) -> Receipt:
         with self._in_harness_words():
@@ -182,6 +162,8 @@ class ObservationsTarget(Target):
                 raise NotSupported(f"inspect.{what}")
 
     def _ports_of(self, env: Environment) -> EnvironmentPorts:
+        self._config = _config(env.options)
+        self._has_model = bool(env.model_rules) or "chat" in env.options
         defaults = default_topics()
         return environment_ports(
             env,
@@ -223,9 +205,6 @@ class ObservationsTarget(Target):
             "output": run.output,
             **_told(run.stored),
         }
-
-    def _in_harness_words(self) -> AbstractContextManager[None]:
-        return in_harness_words(is_fault_injected=self._ports.is_fault_injected, failures=self._ports.failures)
 
 
 class ObservationsFactory(EmbeddingFactory):

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from contextlib import AbstractContextManager, nullcontext, suppress
+from contextlib import nullcontext, suppress
 from dataclasses import asdict, fields
 from importlib.metadata import version
 from pathlib import Path
 from typing import ClassVar
 
-from memstory.clock import Clock
 from memstory.errors import NotSupported, Refused, StoryError
 from memstory.target import (
     Capability,
@@ -32,7 +31,7 @@ from memstory_reference.systems.pipeline.selection import Reranker
 from memstory_reference.systems.pipeline.service import PipelineService
 from memstory_reference.systems.pipeline.summary import BY_RULES
 from memstory_reference.systems.pipeline.validation import checked_type
-from memstory_reference.targets.environment_ports import EnvironmentPorts, MakeEmbedder, environment_ports
+from memstory_reference.targets.environment_ports import EnvironmentPorts, environment_ports
 from memstory_reference.targets.pipeline_values import (
     formula,
     hit,
@@ -41,9 +40,8 @@ from memstory_reference.targets.pipeline_values import (
     result_data,
     stored_item,
 )
-from memstory_reference.targets.refusals import in_harness_words, of_the_story
 from memstory_reference.targets.shared_embedders import EmbeddingFactory
-from memstory_reference.targets.warning_log import WarningLog
+from memstory_reference.targets.system_target import SystemTarget
 
 CONFIG = tuple(one.name for one in fields(PipelineConfig))
 OPTIONS = (*CONFIG, "reranker", "chat", "embedder", "ollama_host")
@@ -74,35 +72,22 @@ class ReversedReranker:
         return [float(place) for place, _ in enumerate(texts)]
 
 
-class PipelineTarget(Target):
+class PipelineTarget(SystemTarget):
     """One open pipeline memory; both of its stores lie in the case's workspace."""
 
-    def __init__(self, make_embedder: MakeEmbedder) -> None:
-        self._make_embedder = make_embedder
-        self._log = WarningLog()
-        self._ports: EnvironmentPorts
-        self._service: PipelineService
+    _service: PipelineService
 
-    async def open(self, env: Environment, clock: Clock) -> None:
-        with in_harness_words():
-            with of_the_story():
-                config = _config(env.options)
-                self._ports = self._ports_of(env)
-                reranker = _reranker(env.options.get("reranker"))
-            self._has_model = bool(env.model_rules) or env.options.get("chat", "offline") != "offline"
-            self._log.attach()
-            self._service = await bootstrap.open_pipeline(
-                Path(env.workspace),
-                embedder=self._ports.embedder,
-                chat=self._ports.chat if self._has_model else None,
-                clock=clock,
-                new_id=self._ports.new_id,
-                config=config,
-                reranker=reranker,
-                wrap=self._ports.with_faults,
-            )
-        for part, mode in env.faults.items():
-            self._ports.set_fault(part, mode)
+    async def _open_system(self, workspace: Path) -> None:
+        self._service = await bootstrap.open_pipeline(
+            workspace,
+            embedder=self._ports.embedder,
+            chat=self._ports.chat if self._has_model else None,
+            clock=self._clock,
+            new_id=self._ports.new_id,
+            config=self._config,
+            reranker=self._reranker,
+            wrap=self._ports.with_faults,
+        )
 
     async def close(self) -> None:
         self._log.detach()
@@ -120,9 +105,6 @@ class PipelineTarget(Target):
         is_expected = suppress(Refused) if self._ports.is_fault_injected else nullcontext()
         with is_expected, self._in_harness_words():
             await self._service.settle()
-
-    async def fault(self, part: str, mode: str) -> None:
-        self._ports.set_fault(part, mode)
 
     async def add(self, items: Sequence[Item], scope: Scope) -> Receipt:
         with self._in_harness_words():
@@ -224,6 +206,8 @@ class PipelineTarget(Target):
         return await self._service.preference(str(ref.key), scope.user)
 
     def _ports_of(self, env: Environment) -> EnvironmentPorts:
+        self._config, self._reranker = _config(env.options), _reranker(env.options.get("reranker"))
+        self._has_model = bool(env.model_rules) or env.options.get("chat", "offline") != "offline"
         return environment_ports(
             env,
             make_embedder=self._make_embedder,
@@ -231,9 +215,6 @@ class PipelineTarget(Target):
             chat=env.options.get("chat", "offline"),
             ollama_host=env.options.get("ollama_host", default_topics().ollama_host),
         )
-
-    def _in_harness_words(self) -> AbstractContextManager[None]:
-        return in_harness_words(is_fault_injected=self._ports.is_fault_injected, failures=self._ports.failures)
 
 
 class PipelineFactory(EmbeddingFactory):

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from importlib.metadata import version
 from pathlib import Path
 from typing import ClassVar
 
-from memstory.clock import Clock
 from memstory.errors import NotSupported, Refused, StoryError, TargetError
 from memstory.target import (
     Capability,
@@ -21,7 +19,6 @@ from memstory.target import (
     Receipt,
     Ref,
     Scope,
-    Target,
     ToolCall,
     ToolSchema,
     Turn,
@@ -32,9 +29,9 @@ from memstory_reference.ports import Envelope
 from memstory_reference.systems.topics.engrams import EngramEntry, FoundEngram, TopicEntry
 from memstory_reference.systems.topics.memory_service import MemoryService
 from memstory_reference.systems.topics.result_texts import engrams_text
-from memstory_reference.targets.environment_ports import EnvironmentPorts, MakeEmbedder, environment_ports
-from memstory_reference.targets.refusals import in_harness_words, of_the_story
+from memstory_reference.targets.environment_ports import EnvironmentPorts, environment_ports
 from memstory_reference.targets.shared_embedders import EmbeddingFactory
+from memstory_reference.targets.system_target import SystemTarget
 from memstory_reference.targets.topics_options import OPTIONS, topics_options
 from memstory_reference.targets.topics_values import (
     EPISODIC,
@@ -51,18 +48,26 @@ from memstory_reference.targets.topics_values import (
     updated,
     where_of,
 )
-from memstory_reference.targets.warning_log import WarningLog
 from memstory_reference.topics_system import TopicsPorts, TopicsSystem
 
 DEFAULT_SESSION = "default"
 
 CAPABILITIES: frozenset[Capability] = frozenset(
     {
-        *("add", "add.key", "add.verbatim", "get.key", "get.id", "list", "update", "feedback"),
+        *("add", "add.key", "add.verbatim", "add.exact", "get.key", "get.id", "list", "update", "feedback"),
         *("delete", "delete.reports_missing", "delete.scope"),
         *("search", "search.scores", "search.min_score", "search.where", "search.explain", "context"),
         *("chat", "chat.tools", "chat.window", "tool", "tool.schema", "async_ingest"),
-        *("restart", "crash", "clock", "persistent", "scope.user", "scope.required", "scope.session"),
+        *(
+            "restart",
+            "crash",
+            "clock",
+            "persistent",
+            "scope.user",
+            "scope.required",
+            "scope.session",
+            "scope.session_all",
+        ),
         *("rank.reward", "embedder.fixed", "llm.scripted"),
         *("inspect.embedder", "inspect.model", "inspect.bus", "inspect.status", "inspect.log"),
         *("job.purge", "job.publish", "fault.embedder", "fault.model", "fault.store"),
@@ -71,45 +76,39 @@ CAPABILITIES: frozenset[Capability] = frozenset(
 )
 
 
-class TopicsTarget(Target):
+class TopicsTarget(SystemTarget):
     """One open topics system; the vector store lies in the case's workspace."""
 
-    def __init__(self, make_embedder: MakeEmbedder) -> None:
-        self._make_embedder = make_embedder
-        self._log = WarningLog()
-        self._clock: Clock
-        self._ports: EnvironmentPorts
-        self._opened: TopicsSystem | None = None
+    _opened: TopicsSystem | None = None
 
-    async def open(self, env: Environment, clock: Clock) -> None:
-        self._clock = clock
-        with in_harness_words():
-            with of_the_story():
-                options = topics_options(env.options, has_vectors=bool(env.vectors))
-                settings = options.settings
-                self._ports = environment_ports(
-                    env,
-                    make_embedder=self._make_embedder,
-                    embedder=settings.embedding_model,
-                    chat=settings.chat,
-                    ollama_host=settings.ollama_host,
-                    profile=options.profile,
-                )
-            folder = Path(env.workspace) / settings.chroma_path
-            opened = await bootstrap.open_store(folder, self._ports.embedder, server=settings.chroma_server)
-            store = self._ports.with_faults(opened)
-            ports = TopicsPorts(
-                clock=clock,
-                embedder=self._ports.embedder,
-                store=store,
-                chat=self._ports.chat,
-                new_id=self._ports.new_id,
-            )
-            self._opened = bootstrap.topics(settings, ports)
-            self._log.attach()
-            await self._opened.open()
-        for part, mode in env.faults.items():
-            self._ports.set_fault(part, mode)
+    def _ports_of(self, env: Environment) -> EnvironmentPorts:
+        options = topics_options(env.options, has_vectors=bool(env.vectors))
+        self._settings = settings = options.settings
+        return environment_ports(
+            env,
+            make_embedder=self._make_embedder,
+            embedder=settings.embedding_model,
+            chat=settings.chat,
+            ollama_host=settings.ollama_host,
+            profile=options.profile,
+        )
+
+    async def _open_system(self, workspace: Path) -> None:
+        settings, ports = self._settings, self._ports
+        store = await bootstrap.open_store(
+            workspace / settings.chroma_path, ports.embedder, server=settings.chroma_server
+        )
+        self._opened = bootstrap.topics(
+            settings,
+            TopicsPorts(
+                clock=self._clock,
+                embedder=ports.embedder,
+                store=ports.with_faults(store),
+                chat=ports.chat,
+                new_id=ports.new_id,
+            ),
+        )
+        await self._opened.open()
 
     async def close(self) -> None:
         self._log.detach()
@@ -127,9 +126,6 @@ class TopicsTarget(Target):
     async def settle(self) -> None:
         with self._in_harness_words():
             await self._system.settle()
-
-    async def fault(self, part: str, mode: str) -> None:
-        self._ports.set_fault(part, mode)
 
     async def add(self, items: Sequence[Item], scope: Scope) -> Receipt:
         with self._in_harness_words():
@@ -274,11 +270,6 @@ class TopicsTarget(Target):
     @property
     def _service(self) -> MemoryService:
         return self._system.service
-
-    @contextmanager
-    def _in_harness_words(self) -> Iterator[None]:
-        with in_harness_words(is_fault_injected=self._ports.is_fault_injected, failures=self._ports.failures):
-            yield
 
 
 class TopicsFactory(EmbeddingFactory):

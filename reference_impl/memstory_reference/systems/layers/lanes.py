@@ -133,6 +133,9 @@ class Lanes:
             buffer = await self._store.aload(owner, session)
             if buffer is None:
                 return {"ended": True}
+            if any(turn.number == number and turn.extracted for turn in buffer.turns):
+                # Another process ended the session, or tried to, while this one was still asking its model.
+                return {"extracted_elsewhere": True}
             held = list(buffer.held)
             for one in decided:
                 if one.decision is Decision.DROP:

@@ -121,10 +121,14 @@ class LayersService:
 
     async def open(self) -> None:
         """Take up the sessions that a former process left active; those silent for too long end now."""
-        for buffer in await self._store.aactive():
-            self._watch.touched(buffer.owner, buffer.session, buffer.last_at)
+        await self.watch_active()
         await asyncio.sleep(0)
         await self._watch.settle()
+
+    async def watch_active(self) -> None:
+        """Watch every active session of the store, also of processes that are gone: it ends here if it falls silent."""
+        for buffer in await self._store.aactive():
+            self._watch.touched(buffer.owner, buffer.session, buffer.last_at)
 
     async def close(self) -> None:
         """Finish what is under way and release the stores; active sessions stay active for the next process."""
@@ -264,6 +268,10 @@ class LayersService:
             "recall": self.config.recall and owner not in self._recall_off,
             "embedder": self._embeddings.model,
         }
+
+    async def store_name(self) -> str:
+        """Return what tells this store from every other, without telling its key."""
+        return hash_session_id("store", await self._store.asession_key())
 
     async def buffer(self, who: Who) -> SessionMemoryBuffer | None:
         """Return an active session as it is persisted."""

@@ -5,16 +5,14 @@ from __future__ import annotations
 import json
 import secrets
 import sqlite3
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
-from memstory_reference.errors import StoreConflictError
+from memstory_reference.storage.database_store import Database, parts
 from memstory_reference.systems.layers.identity import iso_now
 from memstory_reference.systems.layers.policy.candidates import SessionMemoryBuffer, buffer_data, buffer_of
 from memstory_reference.systems.layers.records import (
@@ -30,8 +28,7 @@ from memstory_reference.text.token_sets import token_set
 
 SCHEMA_VERSION = "1"
 
-_SCHEMA = """
-CREATE TABLE IF NOT EXISTS about (name TEXT PRIMARY KEY, value TEXT NOT NULL);
+SCHEMA = """
 CREATE TABLE IF NOT EXISTS namespaces (
     number INTEGER PRIMARY KEY, owner TEXT NOT NULL, layer TEXT NOT NULL, UNIQUE (owner, layer)
 );
@@ -59,9 +56,6 @@ CREATE TABLE IF NOT EXISTS sessions (
     PRIMARY KEY (owner, session)
 );
 """
-_AT_ONCE = 10_000
-"""Values of one statement; SQLite takes 32,766."""
-
 _COLUMNS = (
     "r.row, r.id, n.owner, n.layer, r.content, r.created_at, r.updated_at, r.session, r.count, r.standing, "
     "r.superseded_by"
@@ -79,22 +73,11 @@ class Written:
 
 
 class SqliteRows:
-    """What is deleted is overwritten in the file: a person who deletes a memory wants it gone (`secure_delete`)."""
+    """What is deleted is overwritten, in the file and in its log: a person who deletes a memory wants it gone."""
 
-    def __init__(self, file: Path, *, model: str) -> None:
-        file.parent.mkdir(parents=True, exist_ok=True)
-        self._db = sqlite3.connect(file, check_same_thread=False, isolation_level=None)
-        self._db.row_factory = sqlite3.Row
-        for pragma in ("journal_mode = WAL", "synchronous = FULL", "secure_delete = ON"):
-            self._db.execute(f"PRAGMA {pragma}")
-        self._db.executescript(_SCHEMA)
-        self._expect("schema", SCHEMA_VERSION, file)
-        self._expect("model", model, file)
+    def __init__(self, database: Database) -> None:
+        self._db = database
         self._db.execute("INSERT OR IGNORE INTO about VALUES ('session_key', ?)", (secrets.token_hex(32),))
-
-    def close(self) -> None:
-        """Close the file; closing twice is harmless."""
-        self._db.close()
 
     def session_key(self) -> bytes:
         (value,) = self._db.execute("SELECT value FROM about WHERE name = 'session_key'").fetchone()
@@ -107,25 +90,24 @@ class SqliteRows:
 
     def put(self, records: Sequence[MemoryRecord]) -> list[Written]:
         """Write all rows in one transaction."""
-        with self._transaction():
+        with self._db.transaction():
             return [self._put(record) for record in records]
 
     def end(self, owner: str, session: str, records: Sequence[MemoryRecord]) -> list[Written] | None:
         """Take an active session off and write what it leaves, in one transaction; None if it is not active."""
-        with self._transaction():
+        with self._db.transaction():
             gone = self._db.execute("DELETE FROM sessions WHERE owner = ? AND session = ?", (owner, session)).rowcount
             return [self._put(record) for record in records] if gone else None
 
     def get(self, owner: str, ids: Sequence[str]) -> list[MemoryRecord]:
         """Return the rows that exist, in the order of `ids`."""
-        wanted, found = list(dict.fromkeys(ids)), dict[str, MemoryRecord]()
-        for start in range(0, len(wanted), _AT_ONCE):
-            part = wanted[start : start + _AT_ONCE]
+        found = dict[str, MemoryRecord]()
+        for marks, part in parts(ids):
             rows = self._db.execute(
-                f"SELECT {_COLUMNS} {_FROM} WHERE r.id IN ({_marks(part)}) AND n.owner = ?", (*part, owner)
+                f"SELECT {_COLUMNS} {_FROM} WHERE r.id IN ({marks}) AND n.owner = ?", (*part, owner)
             )
             found |= {row["id"]: _record(row) for row in rows}
-        return [found[one] for one in wanted if one in found]
+        return [found[one] for one in dict.fromkeys(ids) if one in found]
 
     def listed(
         self, owner: str, layers: Sequence[Layer], standings: Sequence[Standing], limit: int | None
@@ -159,10 +141,9 @@ class SqliteRows:
     def numbered(self, numbers: Sequence[int], since: datetime | None) -> list[tuple[int, MemoryRecord]]:
         """Return rows by their numbers, newest first, ties by id."""
         found = []
-        for start in range(0, len(numbers), _AT_ONCE):
-            part = numbers[start : start + _AT_ONCE]
+        for marks, part in parts(numbers):
             rows = self._db.execute(
-                f"SELECT {_COLUMNS} {_FROM} WHERE r.row IN ({_marks(part)}) AND r.created_at >= ?",
+                f"SELECT {_COLUMNS} {_FROM} WHERE r.row IN ({marks}) AND r.created_at >= ?",
                 (*part, iso_now(since) if since else ""),
             )
             found += [(int(row["row"]), _record(row)) for row in rows]
@@ -186,12 +167,12 @@ class SqliteRows:
 
     def delete(self, owner: str, ids: Sequence[str]) -> list[MemoryRecord]:
         """Delete rows; return those that existed."""
-        with self._transaction():
+        with self._db.transaction():
             found = self.get(owner, ids)
             for record in found:
                 self._remove(record)
         if found:
-            self._forget_log()
+            self._db.forget_log()
         return found
 
     def delete_owner(self, owner: str) -> list[MemoryRecord]:
@@ -218,7 +199,7 @@ class SqliteRows:
     def forget_sessions(self, owner: str) -> int:
         gone = self._db.execute("DELETE FROM sessions WHERE owner = ?", (owner,)).rowcount
         if gone:
-            self._forget_log()
+            self._db.forget_log()
         return int(gone)
 
     def _put(self, record: MemoryRecord) -> Written:
@@ -284,29 +265,6 @@ class SqliteRows:
             "SELECT number FROM namespaces WHERE owner = ? AND layer = ?", (owner, layer)
         ).fetchone()
         return int(number)
-
-    def _forget_log(self) -> None:
-        # Old pages stay in the write-ahead log until it is begun anew.
-        self._db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
-
-    @contextmanager
-    def _transaction(self) -> Iterator[None]:
-        self._db.execute("BEGIN IMMEDIATE")
-        try:
-            yield
-        except BaseException:
-            self._db.execute("ROLLBACK")
-            raise
-        self._db.execute("COMMIT")
-
-    def _expect(self, name: str, value: str, file: Path) -> None:
-        self._db.execute("INSERT OR IGNORE INTO about VALUES (?, ?)", (name, value))
-        (found,) = self._db.execute("SELECT value FROM about WHERE name = ?", (name,)).fetchone()
-        if found != value:
-            self._db.close()
-            raise StoreConflictError(
-                f"{file} was made with {name} {found!r}, not {value!r}: open it with {found!r}, or use another folder"
-            )
 
 
 def _marks(values: Sequence[object]) -> str:

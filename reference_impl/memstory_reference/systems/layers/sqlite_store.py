@@ -6,31 +6,24 @@ so are the rows of the tokens that were asked for.
 
 from __future__ import annotations
 
-import asyncio
-import sqlite3
-import threading
 from collections import OrderedDict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from contextlib import AbstractAsyncContextManager
 from datetime import datetime
 from pathlib import Path
-from typing import ParamSpec, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from memstory_reference.errors import UnavailableError
+from memstory_reference.storage.database_store import Database
 from memstory_reference.systems.layers.named_locks import NamedLocks
 from memstory_reference.systems.layers.policy.candidates import SessionMemoryBuffer
 from memstory_reference.systems.layers.records import Layer, MemoryRecord, Standing, text_of
-from memstory_reference.systems.layers.sqlite_rows_store import SqliteRows, Written
+from memstory_reference.systems.layers.sqlite_rows_store import SCHEMA, SCHEMA_VERSION, SqliteRows, Written
 from memstory_reference.systems.layers.store import ACTIVE, Scored
 from memstory_reference.systems.layers.vector_matrix import VectorMatrix
 from memstory_reference.text.token_sets import token_set
-
-P = ParamSpec("P")
-T = TypeVar("T")
 
 KEPT_MATRICES = 128
 """Owners' layers whose vectors stay in memory; the one searched longest ago goes first."""
@@ -43,9 +36,8 @@ class SqliteStore:
     """A `LayersStore` in one file, which one process owns."""
 
     def __init__(self, file: Path, *, model: str) -> None:
-        self._rows = SqliteRows(file, model=model)
-        self._file = file
-        self._turn = threading.Lock()
+        self._db = Database(file, schema=SCHEMA, about={"schema": SCHEMA_VERSION, "model": model})
+        self._rows = SqliteRows(self._db)
         self._locks = NamedLocks()
         self._matrices: OrderedDict[tuple[str, Layer], VectorMatrix] = OrderedDict()
         self._lists: OrderedDict[tuple[str, Layer, str], NDArray[np.int64]] = OrderedDict()
@@ -55,64 +47,64 @@ class SqliteStore:
         await self.aput_batch([record])
 
     async def aput_batch(self, records: Sequence[MemoryRecord]) -> None:
-        await self._call(self._put, records)
+        await self._db.run(self._put, records)
 
     async def aget(self, owner: str, ids: Sequence[str]) -> list[MemoryRecord]:
-        return await self._call(self._rows.get, owner, ids)
+        return await self._db.run(self._rows.get, owner, ids)
 
     async def alist(
         self, owner: str, layer: Layer | None = None, standings: Sequence[Standing] = ACTIVE, limit: int | None = None
     ) -> list[MemoryRecord]:
-        return await self._call(self._rows.listed, owner, [layer] if layer else list(Layer), standings, limit)
+        return await self._db.run(self._rows.listed, owner, [layer] if layer else list(Layer), standings, limit)
 
     async def asearch_similar(
         self, owner: str, layer: Layer, vector: NDArray[np.float32], limit: int, since: datetime | None = None
     ) -> list[Scored]:
-        return await self._call(self._similar, owner, layer, vector, limit, since)
+        return await self._db.run(self._similar, owner, layer, vector, limit, since)
 
     async def asearch_tokens(
         self, owner: str, layer: Layer, tokens: AbstractSet[str], limit: int, since: datetime | None = None
     ) -> list[Scored]:
-        return await self._call(self._named, owner, layer, tokens, limit, since)
+        return await self._db.run(self._named, owner, layer, tokens, limit, since)
 
     async def alatest(self, owner: str, layer: Layer) -> MemoryRecord | None:
         return next(iter(await self.alist(owner, layer, limit=1)), None)
 
     async def acounts(self, owner: str) -> Mapping[tuple[Layer, Standing], int]:
-        return await self._call(self._rows.counts, owner)
+        return await self._db.run(self._rows.counts, owner)
 
     async def awithout_vector(self, owner: str, limit: int) -> list[MemoryRecord]:
-        return await self._call(self._rows.without_vector, owner, limit)
+        return await self._db.run(self._rows.without_vector, owner, limit)
 
     async def adelete(self, owner: str, ids: Sequence[str]) -> list[str]:
-        return [record.id for record in await self._call(self._delete, owner, ids)]
+        return [record.id for record in await self._db.run(self._delete, owner, ids)]
 
     async def adelete_owner(self, owner: str) -> int:
-        return len(await self._call(self._delete, owner, None))
+        return len(await self._db.run(self._delete, owner, None))
 
     async def asession_key(self) -> bytes:
-        return await self._call(self._rows.session_key)
+        return await self._db.run(self._rows.session_key)
 
     def lock(self, name: str) -> AbstractAsyncContextManager[None]:
         return self._locks.hold(name)
 
     async def aclose(self) -> None:
-        await self._call(self._rows.close)
+        await self._db.run(self._db.close)
 
     async def aload(self, owner: str, session: str) -> SessionMemoryBuffer | None:
-        return await self._call(self._rows.load, owner, session)
+        return await self._db.run(self._rows.load, owner, session)
 
     async def asave(self, buffer: SessionMemoryBuffer) -> None:
-        await self._call(self._rows.save, buffer)
+        await self._db.run(self._rows.save, buffer)
 
     async def aactive(self, owner: str | None = None) -> list[SessionMemoryBuffer]:
-        return await self._call(self._rows.active, owner)
+        return await self._db.run(self._rows.active, owner)
 
     async def aend(self, owner: str, session: str, records: Sequence[MemoryRecord]) -> bool:
-        return await self._call(self._end, owner, session, records)
+        return await self._db.run(self._end, owner, session, records)
 
     async def aforget_sessions(self, owner: str) -> int:
-        return await self._call(self._rows.forget_sessions, owner)
+        return await self._db.run(self._rows.forget_sessions, owner)
 
     def _put(self, records: Sequence[MemoryRecord]) -> None:
         self._keep_in_step(self._rows.put(records))
@@ -198,14 +190,3 @@ class SqliteStore:
     def _forget_lists(self, owner: str, layer: Layer, tokens: AbstractSet[str]) -> None:
         for token in tokens:
             self._lists.pop((owner, layer, token), None)
-
-    async def _call(self, call: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-        def alone() -> T:
-            # Held by the thread, not by the task: a task that is cancelled leaves its thread behind at work.
-            with self._turn:
-                return call(*args, **kwargs)
-
-        try:
-            return await asyncio.to_thread(alone)
-        except sqlite3.OperationalError as error:
-            raise UnavailableError(f"{self._file.name} cannot be used now: {error}") from error

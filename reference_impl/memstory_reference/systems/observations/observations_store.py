@@ -9,8 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 import sqlite3
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
@@ -18,14 +17,13 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from memstory_reference.errors import StoreConflictError
+from memstory_reference.storage.database_store import Database
 from memstory_reference.systems.observations.observation import Observation
 from memstory_reference.text.keywords import Keyword, fts_query, segmented
 
 SCHEMA_VERSION = "1"
 
 _SCHEMA = """
-CREATE TABLE IF NOT EXISTS about (name TEXT PRIMARY KEY, value TEXT NOT NULL);
 CREATE TABLE IF NOT EXISTS observations (
     row INTEGER PRIMARY KEY,
     owner TEXT NOT NULL,
@@ -69,14 +67,7 @@ class ObservationsStore:
     """Blocking; one connection, used by one thread at a time."""
 
     def __init__(self, file: Path, *, model: str) -> None:
-        file.parent.mkdir(parents=True, exist_ok=True)
-        self._db = sqlite3.connect(file, check_same_thread=False, isolation_level=None)
-        self._db.row_factory = sqlite3.Row
-        self._db.execute("PRAGMA journal_mode = WAL")
-        self._db.execute("PRAGMA synchronous = FULL")
-        self._db.executescript(_SCHEMA)
-        self._expect("schema", SCHEMA_VERSION, file)
-        self._expect("model", model, file)
+        self._db = Database(file, schema=_SCHEMA, about={"schema": SCHEMA_VERSION, "model": model})
 
     def close(self) -> None:
         """Close the file; closing twice is harmless."""
@@ -85,7 +76,7 @@ class ObservationsStore:
     def insert(self, owner: str, observations: Iterable[tuple[Observation, NDArray[np.float32]]]) -> list[str]:
         """Write those that are new, and return their ids; an id that is known stays as it is (OF-15)."""
         inserted = []
-        with self._transaction():
+        with self._db.transaction():
             for observation, vector in observations:
                 cursor = self._db.execute(
                     _INSERT, (owner, *_row_of(observation), np.asarray(vector, np.float32).tobytes())
@@ -147,7 +138,7 @@ class ObservationsStore:
     def delete(self, owner: str, ids: Sequence[str]) -> list[str]:
         """Delete observations; return the ids that existed."""
         deleted = []
-        with self._transaction():
+        with self._db.transaction():
             for identifier in dict.fromkeys(ids):
                 row = self._db.execute(
                     "DELETE FROM observations WHERE owner = ? AND id = ? RETURNING row", (owner, identifier)
@@ -177,7 +168,7 @@ class ObservationsStore:
 
     def done(self, pending: Sequence[Pending]) -> None:
         """Strike off what the vector index has taken."""
-        with self._transaction():
+        with self._db.transaction():
             self._db.executemany("DELETE FROM outbox WHERE sequence = ?", [(entry.sequence,) for entry in pending])
 
     def _telling(self, keywords: Sequence[Keyword]) -> Sequence[Keyword]:
@@ -199,25 +190,6 @@ class ObservationsStore:
             (row, _tag(owner), *map(segmented, words)),
         )
         self._db.execute("INSERT INTO outbox (owner, id) VALUES (?, ?)", (owner, observation.id))
-
-    @contextmanager
-    def _transaction(self) -> Iterator[None]:
-        self._db.execute("BEGIN IMMEDIATE")
-        try:
-            yield
-        except BaseException:
-            self._db.execute("ROLLBACK")
-            raise
-        self._db.execute("COMMIT")
-
-    def _expect(self, name: str, value: str, file: Path) -> None:
-        self._db.execute("INSERT OR IGNORE INTO about VALUES (?, ?)", (name, value))
-        (found,) = self._db.execute("SELECT value FROM about WHERE name = ?", (name,)).fetchone()
-        if found != value:
-            self._db.close()
-            raise StoreConflictError(
-                f"{file} was made with {name} {found!r}, not {value!r}: open it with {found!r}, or use another folder"
-            )
 
 
 def _tag(owner: str) -> str:

@@ -14,6 +14,7 @@ import numpy as np
 from memstory_reference.errors import MemorySystemError
 from memstory_reference.ports import ChatModel, Clock, Embedder, Json, NewId, Purpose, VectorStore
 from memstory_reference.ranking.importance import centroid
+from memstory_reference.storage.database_store import Database
 from memstory_reference.systems.pipeline.chunking import Chunk, chunks_of, content_hash
 from memstory_reference.systems.pipeline.compression import Compressor, OnProgress
 from memstory_reference.systems.pipeline.config import PipelineConfig
@@ -34,9 +35,9 @@ from memstory_reference.systems.pipeline.reading.detectors import Detectors
 from memstory_reference.systems.pipeline.recall import Ask, Recaller
 from memstory_reference.systems.pipeline.selection import Reranker
 from memstory_reference.systems.pipeline.stores.archive_store import ArchiveStore
-from memstory_reference.systems.pipeline.stores.database_store import Database
 from memstory_reference.systems.pipeline.stores.outbox_store import OutboxStore
 from memstory_reference.systems.pipeline.stores.pipeline_store import PipelineStore
+from memstory_reference.systems.pipeline.stores.rows_store import SCHEMA, SCHEMA_VERSION
 from memstory_reference.systems.pipeline.validation import (
     MAX_TOP_K,
     PipelineInputError,
@@ -73,7 +74,7 @@ class PipelineService:
     def __init__(self, file: Path, parts: PipelineParts, config: PipelineConfig) -> None:
         self._parts = parts
         self._config = config
-        self._database = Database(file, model=parts.embedder.model)
+        self._database = Database(file, schema=SCHEMA, about={"schema": SCHEMA_VERSION, "model": parts.embedder.model})
         self._store = PipelineStore(self._database)
         self._lane = Lane()
         self._writers = asyncio.Lock()

@@ -100,7 +100,9 @@ async def open_layers(tmp_path, clock):
     """Open the layers in the test's folder; what is still open at the end is closed."""
     opened, openings = [], count()
 
-    async def open_(*, model=None, mode=MemoryMode.LOCAL, wrap=lambda store: store, embedder=None, **config):
+    async def open_(
+        *, model=None, mode=MemoryMode.LOCAL, place=None, wrap=lambda store: store, embedder=None, **config
+    ):
         numbers, opening = count(), next(openings)
         service = await bootstrap.open_layers(
             tmp_path / "layers",
@@ -110,6 +112,7 @@ async def open_layers(tmp_path, clock):
             new_id=lambda: f"id-{opening}-{next(numbers):04}",
             config=LayersConfig(min_similarity=-1, **config),
             mode=mode,
+            place=place,
             wrap=wrap,
         )
         opened.append(service)

@@ -15,6 +15,7 @@ from memstory.cases import Case
 from memstory.evaluation import evaluate
 from memstory.runner import run
 from memstory.schema import load_stories
+from memstory_reference.storage.database_store import Database
 from memstory_reference.systems.layers import (
     entries,
     lanes,
@@ -280,7 +281,7 @@ def each_row_is_its_own_transaction(patch):
     def transaction(self):
         yield
 
-    patch.setattr(SqliteRows, "_transaction", transaction)
+    patch.setattr(Database, "transaction", transaction)
 
 
 def a_lost_store_costs_the_answer(patch):
@@ -367,7 +368,7 @@ def an_id_is_enough(patch):
 
 
 def what_is_deleted_stays_in_the_file(patch):
-    patch.setattr(SqliteRows, "_forget_log", lambda _: None)
+    patch.setattr(Database, "forget_log", lambda _: None)
 
 
 def edits_pass_no_guard(patch):

@@ -1,16 +1,7 @@
-"""SIGKILL at random moments of writing. Run as a script, this file is the process that forks and kills the writers."""
+"""SIGKILL at random moments of writing: `killing.py` forks and kills what `write` does, then calls `verify`."""
 
-import asyncio
-import os
-import random
-import signal
-import subprocess
-import sys
-import time
-import traceback
 from datetime import UTC, datetime
 from itertools import count
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -63,7 +54,7 @@ async def write(folder, done, acknowledge):
             await service.store([observation(3 * step + place) for place in range(3)], owner)
             if step % 4 == 3:
                 await service.delete([f"run-{3 * step - 3}"], owner)
-            os.write(acknowledge, f"{owner} {step}\n".encode())
+            acknowledge(owner, step)
 
 
 def kept_after(steps):
@@ -86,46 +77,6 @@ async def verify(folder, done):
     await service.close()
 
 
-def in_child(work):
-    """Fork, so that slow imports are paid once; this process never opens a store of its own."""
-    child = os.fork()
-    if child == 0:
-        try:
-            asyncio.run(work())
-        except BaseException:  # noqa: BLE001  (a forked child must not go on as its parent)
-            traceback.print_exc()
-            os._exit(1)
-        os._exit(0)
-    return child
-
-
-def kill_writers(folder, kills, seed=5):
-    moments, done = random.Random(seed), dict.fromkeys(OWNERS, 0)  # noqa: S311  (moments, not secrets)
-    for number in range(kills):
-        reading, writing = os.pipe()
-        child = in_child(lambda writing=writing: write(folder, done, writing))
-        os.close(writing)
-        with os.fdopen(reading) as lines:
-            first = lines.readline()
-            time.sleep(moments.uniform(0.0, 0.3))
-            os.kill(child, signal.SIGKILL)
-            for line in [first, *lines]:
-                owner, step = line.split()
-                done[owner] = int(step) + 1
-        os.waitpid(child, 0)
-        _, status = os.waitpid(in_child(lambda: verify(folder, done)), 0)
-        if status:
-            sys.exit(f"after kill {number + 1}, acknowledged {done}: the check failed")
-    print(min(done.values()))  # noqa: T201  (the answer to the test)
-
-
 @pytest.mark.parametrize("kills", [3, pytest.param(50, marks=pytest.mark.slow)])
-def test_nothing_acknowledged_is_lost_and_both_indexes_agree_after_kills(tmp_path, kills):
-    command = [sys.executable, __file__, tmp_path / "store", str(kills)]
-    run = subprocess.run(command, capture_output=True, text=True, check=False)  # noqa: S603  (our own)
-    assert run.returncode == 0, run.stderr
-    assert int(run.stdout) >= kills // 4  # the writers did get on between kills
-
-
-if __name__ == "__main__":
-    kill_writers(Path(sys.argv[1]), int(sys.argv[2]))
+def test_nothing_acknowledged_is_lost_and_both_indexes_agree_after_kills(kill_writers, tmp_path, kills):
+    kill_writers(__file__, tmp_path / "store", kills)

@@ -1,17 +1,9 @@
-"""SIGKILL at random moments of writing. Run as a script, this file is the process that forks and kills the writers."""
+"""SIGKILL at random moments of writing: `killing.py` forks and kills what `write` does, then calls `verify`."""
 
-import asyncio
 import os
-import random
-import signal
-import subprocess
-import sys
-import time
-import traceback
 from datetime import UTC, datetime, timedelta
 from hashlib import blake2b
 from itertools import count
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -20,7 +12,7 @@ from memstory_reference import bootstrap
 from memstory_reference.systems.pipeline.config import PipelineConfig
 from memstory_reference.systems.pipeline.memory import Utterance
 
-USERS = ("ana", "bob", "cid")
+OWNERS = ("ana", "bob", "cid")
 CONFIG = PipelineConfig(store_threshold=0, compression_threshold=3, min_chunk_tokens=1)
 
 
@@ -67,7 +59,7 @@ async def write(folder, done, acknowledge):
     service, clock = await opened(folder)
     for step in count(min(done.values())):
         clock.seconds = step * 100
-        for user in USERS:
+        for user in OWNERS:
             await service.ingest_all(said(step), user)
             if step % 3 == 2:
                 gone = [one.id for one in await service.memories(user) if one.content in contents(step - 1)]
@@ -75,7 +67,7 @@ async def write(folder, done, acknowledge):
                 await service.compress(user)
             if step % 5 == 4:
                 await service.recall("event", user)
-            os.write(acknowledge, f"{user} {step}\n".encode())
+            acknowledge(user, step)
 
 
 def kept_after(steps):
@@ -107,46 +99,6 @@ async def verify(folder, done):
     await service.close()
 
 
-def in_child(work):
-    """Fork, so that slow imports are paid once; this process never opens a store of its own."""
-    child = os.fork()
-    if child == 0:
-        try:
-            asyncio.run(work())
-        except BaseException:  # noqa: BLE001  (a forked child must not go on as its parent)
-            traceback.print_exc()
-            os._exit(1)
-        os._exit(0)
-    return child
-
-
-def kill_writers(folder, kills, seed=6):
-    moments, done = random.Random(seed), dict.fromkeys(USERS, 0)  # noqa: S311  (moments, not secrets)
-    for number in range(kills):
-        reading, writing = os.pipe()
-        child = in_child(lambda writing=writing: write(folder, done, writing))
-        os.close(writing)
-        with os.fdopen(reading) as lines:
-            first = lines.readline()
-            time.sleep(moments.uniform(0.0, 0.3))
-            os.kill(child, signal.SIGKILL)
-            for line in [first, *lines]:
-                user, step = line.split()
-                done[user] = int(step) + 1
-        os.waitpid(child, 0)
-        _, status = os.waitpid(in_child(lambda: verify(folder, done)), 0)
-        if status:
-            sys.exit(f"after kill {number + 1}, acknowledged {done}: the check failed")
-    print(min(done.values()))  # noqa: T201  (the answer to the test)
-
-
 @pytest.mark.parametrize("kills", [2, pytest.param(50, marks=pytest.mark.slow)])
-def test_rows_centroid_archive_and_index_agree_after_kills(tmp_path, kills):
-    command = [sys.executable, __file__, tmp_path / "store", str(kills)]
-    run = subprocess.run(command, capture_output=True, text=True, check=False)  # noqa: S603  (our own)
-    assert run.returncode == 0, run.stderr
-    assert int(run.stdout) >= kills // 4  # the writers did get on between kills
-
-
-if __name__ == "__main__":
-    kill_writers(Path(sys.argv[1]), int(sys.argv[2]))
+def test_rows_centroid_archive_and_index_agree_after_kills(kill_writers, tmp_path, kills):
+    kill_writers(__file__, tmp_path / "store", kills)

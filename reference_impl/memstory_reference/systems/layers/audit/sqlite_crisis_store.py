@@ -2,20 +2,14 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 import sqlite3
-import threading
-from collections.abc import Callable
 from datetime import datetime
 from pathlib import Path
-from typing import TypeVar
 
-from memstory_reference.errors import UnavailableError
+from memstory_reference.storage.database_store import Database
 from memstory_reference.systems.layers.audit.models import ClassifierPath, CrisisLevel, CrisisLogRecord
 from memstory_reference.systems.layers.identity import iso_now
-
-T = TypeVar("T")
 
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS crisis_log (
@@ -30,11 +24,7 @@ class SqliteCrisisLog:
     """A `CrisisLogBackend` that outlives the process."""
 
     def __init__(self, file: Path) -> None:
-        file.parent.mkdir(parents=True, exist_ok=True)
-        self._db = sqlite3.connect(file, check_same_thread=False, isolation_level=None)
-        self._db.execute("PRAGMA journal_mode = WAL")
-        self._db.executescript(_SCHEMA)
-        self._turn = threading.Lock()
+        self._db = Database(file, schema=_SCHEMA)
 
     async def aappend(self, record: CrisisLogRecord) -> None:
         row = (
@@ -46,42 +36,34 @@ class SqliteCrisisLog:
             record.classifier_path,
             json.dumps(list(record.signals)),
         )
-        await self._call(lambda: self._db.execute("INSERT OR IGNORE INTO crisis_log VALUES (?, ?, ?, ?, ?, ?, ?)", row))
+        await self._db.run(self._db.execute, "INSERT OR IGNORE INTO crisis_log VALUES (?, ?, ?, ?, ?, ?, ?)", row)
 
     async def alist(self, owner: str) -> list[CrisisLogRecord]:
-        rows = await self._call(
-            lambda: self._db.execute("SELECT * FROM crisis_log WHERE owner = ? ORDER BY at, id", (owner,)).fetchall()
-        )
-        return [_record(*row) for row in rows]
+        return await self._db.run(self._listed, owner)
 
     async def apurge(self, before: datetime) -> int:
-        return await self._call(
-            lambda: self._db.execute("DELETE FROM crisis_log WHERE at < ?", (iso_now(before),)).rowcount
-        )
+        return await self._db.run(self._purge, iso_now(before))
 
     async def aclose(self) -> None:
-        await self._call(self._db.close)
+        await self._db.run(self._db.close)
 
-    async def _call(self, call: Callable[[], T]) -> T:
-        def alone() -> T:
-            with self._turn:
-                return call()
+    def _listed(self, owner: str) -> list[CrisisLogRecord]:
+        rows = self._db.execute("SELECT * FROM crisis_log WHERE owner = ? ORDER BY at, id", (owner,))
+        return [_record(row) for row in rows]
 
-        try:
-            return await asyncio.to_thread(alone)
-        except sqlite3.OperationalError as error:
-            raise UnavailableError(f"the crisis log cannot be used now: {error}") from error
+    def _purge(self, before: str) -> int:
+        gone = self._db.execute("DELETE FROM crisis_log WHERE at < ?", (before,)).rowcount
+        self._db.forget_log()
+        return gone
 
 
-def _record(  # noqa: PLR0917  (the row's columns)
-    identifier: str, owner: str, session: str, at: str, level: str, path: str, signals: str
-) -> CrisisLogRecord:
+def _record(row: sqlite3.Row) -> CrisisLogRecord:
     return CrisisLogRecord(
-        id=identifier,
-        owner=owner,
-        session=session,
-        at=datetime.fromisoformat(at),
-        level=CrisisLevel(level),
-        classifier_path=ClassifierPath(path),
-        signals=tuple(json.loads(signals)),
+        id=row["id"],
+        owner=row["owner"],
+        session=row["session"],
+        at=datetime.fromisoformat(row["at"]),
+        level=CrisisLevel(row["level"]),
+        classifier_path=ClassifierPath(row["classifier_path"]),
+        signals=tuple(json.loads(row["signals"])),
     )

@@ -2,19 +2,13 @@
 
 from __future__ import annotations
 
-import asyncio
 import sqlite3
-import threading
-from collections.abc import Callable
 from datetime import datetime
 from pathlib import Path
-from typing import TypeVar
 
-from memstory_reference.errors import UnavailableError
+from memstory_reference.storage.database_store import Database
 from memstory_reference.systems.layers.feedback.models import FeedbackLabel, FeedbackSource, SessionFeedbackRecord
 from memstory_reference.systems.layers.identity import iso_now
-
-T = TypeVar("T")
 
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS session_feedback (
@@ -29,12 +23,7 @@ class SqliteSessionFeedback:
     """A `SessionFeedbackBackend` that outlives the process."""
 
     def __init__(self, file: Path) -> None:
-        file.parent.mkdir(parents=True, exist_ok=True)
-        self._db = sqlite3.connect(file, check_same_thread=False, isolation_level=None)
-        for pragma in ("journal_mode = WAL", "secure_delete = ON"):
-            self._db.execute(f"PRAGMA {pragma}")
-        self._db.executescript(_SCHEMA)
-        self._turn = threading.Lock()
+        self._db = Database(file, schema=_SCHEMA)
 
     async def aappend(self, record: SessionFeedbackRecord) -> None:
         row = (
@@ -46,49 +35,34 @@ class SqliteSessionFeedback:
             record.source,
             record.comment,
         )
-        await self._call(
-            lambda: self._db.execute("INSERT OR IGNORE INTO session_feedback VALUES (?, ?, ?, ?, ?, ?, ?)", row)
-        )
+        await self._db.run(self._db.execute, "INSERT OR IGNORE INTO session_feedback VALUES (?, ?, ?, ?, ?, ?, ?)", row)
 
     async def alist(self, owner: str) -> list[SessionFeedbackRecord]:
-        rows = await self._call(
-            lambda: self._db.execute(
-                "SELECT * FROM session_feedback WHERE owner = ? ORDER BY at, id", (owner,)
-            ).fetchall()
-        )
-        return [_record(*row) for row in rows]
+        return await self._db.run(self._listed, owner)
 
     async def adelete_owner(self, owner: str) -> int:
-        def delete() -> int:
-            gone = self._db.execute("DELETE FROM session_feedback WHERE owner = ?", (owner,)).rowcount
-            self._db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
-            return int(gone)
-
-        return await self._call(delete)
+        return await self._db.run(self._delete_owner, owner)
 
     async def aclose(self) -> None:
-        await self._call(self._db.close)
+        await self._db.run(self._db.close)
 
-    async def _call(self, call: Callable[[], T]) -> T:
-        def alone() -> T:
-            with self._turn:
-                return call()
+    def _listed(self, owner: str) -> list[SessionFeedbackRecord]:
+        rows = self._db.execute("SELECT * FROM session_feedback WHERE owner = ? ORDER BY at, id", (owner,))
+        return [_record(row) for row in rows]
 
-        try:
-            return await asyncio.to_thread(alone)
-        except sqlite3.OperationalError as error:
-            raise UnavailableError(f"the feedback cannot be used now: {error}") from error
+    def _delete_owner(self, owner: str) -> int:
+        gone = self._db.execute("DELETE FROM session_feedback WHERE owner = ?", (owner,)).rowcount
+        self._db.forget_log()
+        return gone
 
 
-def _record(  # noqa: PLR0917  (the row's columns)
-    identifier: str, owner: str, session: str, at: str, label: str, source: str, comment: str
-) -> SessionFeedbackRecord:
+def _record(row: sqlite3.Row) -> SessionFeedbackRecord:
     return SessionFeedbackRecord(
-        id=identifier,
-        owner=owner,
-        session=session,
-        at=datetime.fromisoformat(at),
-        label=FeedbackLabel(label),
-        source=FeedbackSource(source),
-        comment=comment,
+        id=row["id"],
+        owner=row["owner"],
+        session=row["session"],
+        at=datetime.fromisoformat(row["at"]),
+        label=FeedbackLabel(row["label"]),
+        source=FeedbackSource(row["source"]),
+        comment=row["comment"],
     )

@@ -10,14 +10,15 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from memstory_reference.storage.database_store import Database
 from memstory_reference.systems.pipeline.memory import MemoryChunk
-from memstory_reference.systems.pipeline.stores.database_store import Database, vector_of
 from memstory_reference.systems.pipeline.stores.rows_store import (
     MEMORY_COLUMNS,
     PREFERENCE_COLUMNS,
     memory_values,
     preference_values,
     stamp,
+    vector_of,
 )
 
 _INSERT = f"INSERT INTO memories ({MEMORY_COLUMNS}, vector) VALUES ({', '.join('?' * 17)})"  # noqa: S608  (constants)

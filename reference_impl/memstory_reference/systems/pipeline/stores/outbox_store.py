@@ -8,9 +8,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from memstory_reference.storage.database_store import Database, parts
 from memstory_reference.systems.pipeline.memory import MemoryChunk
-from memstory_reference.systems.pipeline.stores.database_store import Database, parts, vector_of
-from memstory_reference.systems.pipeline.stores.rows_store import MEMORY_COLUMNS, memory_of
+from memstory_reference.systems.pipeline.stores.rows_store import MEMORY_COLUMNS, memory_of, vector_of
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

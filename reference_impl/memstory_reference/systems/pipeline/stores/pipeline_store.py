@@ -11,16 +11,17 @@ from collections.abc import Iterable, Mapping, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from memstory_reference.storage.database_store import Database, parts
 from memstory_reference.systems.pipeline.memory import MemoryChunk, MemoryType
 from memstory_reference.systems.pipeline.planning import Insertion, Known, Setting, Vector, Write, twin_of
 from memstory_reference.systems.pipeline.stores.changes_store import Rows
-from memstory_reference.systems.pipeline.stores.database_store import Database, parts, vector_of
 from memstory_reference.systems.pipeline.stores.rows_store import (
     MEMORY_COLUMNS,
     Admission,
     condition,
     memory_of,
     preference_of,
+    vector_of,
 )
 
 SCANNED_ROWS = 2_000
@@ -190,7 +191,7 @@ class PipelineStore:
             for table in ("memories", "preferences", "embeddings", "centroids"):
                 self._db.execute(f"DELETE FROM {table} WHERE owner = ?", (owner,))  # noqa: S608
             self._rows.announce(owner, ids)
-        self._db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+        self._db.forget_log()
         return len(ids) + kept
 
     def vectors(self, owner: str) -> NDArray[np.float32]:

@@ -7,12 +7,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
+import numpy as np
+from numpy.typing import NDArray
+
 from memstory_reference.systems.pipeline.memory import MemoryChunk, MemoryType
 
 SCHEMA_VERSION = "1"
 
 SCHEMA = """
-CREATE TABLE IF NOT EXISTS about (name TEXT PRIMARY KEY, value TEXT NOT NULL);
 CREATE TABLE IF NOT EXISTS memories (
     row INTEGER PRIMARY KEY,
     owner TEXT NOT NULL,
@@ -109,6 +111,11 @@ def condition(admission: Admission, *, is_by_id: bool = False) -> tuple[str, lis
 def stamp(moment: datetime) -> str:
     """Return a moment as texts that sort by time."""
     return moment.isoformat(timespec="microseconds")
+
+
+def vector_of(blob: bytes) -> NDArray[np.float32]:
+    """Return a stored vector."""
+    return np.frombuffer(blob, np.float32)
 
 
 def memory_values(memory: MemoryChunk, content_hash: str) -> tuple[object, ...]:

@@ -1,31 +1,46 @@
-"""The database of the pipeline: one connection, its transactions, and what file it may be."""
+"""One SQLite file: its connection, its transactions, and what the file may be."""
 
 from __future__ import annotations
 
+import asyncio
 import sqlite3
-from collections.abc import Iterator, Sequence
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-
-import numpy as np
-from numpy.typing import NDArray
+from typing import ParamSpec, TypeVar
 
 from memstory_reference.errors import StoreConflictError, UnavailableError
-from memstory_reference.systems.pipeline.stores.rows_store import SCHEMA, SCHEMA_VERSION
 
-_AT_ONCE = 500
+P = ParamSpec("P")
+T = TypeVar("T")
+
+_AT_ONCE = 10_000
+"""Values of one statement; SQLite takes 32,766."""
+
+_ABOUT = "CREATE TABLE IF NOT EXISTS about (name TEXT PRIMARY KEY, value TEXT NOT NULL)"
+_PRAGMAS = (
+    "journal_mode = WAL",
+    "synchronous = FULL",
+    "secure_delete = ON",  # what is forgotten is overwritten
+)
 
 
 class Database:
-    """Blocking; one connection, used by one thread at a time."""
+    """Blocking; one connection, used by one thread at a time, which `run` sees to."""
 
-    def __init__(self, file: Path, *, model: str) -> None:
+    def __init__(self, file: Path, *, schema: str, about: Mapping[str, str] | None = None) -> None:
+        """Open `file`, or make it by the statements of `schema`; StoreConflictError if it was made as something else.
+
+        `about` is what has to be equal at each opening, such as the model of the vectors; it is kept in a table.
+        """
         self._file = file
+        self._turn = threading.Lock()
         file.parent.mkdir(parents=True, exist_ok=True)
         with self._translated():
             self._db = sqlite3.connect(file, check_same_thread=False, isolation_level=None)
             try:
-                self._prepare(model)
+                self._prepare(schema, about or {})
             except BaseException:
                 self._db.close()
                 raise
@@ -34,6 +49,16 @@ class Database:
     def changes(self) -> int:
         """How many rows were written since the opening; may be read from any thread."""
         return self._db.total_changes
+
+    async def run(self, call: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+        """Return what `call` returns, which has the database for itself, in a thread."""
+
+        def alone() -> T:
+            # Held by the thread, not by the task: a task that is cancelled leaves its thread behind at work.
+            with self._turn, self._translated():
+                return call(*args, **kwargs)
+
+        return await asyncio.to_thread(alone)
 
     def execute(self, sql: str, parameters: Sequence[object] = ()) -> sqlite3.Cursor:
         """Run one statement; UnavailableError where the file cannot be read or written."""
@@ -44,10 +69,6 @@ class Database:
         """Run one statement for each row."""
         with self._translated():
             self._db.executemany(sql, rows)
-
-    def close(self) -> None:
-        """Close the file; closing twice is harmless."""
-        self._db.close()
 
     @contextmanager
     def transaction(self) -> Iterator[None]:
@@ -62,13 +83,21 @@ class Database:
                 self._db.execute("ROLLBACK")
             raise
 
-    def _prepare(self, model: str) -> None:
+    def forget_log(self) -> None:
+        """Begin the write-ahead log anew: until then it holds old pages, with what was deleted."""
+        self.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+
+    def close(self) -> None:
+        """Close the file; closing twice is harmless."""
+        self._db.close()
+
+    def _prepare(self, schema: str, about: Mapping[str, str]) -> None:
         self._db.row_factory = sqlite3.Row
-        self._db.execute("PRAGMA journal_mode = WAL")
-        self._db.execute("PRAGMA synchronous = FULL")
-        self._db.execute("PRAGMA secure_delete = ON")  # what is forgotten is overwritten
-        self._db.executescript(SCHEMA)
-        for name, value in (("schema", SCHEMA_VERSION), ("model", model)):
+        for pragma in _PRAGMAS:
+            self._db.execute(f"PRAGMA {pragma}")
+        self._db.execute(_ABOUT)
+        self._db.executescript(schema)
+        for name, value in about.items():
             self._db.execute("INSERT OR IGNORE INTO about VALUES (?, ?)", (name, value))
             (found,) = self._db.execute("SELECT value FROM about WHERE name = ?", (name,)).fetchone()
             if found != value:
@@ -88,14 +117,9 @@ class Database:
             ) from problem
 
 
-def parts(values: Sequence[str]) -> Iterator[tuple[str, Sequence[str]]]:
+def parts(values: Sequence[T]) -> Iterator[tuple[str, Sequence[T]]]:
     """Yield marks and distinct values, as many at once as a statement takes."""
     distinct = list(dict.fromkeys(values))
     for start in range(0, len(distinct), _AT_ONCE):
         part = distinct[start : start + _AT_ONCE]
         yield ", ".join("?" * len(part)), part
-
-
-def vector_of(blob: bytes) -> NDArray[np.float32]:
-    """Return a stored vector."""
-    return np.frombuffer(blob, np.float32)

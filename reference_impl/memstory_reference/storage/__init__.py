@@ -1,0 +1,1 @@
+"""What the stores of more than one memory system keep their rows in."""

@@ -1,0 +1,93 @@
+"""SIGKILL at random moments of writing: `python killing.py TEST_FILE FOLDER KILLS` prints what was acknowledged.
+
+It forks the writers and the checkers of a test file, which has `OWNERS`, `write(folder, done, acknowledge)`, which
+writes for ever, and `verify(folder, done)`. `done` says how many steps of each owner were acknowledged, by
+`acknowledge(owner, step)`, in every life so far.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+import traceback
+from collections.abc import Awaitable, Callable
+from importlib import util
+from pathlib import Path
+from types import ModuleType
+
+LONGEST_LIFE = 0.3
+"""Seconds from a writer's first acknowledged step on."""
+
+SEED = 5
+
+
+def kill_writers(test_file: str, folder: Path, kills: int) -> dict[str, int]:
+    """Return the acknowledged steps of each owner, from a process of its own; AssertionError where a check failed."""
+    command = [sys.executable, __file__, test_file, folder, str(kills)]
+    run = subprocess.run(command, capture_output=True, text=True, check=False)  # noqa: S603  (our own)
+    assert run.returncode == 0, run.stderr
+    done: dict[str, int] = json.loads(run.stdout)
+    assert min(done.values()) >= kills // (len(done) + 1), f"the writers did not get on between kills: {done}"
+    return done
+
+
+def _in_child(work: Callable[[], Awaitable[None]]) -> int:
+    """Fork, so that slow imports are paid once; this process never opens a store of its own."""
+    child = os.fork()
+    if child == 0:
+        try:
+            asyncio.run(work())  # type: ignore[arg-type]  # an async function makes a coroutine
+        except BaseException:  # noqa: BLE001  (a forked child must not go on as its parent)
+            traceback.print_exc()
+            os._exit(1)
+        os._exit(0)
+    return child
+
+
+def _killed_writer(tests: ModuleType, folder: Path, done: dict[str, int], seconds: float) -> None:
+    """Let a writer live for `seconds` after its first step, and count in `done` what it acknowledged."""
+    reading, writing = os.pipe()
+
+    def acknowledge(owner: str, step: int) -> None:
+        os.write(writing, f"{step} {owner}\n".encode())
+
+    child = _in_child(lambda: tests.write(folder, done, acknowledge))
+    os.close(writing)
+    with os.fdopen(reading) as lines:
+        first = lines.readline()
+        time.sleep(seconds)
+        os.kill(child, signal.SIGKILL)
+        acknowledged = [first, *lines]
+    _, status = os.waitpid(child, 0)
+    if not first or not os.WIFSIGNALED(status):
+        sys.exit("a writer ended by itself")
+    for line in acknowledged:
+        step, owner = line.rstrip("\n").split(" ", 1)
+        done[owner] = int(step) + 1
+
+
+def _main(test_file: Path, folder: Path, kills: int) -> None:
+    spec = util.spec_from_file_location(test_file.stem, test_file)
+    assert spec
+    assert spec.loader
+    tests = util.module_from_spec(spec)
+    sys.modules[test_file.stem] = tests  # dataclasses look their module up
+    spec.loader.exec_module(tests)
+    moments = random.Random(SEED)  # noqa: S311  (moments, not secrets)
+    done = dict.fromkeys(tests.OWNERS, 0)
+    for number in range(kills):
+        _killed_writer(tests, folder, done, moments.uniform(0.0, LONGEST_LIFE))
+        _, status = os.waitpid(_in_child(lambda: tests.verify(folder, done)), 0)
+        if status:
+            sys.exit(f"after kill {number + 1}, acknowledged {done}: the check failed")
+    print(json.dumps(done))  # noqa: T201  (the answer to the test)
+
+
+if __name__ == "__main__":
+    _main(Path(sys.argv[1]), Path(sys.argv[2]), int(sys.argv[3]))

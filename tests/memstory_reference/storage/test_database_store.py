@@ -1,0 +1,107 @@
+import asyncio
+import threading
+from contextlib import suppress
+
+import pytest
+
+from memstory_reference.errors import StoreConflictError, UnavailableError
+from memstory_reference.storage.database_store import Database, parts
+
+SCHEMA = "CREATE TABLE IF NOT EXISTS notes (name TEXT PRIMARY KEY, text TEXT)"
+
+
+@pytest.fixture
+def database(tmp_path):
+    database = Database(tmp_path / "new" / "it.sqlite3", schema=SCHEMA)
+    yield database
+    database.close()
+
+
+def opened(file, model):
+    return Database(file, schema=SCHEMA, about={"schema": "1", "model": model})
+
+
+def names(database):
+    return [name for (name,) in database.execute("SELECT name FROM notes ORDER BY name")]
+
+
+def test_a_file_of_another_model_is_refused_and_can_be_opened_with_its_own(tmp_path):
+    opened(tmp_path / "it", "one").close()
+    with pytest.raises(StoreConflictError, match="made with model 'one', not 'two': open it with 'one'"):
+        opened(tmp_path / "it", "two")
+    opened(tmp_path / "it", "one").close()
+
+
+def test_a_file_that_is_no_database_is_said_to_be_unusable(tmp_path):
+    (tmp_path / "it").write_bytes(b"no database at all" * 100)
+    with pytest.raises(UnavailableError, match="it cannot be used: file is not a database"):
+        opened(tmp_path / "it", "one")
+
+
+def test_what_fails_in_a_transaction_leaves_nothing(database):
+    with suppress(RuntimeError), database.transaction():
+        database.execute("INSERT INTO notes VALUES ('a', 'b')")
+        raise RuntimeError
+    assert names(database) == []
+    with database.transaction():
+        database.execute("INSERT INTO notes VALUES ('a', 'b')")
+    assert names(database) == ["a"]
+
+
+def test_a_full_disk_is_said_and_loses_nothing_that_was_written(database):
+    database.execute("INSERT INTO notes VALUES ('kept', 'x')")
+    pages = database.execute("PRAGMA page_count").fetchone()[0]
+    database.execute(f"PRAGMA max_page_count = {pages}")
+
+    def fill():
+        with database.transaction():
+            for number in range(1_000):
+                database.execute("INSERT INTO notes VALUES (?, ?)", (f"big {number}", "x" * 5_000))
+
+    with pytest.raises(UnavailableError, match="disk is full"):
+        fill()
+    assert names(database) == ["kept"]
+
+
+def test_deleted_text_is_in_neither_file_once_the_log_begins_anew(tmp_path, database):
+    def held():
+        return any(b"a secret of mine" in file.read_bytes() for file in (tmp_path / "new").iterdir())
+
+    database.execute("INSERT INTO notes VALUES ('a', 'a secret of mine')")
+    assert held()
+    database.execute("DELETE FROM notes")
+    database.forget_log()
+    assert not held()
+
+
+async def test_calls_take_turns_even_when_a_caller_goes_away(database):
+    entered, leave = threading.Event(), threading.Event()
+    order = []
+
+    def first():
+        entered.set()
+        leave.wait(5)
+        order.append("first")
+
+    task = asyncio.create_task(database.run(first))
+    await asyncio.to_thread(entered.wait, 5)
+    task.cancel()
+    with suppress(asyncio.CancelledError):
+        await task
+    second = asyncio.create_task(database.run(order.append, "second"))
+    await asyncio.sleep(0.05)
+    assert order == []
+    leave.set()
+    await second
+    assert order == ["first", "second"]
+
+
+async def test_a_closed_file_is_unavailable(database):
+    database.close()
+    with pytest.raises(UnavailableError, match="cannot be used: Cannot operate on a closed database"):
+        await database.run(names, database)
+
+
+def test_values_are_asked_for_once_and_in_parts(monkeypatch):
+    monkeypatch.setattr("memstory_reference.storage.database_store._AT_ONCE", 2)
+    assert list(parts(["a", "b", "a", "c"])) == [("?, ?", ["a", "b"]), ("?", ["c"])]

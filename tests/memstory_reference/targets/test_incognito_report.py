@@ -1,0 +1,32 @@
+"""An incognito session whose story says `redact: texts`, run by pytest in a process of its own (C-18, SEC-10)."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).parents[3]
+STORIES = ROOT / "stories/layers/modes_audit.yaml"
+SAID = ("Quimperlune", "Ottoline", "pilot", "Where do I live")
+
+
+def run(folder, *options):
+    command = [sys.executable, "-m", "pytest", f"{STORIES}::C15c[layers]", "--target", "layers", "-v"]
+    command += ["--report", str(folder), "-p", "no:cacheprovider", *options]
+    said = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)  # noqa: S603  (our own)
+    assert said.returncode == 0, said.stdout
+    return said.stdout + said.stderr
+
+
+def test_no_word_of_an_incognito_session_is_in_its_report(tmp_path):
+    printed = run(tmp_path, "--redact", "none")  # the story's own wish stands
+    files = {path.name: path.read_text("utf-8") for path in tmp_path.iterdir()}
+    assert files.keys() == {"results.json", "report.md", "recordings.jsonl"}
+    for text in (printed, *files.values()):
+        assert [word for word in SAID if word in text] == []
+    (case,) = json.loads(files["results.json"])["cases"]
+    assert case["outcome"] == "passed"
+    assert case["redacted"]["texts"] > 0
+    assert case["steps"][0]["args"] == {"text": "[text 1, 60 characters]"}
