@@ -36,12 +36,13 @@ class AgentConfig:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answer:
-    """What the agent said, and how it came to it."""
+    """What the agent said, and how it came to it; `notes` are what the user should know beside the answer."""
 
     answer: str
     thinking: str | None
     tool_calls: Sequence[ToolOutcome]
     query_id: str
+    notes: Sequence[str] = ()
 
 
 @dataclass(slots=True)

@@ -7,10 +7,10 @@ import os
 import sys
 from collections.abc import Sequence
 
-from memstory_reference.commands import chat, mcp, memory, models, observations
+from memstory_reference.commands import chat, mcp, memory, models, observations, serve
 from memstory_reference.errors import MemorySystemError
 
-COMMANDS = (chat, memory, observations, mcp, models)
+COMMANDS = (chat, memory, serve, observations, mcp, models)
 """Each has `add(subparsers)`, which sets `run`: parsed arguments to exit code. Heavy imports wait until `run`."""
 
 FAILED = 1

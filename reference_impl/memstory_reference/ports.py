@@ -213,8 +213,8 @@ class Bus(Protocol):
         """Deliver to every matching subscriber, each in a task of its own; return at once."""
         ...
 
-    async def subscribe(self, pattern: str, handler: Handler, *, name: str) -> Subscription:
-        """Call `handler` for every matching envelope from now on."""
+    async def subscribe(self, pattern: str, handler: Handler, *, name: str, queue: str | None = None) -> Subscription:
+        """Call `handler` for every matching envelope from now on; of the subscriptions of one `queue` one is called."""
         ...
 
     async def request(self, envelope: Envelope, reply_subject: str, *, timeout_seconds: float) -> Envelope:

@@ -7,8 +7,8 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from difflib import get_close_matches
 
-from memstory_reference.bus.subjects import TOOL_SCHEMA, tool_request, tool_result
-from memstory_reference.errors import InputError, MemorySystemError
+from memstory_reference.bus.subjects import TOOL_SCHEMA, TOOL_SCHEMA_WANTED, tool_request, tool_result
+from memstory_reference.errors import InputError, MemorySystemError, UnavailableError
 from memstory_reference.ports import Bus, Envelope, Json, NewId, NoRespondersError, Subscription, ToolSpec
 from memstory_reference.tool_arguments import check_arguments
 
@@ -60,10 +60,17 @@ class ToolServer:
         self._subscriptions: list[Subscription] = []
 
     async def start(self) -> None:
-        """Listen, then announce: who hears of the tool can already call it."""
+        """Listen, then announce: who hears of the tool can already call it. Of several servers one answers a call."""
         for name in (self._tool.spec.name, *self._tool.aliases):
-            subscription = await self._bus.subscribe(tool_request(name), self._answerer(name), name=self._publisher)
+            subscription = await self._bus.subscribe(
+                tool_request(name), self._answerer(name), name=self._publisher, queue=self._publisher
+            )
             self._subscriptions.append(subscription)
+        self._subscriptions.append(await self._bus.subscribe(TOOL_SCHEMA_WANTED, self._asked, name=self._publisher))
+        await self.announce()
+
+    async def announce(self) -> None:
+        """Say what the tool is, to who listens now."""
         await self._announce({"description": self._tool.spec.description, "parameters": self._tool.spec.parameters})
 
     async def stop(self) -> None:
@@ -72,6 +79,9 @@ class ToolServer:
         for subscription in self._subscriptions:
             await subscription.unsubscribe()
         self._subscriptions.clear()
+
+    async def _asked(self, _: Envelope) -> None:
+        await self.announce()
 
     async def _announce(self, schema: Mapping[str, Json] | None) -> None:
         payload = {"tool": self._tool.spec.name, "aliases": list(self._tool.aliases), "schema": schema}
@@ -126,6 +136,10 @@ class ToolBox:
     async def listen(self) -> None:
         """Hear announcements from now on."""
         self._subscription = await self.bus.subscribe(TOOL_SCHEMA, self._heard, name=self.caller)
+
+    async def inquire(self) -> None:
+        """Have every tool that runs announced again: those that were started before us, too."""
+        await self.bus.publish(Envelope(subject=TOOL_SCHEMA_WANTED, payload={}, publisher=self.caller, owner=""))
 
     async def stop(self) -> None:
         """Hear no more."""
@@ -194,7 +208,7 @@ async def call_tool(bus: Bus, request: Envelope, *, timeout_seconds: float) -> T
     except TimeoutError:
         text = f"the tool '{name}' did not answer within {timeout_seconds:g} seconds"
         return ToolOutcome(name=name, arguments=arguments, error=text)
-    except InputError as error:
+    except (InputError, UnavailableError) as error:
         return ToolOutcome(name=name, arguments=arguments, error=str(error))
     if "error" in reply.payload:
         return ToolOutcome(name=name, arguments=arguments, error=str(reply.payload["error"]))

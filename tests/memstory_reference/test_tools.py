@@ -128,3 +128,44 @@ async def test_a_wrong_announcement_announces_nothing(bus, box, payload):
     await bus.publish(Envelope(subject="tool.schema", payload=payload, publisher="test", owner=""))
     await bus.settle()
     assert (box.specs(), bus.refusals, bus.failures) == ([], 1, 0)
+
+
+async def test_a_toolbox_that_comes_later_hears_of_the_tools_when_it_inquires(bus):
+    server = ToolServer(echo_tool(), bus)
+    await server.start()
+    late = ToolBox(bus=bus, new_id=str, caller="Late")
+    await late.listen()
+    assert late.specs() == []
+    await late.inquire()
+    await late.ready(["echo"])
+    assert late.specs() == [ECHO]
+    await server.stop()
+    await late.inquire()
+    await bus.settle()
+    assert late.specs() == []
+
+
+async def test_of_two_servers_of_a_tool_one_answers_a_call(bus, box):
+    calls = []
+
+    async def count_call(_, caller):
+        calls.append(caller.owner)
+        return "done"
+
+    for _ in range(2):
+        await ToolServer(echo_tool(count_call), bus).start()
+    await box.ready(["echo"])
+    assert (await box.call("echo", {"text": "hi"}, owner="ann")).result == "done"
+    await bus.settle()
+    assert calls == ["ann"]
+
+
+async def test_a_bus_that_is_away_is_in_the_outcome(bus, box):
+    await ToolServer(echo_tool(), bus).start()
+    await box.ready(["echo"])
+
+    async def away(*_, **__):
+        raise UnavailableError("the bus does not answer now")
+
+    box.bus.request = away
+    assert (await box.call("echo", {"text": "hi"}, owner="ann")).error == "the bus does not answer now"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 
 from memstory_reference.errors import InputError
 from memstory_reference.ports import Json
@@ -13,10 +14,10 @@ MAX_PAYLOAD_CHARACTERS = 8 << 20
 
 def pack(payload: object) -> str:
     """Return `payload` as JSON text, or raise InputError if it is no JSON object of text keys or is too large."""
-    if not isinstance(payload, dict):
+    if not isinstance(payload, Mapping):
         raise InputError(f"bus: a payload is a JSON object, not {type(payload).__name__}")
     try:
-        packed = json.dumps(payload, allow_nan=False, ensure_ascii=False, separators=(",", ":"))
+        packed = json.dumps(dict(payload), allow_nan=False, ensure_ascii=False, separators=(",", ":"))
     except (TypeError, ValueError, RecursionError) as error:
         raise InputError(f"bus: the payload is not JSON: {error}") from error
     if len(packed) > MAX_PAYLOAD_CHARACTERS:

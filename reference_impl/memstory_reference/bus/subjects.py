@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from memstory_reference.errors import InputError
 
 TOOL_SCHEMA = "tool.schema"
+TOOL_SCHEMA_WANTED = "tool.schema.wanted"
 RESPONSE_GENERATION = "response.generation"
 QUERY_RECEIVED = "query.received"
 
@@ -37,6 +38,24 @@ def tool_result(tool: str) -> str:
     return f"{TOOL_RESULT}.{tool}"
 
 
+def call_request(part: str, act: str) -> str:
+    """Return the subject on which a part of a system is asked to act.
+
+    >>> call_request("memory", "forget")
+    'memory.request.forget'
+    """
+    return f"{part}.request.{act}"
+
+
+def call_result(part: str, act: str) -> str:
+    """Return the subject on which a part tells the outcome.
+
+    >>> call_result("memory", "forget")
+    'memory.result.forget'
+    """
+    return f"{part}.result.{act}"
+
+
 def check_subject(subject: object) -> str:
     """Return `subject` if something may be published on it, else raise InputError."""
     tokens = _tokens(subject)
@@ -54,6 +73,13 @@ def check_pattern(pattern: object) -> tuple[str, ...]:
         if token not in {"*", ">"}:
             _check_token(token, pattern)
     return tuple(tokens)
+
+
+def check_queue(queue: str | None) -> str | None:
+    """Return the name of a queue, None for none, else raise InputError."""
+    if queue is not None:
+        _check_token(queue, queue)
+    return queue
 
 
 def matches(pattern: Sequence[str], subject: Sequence[str]) -> bool:

@@ -1,75 +1,100 @@
-"""`memstory-reference chat`: a conversation with the topics memory at the terminal."""
+"""`memstory-reference chat`: a conversation with a memory at the terminal."""
 
 from __future__ import annotations
 
 import argparse
 import asyncio
 import sys
+from collections.abc import AsyncIterator, Mapping
+from contextlib import AbstractAsyncContextManager, ExitStack, asynccontextmanager
 from pathlib import Path
 
 from memstory_reference import bootstrap
 from memstory_reference.adapters.clocks import SystemClock
 from memstory_reference.adapters.random_ids import random_id
+from memstory_reference.commands.bus_option import add_bus_option, caller_from_terminal
 from memstory_reference.commands.chosen_settings import add_store_options, chosen_settings
-from memstory_reference.commands.conversation import Conversation, Ended
+from memstory_reference.commands.conversation import Conversation
+from memstory_reference.commands.layers_chat import layers_conversation
+from memstory_reference.commands.layers_options import (
+    LAYERS,
+    add_mode_option,
+    add_person_options,
+    add_system_option,
+    refuse_foreign,
+)
 from memstory_reference.commands.speech import Speech
+from memstory_reference.commands.talk import Hears, talk
 from memstory_reference.commands.terminal import Terminal
-from memstory_reference.commands.watched_chat import WatchedChat
-from memstory_reference.errors import MemorySystemError
+from memstory_reference.commands.watched_chat import WatchedChat, show_calls
+from memstory_reference.parts.topics_agent import PART as AGENT
+from memstory_reference.parts.topics_agent import START_BY as START_AGENT_BY
+from memstory_reference.parts.topics_agent import RemoteTopics
+from memstory_reference.parts.topics_memory import PART as MEMORY
+from memstory_reference.parts.topics_memory import START_BY as START_MEMORY_BY
+from memstory_reference.ports import Json
 from memstory_reference.settings import TopicsSettings
 from memstory_reference.systems.topics.inputs import check_owner
 from memstory_reference.topics_system import TopicsPorts, TopicsSystem
 
-PROMPT = "you> "
-A_TURN_FAILED = 1
+DEFAULT_OWNER = "me"
+OF_LAYERS = ("user_id", "thread_id", "memory_mode")
+OF_THE_SERVERS = ("store", "embedder", "settings", "chat", "toolset")
 
 
 def add(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     """Add the command."""
     text = "talk with a memory that stays: it is there again in the next conversation"
     parser = subparsers.add_parser("chat", help=text, description=f"{text[0].upper()}{text[1:]}.")
+    add_system_option(parser)
     add_store_options(parser)
-    parser.add_argument("--owner", metavar="NAME", default="me", help="whose memory it is (default: %(default)s)")
+    parser.add_argument("--owner", metavar="NAME", help=f"topics: whose memory it is (default: {DEFAULT_OWNER})")
+    add_person_options(parser)
+    add_mode_option(parser)
     parser.add_argument("--chat", metavar="MODEL", help="offline (the default), ollama:NAME, replay:FILE")
-    parser.add_argument("--toolset", choices=("single", "dual"), help="four tools of one purpose, or two")
+    parser.add_argument("--toolset", choices=("single", "dual"), help="topics: four tools of one purpose, or two")
+    add_bus_option(parser, by_default=False)
     parser.set_defaults(run=chat)
 
 
 def chat(parsed: argparse.Namespace) -> int:
     """Talk until the input ends; a script learns by the exit code that a turn failed."""
-    settings = chosen_settings(parsed)
-    owner = check_owner(parsed.owner)
     terminal = Terminal(sys.stdin, sys.stdout)
     speech = Speech(terminal)
-    with asyncio.Runner() as runner:
-        system = runner.run(_open(settings, speech))
-        try:
-            runner.run(_greet(system, settings, owner, speech))
-            conversation = Conversation(system=system, speech=speech, owner=owner, new_id=random_id)
-            has_failed = _talk(conversation, terminal, speech, runner)
-        finally:
-            runner.run(system.close())
-    return A_TURN_FAILED if has_failed and not terminal.is_interactive else 0
+    with asyncio.Runner() as runner, ExitStack() as closing:
+        opening: AbstractAsyncContextManager[Hears] = (
+            layers_conversation(parsed, speech) if parsed.system == LAYERS else _topics_conversation(parsed, speech)
+        )
+        conversation = runner.run(opening.__aenter__())
+        closing.push(lambda *failure: runner.run(opening.__aexit__(*failure)))
+        return talk(conversation, terminal, speech, runner)
 
 
-def _talk(conversation: Conversation, terminal: Terminal, speech: Speech, runner: asyncio.Runner) -> bool:
-    """Return whether anything that was typed failed."""
-    has_failed = False
-    while True:
-        try:
-            line = terminal.ask(PROMPT)
-            if line is None:
-                return has_failed
-            runner.run(conversation.hear(line))
-        except Ended:
-            return has_failed
-        except MemorySystemError as error:
-            speech.aside(f"! {error}")
-            has_failed = True
-        except KeyboardInterrupt:
-            if not terminal.is_interactive:
-                raise
-            speech.aside("\n(stopped; Ctrl-D ends the conversation)")
+@asynccontextmanager
+async def _topics_conversation(parsed: argparse.Namespace, speech: Speech) -> AsyncIterator[Conversation]:
+    refuse_foreign(parsed, OF_LAYERS, "belongs to --system layers; the topics memory has --owner")
+    owner = check_owner(parsed.owner or DEFAULT_OWNER)
+    if parsed.bus:
+        yield await _remote(parsed, owner, speech)
+        return
+    settings = chosen_settings(parsed)
+    system = await _open(settings, speech)
+    try:
+        _greet(await system.status(owner), settings.chroma_server or settings.chroma_path, owner, speech)
+        yield Conversation(system=system, speech=speech, owner=owner, new_id=random_id)
+    finally:
+        await system.close()
+
+
+async def _remote(parsed: argparse.Namespace, owner: str, speech: Speech) -> Conversation:
+    refuse_foreign(parsed, OF_THE_SERVERS, "is decided by the processes that serve; leave it out with --bus")
+    system = RemoteTopics(
+        agent=caller_from_terminal(parsed.bus, AGENT, START_AGENT_BY),
+        memory=caller_from_terminal(parsed.bus, MEMORY, START_MEMORY_BY),
+        show_calls=lambda outcomes: show_calls(outcomes, speech.aside),
+    )
+    _greet(await system.status(owner), "the processes on the bus", owner, speech)
+    return Conversation(system=system, speech=speech, owner=owner, new_id=random_id)
 
 
 async def _open(settings: TopicsSettings, speech: Speech) -> TopicsSystem:
@@ -92,11 +117,14 @@ async def _open(settings: TopicsSettings, speech: Speech) -> TopicsSystem:
     return system
 
 
-async def _greet(system: TopicsSystem, settings: TopicsSettings, owner: str, speech: Speech) -> None:
-    status = await system.status(owner)
-    place = settings.chroma_server or settings.chroma_path
-    speech.aside(f"The memory of {owner} in {place}: topics {status['topics']}, engrams {status['episodic']}.")
-    speech.aside(f"Answers come from: {status['chat']}.")
-    if "stand-in" in status["chat"]:
+def _greet(status: Mapping[str, Json], place: str, owner: str, speech: Speech) -> None:
+    if "topics" in status:
+        counts = f"topics {status['topics']}, engrams {status['episodic']}"
+        speech.aside(f"The memory of {owner} in {place}: {counts}.")
+    else:
+        speech.aside(f"! no process serves {MEMORY}. Start one: {START_MEMORY_BY}")
+    model = status.get("chat", "")
+    speech.aside(f"Answers come from: {model}." if model else f"! no process serves {AGENT}: {START_AGENT_BY}")
+    if "stand-in" in model:
         speech.aside("It follows written rules; no language model is behind it. Choose one with --chat ollama:NAME.")
     speech.aside("/help lists the commands, /quit ends.")

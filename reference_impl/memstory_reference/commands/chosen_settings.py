@@ -14,9 +14,15 @@ _SETTING_OF = {"store": "chroma_path", "embedder": "embedding_model", "chat": "c
 
 def add_store_options(parser: argparse.ArgumentParser) -> None:
     """Add the options that say which memory is meant."""
-    parser.add_argument("--store", metavar="DIR", help="folder of the memory (default: .chroma here)")
     parser.add_argument(
-        "--embedder", metavar="NAME", help="all-MiniLM-L6-v2 (the default), nomic-embed-text or ollama:NAME"
+        "--store",
+        metavar="DIR",
+        help="folder of the memory (default: .chroma here, of layers .layers); layers also take postgresql://…",
+    )
+    parser.add_argument(
+        "--embedder",
+        metavar="NAME",
+        help="all-MiniLM-L6-v2 (the default), nomic-embed-text, ollama:NAME; layers: or none",
     )
     parser.add_argument("--settings", metavar="FILE", type=Path, help="settings of the memory, as memory.yaml has them")
 

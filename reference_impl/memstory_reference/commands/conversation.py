@@ -5,13 +5,15 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from difflib import get_close_matches
+from typing import Protocol
 
+from memstory_reference.agent import Answer
 from memstory_reference.commands.memory_rows import Row, name_of, row_of, table
-from memstory_reference.commands.opened_memory import entry_named
+from memstory_reference.commands.opened_memory import KeptMemory, entry_named
 from memstory_reference.commands.speech import Speech
 from memstory_reference.errors import InputError
 from memstory_reference.ports import NewId
-from memstory_reference.topics_system import TopicsSystem
+from memstory_reference.systems.topics.engrams import FoundEngram
 
 HELP = """\
 /topics [PREFIX]   what is remembered by name
@@ -25,11 +27,40 @@ class Ended(Exception):  # noqa: N818  (a conversation that ends is no error)
     """The conversation was ended by a command."""
 
 
+class SearchedMemory(KeptMemory, Protocol):
+    """What people ask of the memory itself."""
+
+    async def search_episodic(self, owner: str, query: str) -> list[FoundEngram]:
+        """Return engrams by meaning, best first."""
+        ...
+
+    async def forget(self, owner: str, entry_id: str) -> bool:
+        """Delete an entry; False if unknown."""
+        ...
+
+
+class TopicsTalk(Protocol):
+    """The topics system, in this process or in others."""
+
+    @property
+    def service(self) -> SearchedMemory:
+        """The memory itself."""
+        ...
+
+    async def say(self, text: str, *, owner: str, session_id: str) -> Answer:
+        """Take one turn."""
+        ...
+
+    async def settle(self) -> None:
+        """Return when what was said is remembered."""
+        ...
+
+
 @dataclass(kw_only=True)
 class Conversation:
     """One owner's talk with the topics system; errors of the memory or the model are the caller's to show."""
 
-    system: TopicsSystem
+    system: TopicsTalk
     speech: Speech
     owner: str
     new_id: NewId
@@ -47,6 +78,8 @@ class Conversation:
         elif typed:
             answer = await self.system.say(typed, owner=self.owner, session_id=self._session)
             self.speech.answer(answer.answer)
+            for note in answer.notes:
+                self.speech.aside(f"! {note}")
             # While the next line is awaited nothing runs: the turn is remembered before.
             await self.system.settle()
 

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
 from pathlib import Path
+from typing import Protocol
 
 from memstory_reference import bootstrap
 from memstory_reference.errors import InputError
@@ -16,6 +17,26 @@ from memstory_reference.systems.topics.memory_service import MemoryService
 
 SHORT_ID_CHARACTERS = 8
 _NAMED_OWNERS = 10
+
+
+class KeptMemory(Protocol):
+    """Where entries are looked up by name."""
+
+    async def entry(self, owner: str, entry_id: str) -> TopicEntry | EngramEntry | None:
+        """Return what has this id, or None."""
+        ...
+
+    async def topic_entry(self, owner: str, topic: str) -> TopicEntry | None:
+        """Return the entry of exactly this topic, or None."""
+        ...
+
+    async def list_topics(self, owner: str, prefix: str = "") -> list[TopicEntry]:
+        """Return the owner's topics by name."""
+        ...
+
+    async def list_engrams(self, owner: str) -> list[EngramEntry]:
+        """Return the owner's engrams, oldest first."""
+        ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,7 +89,7 @@ async def open_memory(settings: TopicsSettings, embedder: Embedder) -> OpenedMem
     return OpenedMemory(service=bootstrap.memory_service(settings, store, embedder), store=store, owners=owners)
 
 
-async def entry_named(service: MemoryService, owner: str, name: str) -> TopicEntry | EngramEntry:
+async def entry_named(service: KeptMemory, owner: str, name: str) -> TopicEntry | EngramEntry:
     """Return the entry with this topic, id or beginning of an id; InputError if there is none or more than one."""
     entry = await service.entry(owner, name) or await service.topic_entry(owner, name)
     if entry is not None:

@@ -7,6 +7,7 @@ from itertools import takewhile
 
 from memstory_reference.commands.terminal_text import cell, json_text
 from memstory_reference.ports import ChatModel, Json, Message, Reply, ToolRequest, ToolSpec
+from memstory_reference.tools import ToolOutcome
 
 SHOWN_CHARACTERS = 160
 
@@ -30,13 +31,30 @@ class WatchedChat:
     ) -> Reply:
         answered = list(takewhile(lambda message: message.role == "tool", reversed(messages)))
         for message in reversed(answered):
-            self._show(f"  ← {cell(message.content, SHOWN_CHARACTERS)}")
+            self._show(answer_line(message.content))
         reply = await self._inner.chat(
             messages, tools, purpose=purpose, temperature=temperature, response_schema=response_schema
         )
         for request in reply.tool_requests:
-            self._show(f"  → {cell(call_text(request), SHOWN_CHARACTERS)}")
+            self._show(call_line(request))
         return reply
+
+
+def show_calls(outcomes: Sequence[ToolOutcome], show: Callable[[str], None]) -> None:
+    """Tell `show` what another process has asked of tools, and what they answered."""
+    for outcome in outcomes:
+        show(call_line(ToolRequest(name=outcome.name, arguments=outcome.arguments)))
+        show(answer_line(outcome.text))
+
+
+def call_line(request: ToolRequest) -> str:
+    """Return the line that shows a call."""
+    return f"  → {cell(call_text(request), SHOWN_CHARACTERS)}"
+
+
+def answer_line(text: str) -> str:
+    """Return the line that shows what a tool answered."""
+    return f"  ← {cell(text, SHOWN_CHARACTERS)}"
 
 
 def call_text(request: ToolRequest) -> str:

@@ -1,14 +1,4 @@
-"""SIGKILL at random moments of writing. Run as a script, this file is the process that forks and kills the writers."""
-
-import asyncio
-import os
-import random
-import signal
-import subprocess
-import sys
-import time
-import traceback
-from pathlib import Path
+"""SIGKILL at random moments of writing: `killing.py` forks and kills what `write` does, then calls `verify`."""
 
 import numpy as np
 import pytest
@@ -63,7 +53,7 @@ async def write(folder, done, acknowledge):
                 await index.upsert([row_of(owner, one, step) for one in ids])
             else:
                 await index.delete(deleted(step))
-            os.write(acknowledge, f"{owner} {step}\n".encode())
+            acknowledge(owner, step)
 
 
 def row_of(owner, row_id, step):
@@ -87,48 +77,6 @@ async def verify(folder, done):
     await store.close()
 
 
-def in_child(work):
-    """Fork, so that Chroma's slow import is paid once; this process never opens a client of its own."""
-    child = os.fork()
-    if child == 0:
-        try:
-            asyncio.run(work())
-        except BaseException:  # noqa: BLE001  (a forked child must not go on as its parent)
-            traceback.print_exc()
-            os._exit(1)
-        os._exit(0)
-    return child
-
-
-def kill_writers(folder, kills, seed=11):
-    moments, done = random.Random(seed), dict.fromkeys(OWNERS, 0)  # noqa: S311  (moments, not secrets)
-    acknowledged = 0
-    for number in range(kills):
-        reading, writing = os.pipe()
-        child = in_child(lambda writing=writing: write(folder, done, writing))
-        os.close(writing)
-        with os.fdopen(reading) as lines:
-            first = lines.readline()
-            time.sleep(moments.uniform(0.0, 0.25))
-            os.kill(child, signal.SIGKILL)
-            for line in [first, *lines]:
-                owner, step = line.split()
-                done[owner] = int(step) + 1
-                acknowledged += 1
-        os.waitpid(child, 0)
-        _, status = os.waitpid(in_child(lambda: verify(folder, done)), 0)
-        if status:
-            sys.exit(f"after kill {number + 1}, acknowledged {done}: the check failed")
-    print(acknowledged)  # noqa: T201  (the answer to the test)
-
-
 @pytest.mark.parametrize("kills", [5, pytest.param(100, marks=pytest.mark.slow)])
-def test_nothing_acknowledged_is_lost_to_kills(tmp_path, kills):
-    command = [sys.executable, __file__, tmp_path / "store", str(kills)]
-    run = subprocess.run(command, capture_output=True, text=True, check=False)  # noqa: S603  (our own)
-    assert run.returncode == 0, run.stderr
-    assert int(run.stdout) >= kills  # before each kill there was at least one write to lose
-
-
-if __name__ == "__main__":
-    kill_writers(Path(sys.argv[1]), int(sys.argv[2]))
+def test_nothing_acknowledged_is_lost_to_kills(kill_writers, tmp_path, kills):
+    kill_writers(__file__, tmp_path / "store", kills)

@@ -1,0 +1,58 @@
+"""Handlers at work: each delivery is a task, and what a handler raises ends nothing but that delivery."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Collection
+
+from memstory_reference.errors import MemorySystemError
+from memstory_reference.ports import Envelope, Handler
+
+_log = logging.getLogger(__name__)
+
+
+class Deliveries:
+    """The deliveries of one bus. What the system raises on purpose is counted in `refusals`, all else in `failures`."""
+
+    def __init__(self) -> None:
+        self.refusals = 0
+        self.failures = 0
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    def __len__(self) -> int:
+        """Return how many deliveries are under way."""
+        return len(self._tasks)
+
+    def start(self, name: str, handler: Handler, envelope: Envelope) -> asyncio.Task[None]:
+        """Hand `envelope` to the handler of the subscription `name`, in a task; tasks begin in the order of calls."""
+        task = asyncio.create_task(self._handle(name, handler, envelope))
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+        return task
+
+    async def settle(self) -> None:
+        """Return when no delivery is under way; called by a handler, it does not wait for that handler."""
+        while self._tasks - {asyncio.current_task()}:
+            await finished(self._tasks)
+
+    def refuse(self, name: str, subject: str, error: MemorySystemError) -> None:
+        """Count and log a message that is not taken; the log does not hold its content."""
+        self.refusals += 1
+        _log.warning("%s refused a message on %s: %s", name, subject, error)
+
+    async def _handle(self, name: str, handler: Handler, envelope: Envelope) -> None:
+        try:
+            await handler(envelope)
+        except MemorySystemError as error:
+            self.refuse(name, envelope.subject, error)
+        except Exception:  # noqa: BLE001  (the rim of every handler: one bad message must not end a subscription)
+            self.failures += 1
+            _log.exception("%s failed on %s", name, envelope.subject)
+
+
+async def finished(tasks: Collection[asyncio.Task[None]]) -> None:
+    """Return when all of `tasks` are done, but for the one that asks."""
+    others = set(tasks) - {asyncio.current_task()}
+    if others:
+        await asyncio.wait(others)

@@ -1,0 +1,62 @@
+"""The bus that a command meets others on."""
+
+from __future__ import annotations
+
+import argparse
+import os
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from memstory_reference import bootstrap
+from memstory_reference.adapters.random_ids import random_id
+from memstory_reference.parts.calls import Caller
+from memstory_reference.ports import Envelope
+
+if TYPE_CHECKING:
+    from memstory_reference.adapters.nats_bus import NatsBus
+
+VARIABLE = "MEMSTORY_NATS"
+DEFAULT = "nats://127.0.0.1:4222"
+
+
+def add_bus_option(parser: argparse.ArgumentParser, *, by_default: bool) -> None:
+    """Add the option; a command that can do without a bus has none unless it is typed."""
+    default = os.environ.get(VARIABLE, DEFAULT) if by_default else None
+    ends = f" (default: {VARIABLE}, else {DEFAULT})" if by_default else "; without it everything runs in this process"
+    parser.add_argument(
+        "--bus",
+        metavar="URL",
+        default=default,
+        help=f"the NATS server on which processes meet, as nats://HOST:PORT or tls://USER:PASSWORD@HOST:PORT{ends}",
+    )
+
+
+@asynccontextmanager
+async def open_bus(address: str, name: str) -> AsyncIterator[NatsBus]:
+    """Connect; at the end what is under way is finished, and the server left."""
+    bus = await bootstrap.open_bus(address, name)
+    try:
+        yield bus
+    finally:
+        await bus.close()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BriefBus:
+    """A connection for each request: between the lines that a person types, nobody would answer the server's pings."""
+
+    address: str
+    name: str
+
+    async def request(self, envelope: Envelope, reply_subject: str, *, timeout_seconds: float) -> Envelope:
+        """Publish and return the reply, as a bus does."""
+        async with open_bus(self.address, self.name) as bus:
+            return await bus.request(envelope, reply_subject, timeout_seconds=timeout_seconds)
+
+
+def caller_from_terminal(address: str, part: str, start_by: str) -> Caller:
+    """Return who calls a part for a person at the terminal."""
+    bus = BriefBus(address=address, name="chat")
+    return Caller(bus=bus, part=part, new_id=random_id, name="chat", start_by=start_by)

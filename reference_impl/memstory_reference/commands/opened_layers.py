@@ -1,0 +1,89 @@
+"""The layers memory opened by a command, and one owner's conversation with it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from memstory_reference import bootstrap
+from memstory_reference.adapters.clocks import SystemClock
+from memstory_reference.adapters.random_ids import random_id
+from memstory_reference.errors import InputError
+from memstory_reference.layers_settings import NO_EMBEDDER, RULES, LayersSettings
+from memstory_reference.parts.layers import LayersAnswer
+from memstory_reference.ports import Json
+from memstory_reference.systems.layers.modes import MemoryMode
+from memstory_reference.systems.layers.postgres_place import parse_place
+from memstory_reference.systems.layers.service import LayersService, Who
+from memstory_reference.systems.layers.session_end import parse_reason
+
+LAYERS_FILE = "memory.sqlite3"
+NO_MODEL = "rules (deterministic stand-in)"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OpenedLayers:
+    """A memory with the name of what answers."""
+
+    service: LayersService
+    chat: str
+
+
+async def open_layers(
+    settings: LayersSettings, mode: MemoryMode = MemoryMode.LOCAL, on_text: Callable[[str], None] | None = None
+) -> OpenedLayers:
+    """Open the memory of `settings`; in incognito no embedder is made and nothing is touched."""
+    embedder = None
+    if mode.is_durable and settings.embedding_model != NO_EMBEDDER:
+        embedder = bootstrap.make_embedder(settings.embedding_model, ollama_host=settings.ollama_host)
+    model = None
+    if settings.chat != RULES:
+        model = bootstrap.make_chat(settings.chat, embedder, ollama_host=settings.ollama_host, on_text=on_text)
+    service = await bootstrap.open_layers(
+        Path(settings.store),
+        place=parse_place(settings.store) if settings.is_postgres else None,
+        embedder=embedder,
+        model=model,
+        clock=SystemClock(),
+        new_id=random_id,
+        config=settings.config,
+        mode=mode,
+    )
+    return OpenedLayers(service=service, chat=model.name if model else NO_MODEL)
+
+
+async def open_stored_layers(settings: LayersSettings) -> LayersService:
+    """Open a memory that is there; where there is none, InputError, and nothing is made."""
+    if not settings.is_postgres and not (Path(settings.store) / LAYERS_FILE).is_file():
+        raise InputError(
+            f"{settings.store}: no layers are stored here. Name their folder or database with --store, or make one "
+            "with 'chat --system layers'"
+        )
+    return (await open_layers(settings)).service
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LocalLayers:
+    """One owner's conversation with layers in this process, as `RemoteLayers` has it over a bus."""
+
+    service: LayersService
+    who: Who
+
+    async def turn(self, said: str) -> LayersAnswer:
+        """Take one turn."""
+        answer = await self.service.turn(said, self.who)
+        return LayersAnswer(answer=answer.answer, context=answer.context, trouble=answer.diagnostics)
+
+    async def settle(self, _: LayersAnswer) -> None:
+        """Return when what the turn leaves is decided."""
+        await self.service.settle()
+
+    async def end(self, reason: str) -> Mapping[str, Json] | None:
+        """End the session; None if it had ended."""
+        report = await self.service.end_session(self.who, parse_reason(reason))
+        return None if report is None else {"arc": report.arc is not None, "promoted": list(report.promoted)}
+
+    async def status(self) -> Mapping[str, Json]:
+        """Return counts and the state of the memory."""
+        return await self.service.status(self.who.owner)

@@ -1,0 +1,168 @@
+"""`memstory-reference serve`: one part of a memory system in a process of its own, which meets the others on a bus."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import signal
+import sys
+from collections.abc import AsyncIterator, Callable, Coroutine
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Protocol
+
+from memstory_reference import bootstrap
+from memstory_reference.adapters.clocks import SystemClock
+from memstory_reference.adapters.random_ids import random_id
+from memstory_reference.agent import AgentConfig
+from memstory_reference.commands.bus_option import add_bus_option, open_bus
+from memstory_reference.commands.chosen_settings import add_store_options, chosen_settings
+from memstory_reference.commands.layers_options import add_mode_option, chosen_layers
+from memstory_reference.commands.opened_layers import open_layers
+from memstory_reference.errors import UnavailableError
+from memstory_reference.parts.layers import LayersPart
+from memstory_reference.parts.topics_agent import AgentPart
+from memstory_reference.parts.topics_memory import MemoryPart
+from memstory_reference.parts.topics_tools import ToolsPart
+from memstory_reference.systems.layers.modes import MemoryMode, parse_mode
+
+if TYPE_CHECKING:
+    from memstory_reference.adapters.nats_bus import NatsBus
+
+
+class Part(Protocol):
+    """What a process serves."""
+
+    async def start(self) -> None:
+        """Serve from now on."""
+        ...
+
+    async def stop(self) -> None:
+        """Finish what was taken, and take no more."""
+        ...
+
+    async def come_back(self) -> None:
+        """Do what is to be done when the bus was away."""
+        ...
+
+
+Opened = Callable[[argparse.Namespace, "NatsBus"], AbstractAsyncContextManager[Part]]
+
+
+def add(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Add the command and its parts."""
+    text = "serve one part of a memory system to other processes, over NATS"
+    parser = subparsers.add_parser("serve", help=text, description=f"{text[0].upper()}{text[1:]}.")
+    parts = parser.add_subparsers(dest="part", required=True, metavar="PART")
+    memory = _part(parts, "memory", _memory, "topics: the memory; one process has the store")
+    add_store_options(memory)
+    tools = _part(parts, "tools", _tools, "topics: the tools that a model may call; any number of processes")
+    tools.add_argument("--toolset", choices=("single", "dual"), help="four tools of one purpose, or two")
+    _add_settings(tools)
+    agent = _part(parts, "agent", _agent, "topics: the agent that talks; one process")
+    agent.add_argument("--chat", metavar="MODEL", help="offline (the default), ollama:NAME, replay:FILE")
+    agent.add_argument("--embedder", metavar="NAME", help="what the offline stand-in compares texts by")
+    _add_settings(agent)
+    layers = _part(parts, "layers", _layers, "layers: turns and sessions; any number of processes on one Postgres")
+    add_store_options(layers)
+    layers.add_argument("--chat", metavar="MODEL", help="offline (the default), ollama:NAME, replay:FILE")
+    add_mode_option(layers)
+
+
+def _part(
+    parts: argparse._SubParsersAction[argparse.ArgumentParser], name: str, opened: Opened, text: str
+) -> argparse.ArgumentParser:
+    parser = parts.add_parser(name, help=text, description=f"{text[0].upper()}{text[1:]}.")
+    add_bus_option(parser, by_default=True)
+    parser.set_defaults(run=lambda parsed: asyncio.run(_serve(parsed, opened)))
+    return parser
+
+
+def _add_settings(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--settings", metavar="FILE", type=Path, help="settings of the memory, as memory.yaml has them")
+
+
+async def _serve(parsed: argparse.Namespace, opened: Opened) -> int:
+    """Serve until a signal ends it; what was taken is finished first."""
+    stopped = asyncio.Event()
+    async with open_bus(parsed.bus, parsed.part) as bus, opened(parsed, bus) as part:
+        await part.start()
+        try:
+            bus.connection.when_back.append(part.come_back)
+            _on_signals(stopped.set)
+            sys.stdout.write(f"{parsed.part}: serving on {bus.connection.place}; Ctrl-C ends it\n")
+            sys.stdout.flush()
+            await _first(stopped.wait(), bus.connection.wait_closed())
+        finally:
+            await part.stop()
+    if not stopped.is_set():
+        raise UnavailableError(f"the bus at {bus.connection.place} has closed the connection for good")
+    return 0
+
+
+def _on_signals(stop: Callable[[], None]) -> None:
+    loop = asyncio.get_running_loop()
+
+    def once() -> None:
+        # A second signal ends the process though a turn is still being answered.
+        for number in (signal.SIGINT, signal.SIGTERM):
+            loop.remove_signal_handler(number)
+        stop()
+
+    for number in (signal.SIGINT, signal.SIGTERM):
+        loop.add_signal_handler(number, once)
+
+
+async def _first(*waits: Coroutine[Any, Any, object]) -> None:
+    tasks = [asyncio.create_task(one) for one in waits]
+    try:
+        await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+
+@asynccontextmanager
+async def _memory(parsed: argparse.Namespace, bus: NatsBus) -> AsyncIterator[Part]:
+    settings = chosen_settings(parsed)
+    embedder = bootstrap.make_embedder(settings.embedding_model, ollama_host=settings.ollama_host)
+    store = await bootstrap.open_store(Path(settings.chroma_path), embedder, server=settings.chroma_server)
+    try:
+        yield MemoryPart(bootstrap.memory_service(settings, store, embedder), bus, random_id)
+    finally:
+        await store.close()
+
+
+@asynccontextmanager
+async def _tools(parsed: argparse.Namespace, bus: NatsBus) -> AsyncIterator[Part]:
+    settings = chosen_settings(parsed)
+    yield ToolsPart(
+        bus,
+        toolset=settings.toolset,
+        clock=SystemClock(),
+        new_id=random_id,
+        tool_timeout_seconds=settings.tool_timeout_seconds,
+    )
+
+
+@asynccontextmanager
+async def _agent(parsed: argparse.Namespace, bus: NatsBus) -> AsyncIterator[Part]:
+    settings = chosen_settings(parsed)
+    embedder = bootstrap.make_embedder(settings.embedding_model, ollama_host=settings.ollama_host)
+    yield AgentPart(
+        bus,
+        chat=bootstrap.make_chat(settings.chat, embedder, ollama_host=settings.ollama_host),
+        new_id=random_id,
+        config=AgentConfig(steps=settings.steps, window_turns=settings.window_turns),
+        tool_timeout_seconds=settings.tool_timeout_seconds,
+    )
+
+
+@asynccontextmanager
+async def _layers(parsed: argparse.Namespace, bus: NatsBus) -> AsyncIterator[Part]:
+    opened = await open_layers(chosen_layers(parsed), parse_mode(parsed.memory_mode or MemoryMode.LOCAL))
+    try:
+        yield LayersPart(opened.service, bus, clock=SystemClock(), new_id=random_id)
+    finally:
+        await opened.service.close()

@@ -1,0 +1,156 @@
+"""Agent, tools and memory in processes of their own: each is killed in turn, and the others live on."""
+
+import asyncio
+from itertools import count
+
+import pytest
+
+from memstory_reference.errors import UnavailableError
+from memstory_reference.parts import topics_agent, topics_memory
+from memstory_reference.parts.calls import Caller
+
+pytestmark = pytest.mark.slow
+SOON = 20.0
+
+
+@pytest.fixture
+def talk(bus):
+    numbers = count()
+
+    def caller(part, start_by):
+        return Caller(
+            bus=bus,
+            part=part,
+            new_id=lambda: f"c{next(numbers)}",
+            name="test",
+            start_by=start_by,
+            timeout_seconds=SOON,
+        )
+
+    return topics_agent.RemoteTopics(
+        agent=caller(topics_agent.PART, topics_agent.START_BY),
+        memory=caller(topics_memory.PART, topics_memory.START_BY),
+        show_calls=lambda _: None,
+    )
+
+
+async def say(talk, text, session="s"):
+    answer = await talk.say(text, owner="ann", session_id=session)
+    return answer, {one.name: one.text for one in answer.tool_calls}
+
+
+async def until_tools(talk, wanted):
+    """Wait until the agent knows as many tools: an announcement is no reply to anybody."""
+    async with asyncio.timeout(SOON):
+        while len((await talk.agent.call("status", "ann"))["tools"]) != wanted:  # noqa: ASYNC110  (it has no event)
+            await asyncio.sleep(0.05)
+
+
+async def saved(talk, number):
+    """Have a topic saved, and return it once that is acknowledged."""
+    answer, calls = await say(talk, f"Please remember my favorite color is {COLORS[number]}.", f"save{number}")
+    assert any("saved" in text for text in calls.values()), (answer, calls)
+    return COLORS[number]
+
+
+COLORS = ("blue", "green", "red", "violet")
+
+
+async def recalled(talk):
+    _, calls = await say(talk, "What is my favorite color?", f"ask{next(ASKED)}")
+    return " ".join(calls.values())
+
+
+ASKED = count()
+
+
+async def test_each_of_three_processes_is_killed_and_the_others_recover(processes, talk):
+    begun = [processes.begin("memory", "--store", "s"), processes.begin("tools"), processes.begin("agent")]
+    memory, tools, agent = [processes.ready(one) for one in begun]
+    await until_tools(talk, 4)
+    assert await saved(talk, 0) in await recalled(talk)
+
+    await talk.settle()
+    memory.kill()
+    answer, calls = await say(talk, "What is my favorite color?", "down")
+    assert "Memory unavailable: no process serves memory" in " ".join(calls.values())
+    assert answer.notes == (topics_agent.NOT_KEPT,)
+    memory = processes.serve("memory", "--store", "s")
+    assert COLORS[0] in await recalled(talk)
+    assert await saved(talk, 1) in await recalled(talk)
+
+    tools.kill()
+    _, calls = await say(talk, "What is my favorite color?", "no tools")
+    assert {text.partition("'")[0] for text in calls.values()} == {"no tool named "}
+    assert [one.content for one in await talk.service.list_topics("ann")] == [COLORS[1]]
+    tools = processes.serve("tools")
+    assert COLORS[1] in await recalled(talk)
+    assert await saved(talk, 2) in await recalled(talk)
+
+    agent.kill()
+    with pytest.raises(UnavailableError, match="no process serves agent"):
+        await say(talk, "Hello?")
+    assert [one.content for one in await talk.service.list_topics("ann")] == [COLORS[2]]
+    agent = processes.serve("agent")
+    await until_tools(talk, 4)
+    assert COLORS[2] in await recalled(talk)
+    assert await saved(talk, 3) in await recalled(talk)
+
+    await talk.settle()
+    kept = [one.content for one in await talk.service.list_engrams("ann")]
+    for color in COLORS:
+        # What the memory had settled is remembered, whoever died afterwards.
+        assert sum(f"my favorite color is {color}" in one for one in kept) == 1
+    assert sum("Q: What is my favorite color?" in one for one in kept) == 8
+    assert [one.stop() for one in (agent, tools, memory)] == [0, 0, 0]
+
+
+async def test_the_bus_goes_away_and_everybody_finds_back(processes, talk, nats):
+    begun = [processes.begin("memory", "--store", "s"), processes.begin("tools"), processes.begin("agent")]
+    for one in begun:
+        processes.ready(one)
+    await until_tools(talk, 4)
+    await saved(talk, 0)
+    nats.kill()
+    await asyncio.sleep(0.2)
+    with pytest.raises(UnavailableError, match="does not answer now"):
+        await say(talk, "Hello?")
+    nats.start()
+    async with asyncio.timeout(SOON):
+        while True:
+            try:
+                if COLORS[0] in await recalled(talk):
+                    break
+            except UnavailableError:
+                await asyncio.sleep(0.2)
+    assert [one.poll() for one in begun] == [None, None, None]
+
+
+def test_a_second_memory_and_a_second_agent_are_refused(processes):
+    processes.serve("memory", "--store", "s")
+    processes.serve("agent")
+    for part, options in (("memory", ("--store", "other")), ("agent", ())):
+        done = processes.run("serve", part, *options)
+        assert (done.returncode, done.stdout) == (1, "")
+        assert f"{part} is served on this bus already, by process" in done.stderr
+
+
+async def test_of_two_processes_with_tools_one_answers_each_call(processes, talk):
+    for part in (("memory", "--store", "s"), ("tools",), ("tools",), ("agent",)):
+        processes.serve(*part)
+    await until_tools(talk, 4)
+    for number in range(4):
+        await say(talk, f"Note this: the relay number {number} is ready.", f"s{number}")
+    await talk.settle()
+    assert (await talk.status("ann"))["episodic"] == 4
+
+
+def test_a_person_types_what_the_page_shows(processes):
+    begun = [processes.begin("memory", "--store", "s"), processes.begin("tools"), processes.begin("agent")]
+    for one in begun:
+        processes.ready(one)
+    said = ["Please remember my preferred language is Elixir.", "/topics", "/new", "What language do I prefer?"]
+    done = processes.run("chat", "--bus", processes.bus, lines=said)
+    assert done.returncode == 0, done.stderr
+    assert '→ save_topic(topic="user.language_preference", content="Elixir")' in done.stdout
+    assert "I remember: your language preference is Elixir." in done.stdout.splitlines()[-1]
