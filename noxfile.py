@@ -14,13 +14,33 @@ nox.options.sessions = ["lint", "types", "imports", "tests", "stories"]
 PROJECT = nox.project.load_toml("pyproject.toml")
 
 
-def install(session: nox.Session, group: str, *extras: str) -> None:
+# Libraries that are too heavy for every environment: they have the group `backends`, and pins of their own.
+HEAVY = ("llamaindex", "mem0", "txtai")
+PINS = {
+    # The override leaves out torch, which txtai names and does not need where somebody else embeds: gigabytes.
+    "backends": ("-c", "tests/backends/constraints.txt", "--overrides", "tests/backends/overrides.txt"),
+}
+ADAPTERS = ("bm25", "chroma", "fts5", "langgraph", "langgraph-postgres", "langgraph-sqlite", "sqlite-vec", *HEAVY)
+SERVERS = ("mcp-manager", "mcp-server-memory")
+
+
+def install(session: nox.Session, group: str) -> None:
     """Install this checkout and one dependency group at the pinned versions, and the weights if the group embeds."""
     requirements = nox.project.dependency_groups(PROJECT, group)
-    checkout = f".[{','.join(extras)}]" if extras else "."
-    session.install("-c", "constraints.txt", "-e", checkout, *requirements, silent=False)
+    session.install(*PINS.get(group, ("-c", "constraints.txt")), "-e", ".", *requirements, silent=False)
     if set(nox.project.dependency_groups(PROJECT, "run")) <= set(requirements):
         session.install("--no-deps", PROJECT["tool"]["memstory"]["weights"], silent=False)
+
+
+def measure(session: nox.Session, folder: str, *words: str) -> None:
+    """Run stories with these words for pytest; they may fail, for what a memory fails is what is asked for."""
+    command = ("python", "-m", "pytest", "--report", folder, "--tb", "no", "-q", *words)
+    session.run(*command, success_codes=[0, 1], silent=True)
+
+
+def chosen(targets: Iterable[str]) -> list[str]:
+    """Return the words that choose these targets."""
+    return [word for target in targets for word in ("--target", target)]
 
 
 @nox.session
@@ -42,21 +62,42 @@ def controls(session: nox.Session) -> None:
     session.run("python", "-m", "memstory.reporting.controls", folder)
 
 
-def extras_of(words: Iterable[str]) -> list[str]:
-    """Return the extras of the targets among `words`: an adapter to a heavy library has one of its own name."""
-    targets = {word.removeprefix("--target=") for word in words}
-    return sorted(targets & set(PROJECT["project"]["optional-dependencies"]))
-
-
 @nox.session
 def compare(session: nox.Session) -> None:
     """Put targets side by side in reports/compare/compare.md: `nox -s compare -- --target reference --target mem0`."""
-    install(session, "run", *extras_of(session.posargs))
+    named = {word.removeprefix("--target=") for word in session.posargs}
+    install(session, "backends" if named & set(HEAVY) else "bench")
     folder = "reports/compare"
-    command = ("python", "-m", "pytest", "stories", "--report", folder, "--tb", "no", "-q")
-    # Stories may fail here: what each target fails is what is asked for.
-    session.run(*command, *session.posargs, success_codes=[0, 1], silent=True)
+    measure(session, folder, "stories", *session.posargs)
     session.run("memstory", "compare", folder, "--output", f"{folder}/compare.md")
+
+
+@nox.session
+def backends(session: nox.Session) -> None:
+    """Give the heavy libraries to the conformance suite, then to the stories: 900 MB, five minutes."""
+    install(session, "backends")
+    session.run("python", "-m", "pytest", "tests/backends", *session.posargs, env={"MEMSTORY_BACKENDS": "all"})
+    folder = "reports/backends"
+    measure(session, folder, "stories", *chosen(HEAVY), "-n", "2")
+    session.run("memstory", "compare", folder, "--output", f"{folder}/compare.md")
+
+
+@nox.session
+def baseline(session: nox.Session) -> None:
+    """Run every target on the stories and on LoCoMo, and publish what comes of it in reports/baseline."""
+    install(session, "backends")
+    stories = ("stories", "-m", "not locomo")
+    measure(session, "reports/all/reference", *stories, *chosen(["reference"]))
+    measure(session, "reports/all/backends", *stories, *chosen([*ADAPTERS, *SERVERS]))
+    both = ("reports/all/reference", "reports/all/backends")
+    session.run("memstory", "compare", *both, "--output", "reports/baseline/report.md")
+    locomo = ("benchmarks/locomo.story.yaml", "--case-timeout", "3600")
+    measure(session, "reports/all/locomo", *locomo, *chosen(["reference", *ADAPTERS]))
+    session.run("memstory", "compare", "reports/all/locomo", "--output", "reports/baseline/locomo.md")
+    for name in ("reference", "backends", "locomo"):
+        # Whatever got better or worse: this run is the baseline now.
+        words = (f"reports/all/{name}", "--baseline", f"reports/baseline/{name}.json", "--update")
+        session.run("memstory", "gate", *words, success_codes=[0, 1, 2])
 
 
 @nox.session
@@ -93,7 +134,7 @@ def imports(session: nox.Session) -> None:
 @nox.session
 def bench(session: nox.Session) -> None:
     """Print the ratios of every benchmark, or of those named: `nox -s bench -- embedding`."""
-    install(session, "run")
+    install(session, "bench")
     scripts = {path.stem: path for path in sorted(Path("benchmarks").glob("*.py"))}
     for name in session.posargs or scripts:
         if name not in scripts:

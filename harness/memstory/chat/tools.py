@@ -16,9 +16,6 @@ from memstory.chat.model import ToolRequest
 from memstory.errors import NotSupported, Refused
 from memstory.target import Capability, Hit, Item, Json, Query, Ref, Scope, Target, ToolCall, ToolSchema
 
-TOPIC, TURN = "topic", "episodic"
-"""The kinds under which topics and all else are kept."""
-
 FOUND_AT_MOST = 5
 NOTHING_FOUND = "No memories found."
 
@@ -128,12 +125,12 @@ class MemoryTools:
 
     async def _save_topic(self, args: Mapping[str, str], scope: Scope) -> str:
         self._need("add.key", "keeps a text under a topic")
-        await self.target.add([Item(text=args["content"], key=args["topic"], kind=TOPIC)], scope)
+        await self.target.add([Item(text=args["content"], key=args["topic"])], scope)
         return f"Memory saved: {args['topic']}"
 
     async def _recall_topic(self, args: Mapping[str, str], scope: Scope) -> str:
         self._need("get.key", "looks up a topic")
-        found = await self.target.get(Ref(key=args["topic"], kind=TOPIC), Scope(user=scope.user))
+        found = await self.target.get(Ref(key=args["topic"]), Scope(user=scope.user))
         if found is None:
             return f"No memory is kept under '{args['topic']}'."
         # On one line, so that no remembered text looks like a second entry.
@@ -143,7 +140,7 @@ class MemoryTools:
         return await (self._recall_topic if "topic" in args else self._search)(args, scope)
 
     async def _save(self, args: Mapping[str, str], scope: Scope) -> str:
-        await self.target.add([Item(text=args["content"], kind=TURN)], scope)
+        await self.target.add([Item(text=args["content"])], scope)
         return "Memory saved."
 
     async def _search(self, args: Mapping[str, str], scope: Scope) -> str:

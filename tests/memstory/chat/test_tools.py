@@ -34,7 +34,7 @@ async def test_a_topic_is_kept_under_its_key_and_read_by_it(oracle, save, recall
     await called(tools, save, topic="user.name", content="Ilse")
     assert (await called(tools, recall, topic="user.name")).result == "[Memory: user.name] Ilse"
     (hit,) = await oracle.list(Scope(user="ann"))
-    assert (hit.key, hit.kind, hit.text) == ("user.name", "topic", "Ilse")
+    assert (hit.key, hit.kind, hit.text) == ("user.name", None, "Ilse")  # kinds are the backend's own words
 
 
 async def test_a_search_sees_all_sessions_of_this_user_alone(oracle):
