@@ -14,6 +14,7 @@ from memstory.capabilities import FEATURES, OPERATIONS, PREFIXES
 from memstory.cli import COMMANDS, load_command, parser_of
 from memstory.commands import examples
 from memstory.commands.steps import expectable
+from memstory.controls import FAULTS
 from memstory.datasets.loading import DATASETS, LOCOMO_VARIABLE
 from memstory.discovery import known_names, load_targets
 from memstory.errors import SetupError
@@ -220,7 +221,7 @@ def steps_page() -> str:
         STEPS_HEAD,
         table(["beside an operation", "meaning"], words(MODIFIERS)),
         table(["step", "what it does", "its result has"], listed),
-        "What `expect:` of a step may speak of; the last four go with every step, `context_tokens` with a context:",
+        "What `expect:` of a step may speak of; the last five go with every step, `context_tokens` with a context:",
         table(["result", "what it is"], [[code(name), meaning(resolved(inner))] for name, inner in results]),
         *(_step(name) for name in STEPS),
     )
@@ -310,7 +311,7 @@ def targets_page() -> str:
 
 
 def _targets() -> Iterator[list[str]]:
-    for name in known_names():
+    for name in (*known_names(), *(f"control:{fault}" for fault in FAULTS)):
         try:
             members = load_targets([name])
         except SetupError as error:

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from memstory.controls import BROAD, FAULTS
 from memstory.reporting import read_results
 from memstory.reporting.controls import judge_controls
 
@@ -20,4 +21,6 @@ def test_the_bundled_stories_tell_good_memories_from_bad_ones(tmp_path):
     subprocess.run(command, cwd=ROOT, capture_output=True, check=False)  # noqa: S603  (our own command)
     found = judge_controls(read_results(tmp_path / "results.json"))
     assert found.broken == []
-    assert min(map(len, found.kills.values())) >= 3
+    assert min(len(found.kills[name]) for name in BROAD) >= 3
+    assert [name for name in FAULTS if not found.kills.get(name)] == []
+    assert {outcomes["oracle"] for story, outcomes in found.outcomes.items() if story.startswith("F")} == {"passed"}

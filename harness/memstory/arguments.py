@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 
 from memstory.reading import Reading
-from memstory.rows import REFERENCE
+from memstory.references import REFERENCE, unmarked
 from memstory.target import Json
 from memstory.yaml_source import TreePath
 
@@ -44,7 +44,7 @@ def _said(reading: Reading, value: Json, path: TreePath) -> Args:
 
 def _without_vector(reading: Reading, value: Args, text: str, path: TreePath) -> Args:
     if "vector" in value:
-        reading.vector(value[text], value["vector"], (*path, "vector"))
+        reading.vector(unmarked(value[text]), value["vector"], (*path, "vector"))
     return {name: inner for name, inner in value.items() if name != "vector"}
 
 

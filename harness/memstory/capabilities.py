@@ -39,6 +39,7 @@ OPERATIONS: Mapping[Capability, str] = {
 
 FEATURES: Mapping[Capability, str] = {
     "add.batch_atomic": "a list of items is stored whole or not at all",
+    "add.exact": "gives every text back letter for letter, white space and invisible characters too",
     "add.import": "takes memories as they were exported",
     "add.infer": "decides itself what of a text to remember",
     "add.verbatim": "keeps every text that it is given, as it is",
@@ -60,6 +61,7 @@ FEATURES: Mapping[Capability, str] = {
     "rank.reward": "ranks by feedback beside nearness",
     "scope.required": "refuses to work without a user",
     "scope.session": "keeps sessions apart where asked to",
+    "scope.session_all": "keeps every memory to its session where asked to, facts too",
     "search.archived": "can search what is archived",
     "search.hybrid": "searches by words and by meaning",
     "search.lexical": "searches by words",

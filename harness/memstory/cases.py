@@ -5,13 +5,16 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from memstory.controls import FAULTS
+
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from memstory.story import Story
 
 
-EMPTY_CONTROL = "control:nothing"
+CONTROL = "control:"
+EMPTY_CONTROL = f"{CONTROL}nothing"
 """The memory that remembers nothing. It gets every story, since one that it passes shows nothing about any target."""
 
 
@@ -33,5 +36,13 @@ def cases_of(stories: Sequence[Story], targets: Sequence[str]) -> Iterator[Case]
     """Yield a case for every story and every chosen target that the story does not exclude, in order."""
     for story in stories:
         for target in targets:
-            if not story.targets or target in story.targets or target == EMPTY_CONTROL:
+            if _is_for(story, target):
                 yield Case(story=story, target=target)
+
+
+def _is_for(story: Story, target: str) -> bool:
+    # There are many narrow faults: each gets the stories that are written against it.
+    control = target.removeprefix(CONTROL)
+    if target.startswith(CONTROL) and control in FAULTS:
+        return control in story.control
+    return not story.targets or target in story.targets or target == EMPTY_CONTROL

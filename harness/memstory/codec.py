@@ -6,9 +6,12 @@ import types
 from collections.abc import Mapping, Sequence
 from dataclasses import fields, is_dataclass
 from functools import cache
-from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
+from typing import Any, Final, Literal, Union, get_args, get_origin, get_type_hints
 
 from memstory.target import Json
+
+_PLAIN: Final = frozenset({str, int, float, bool, type(None)})
+"""What most values are: looked up first, since whole corpora go through here."""
 
 
 def encode(value: Any) -> Json:
@@ -18,8 +21,10 @@ def encode(value: Any) -> Json:
     >>> encode(Scope(user="ann"))
     {'user': 'ann', 'session': None}
     """
+    if type(value) in _PLAIN:
+        return value
     if is_dataclass(value) and not isinstance(value, type):
-        return {field.name: encode(getattr(value, field.name)) for field in fields(value)}
+        return {name: encode(getattr(value, name)) for name in _names(type(value))}
     if isinstance(value, Mapping):
         return {str(key): encode(inner) for key, inner in value.items()}
     if isinstance(value, (list, tuple)):
@@ -29,6 +34,11 @@ def encode(value: Any) -> Json:
     if value is None or isinstance(value, (bool, int, float, str)):
         return value
     raise TypeError(f"{type(value).__name__} is not JSON: {value!r:.80}")
+
+
+@cache
+def _names(cls: type) -> tuple[str, ...]:
+    return tuple(field.name for field in fields(cls))
 
 
 def decode(hint: Any, data: Json) -> Any:

@@ -93,10 +93,13 @@ def nearest(found: str, known: Iterable[str]) -> str:
     return f" Did you mean '{names[close[0]]}'?" if close else ""
 
 
-def unknown(found: str, noun: str, known: Iterable[str]) -> str:
-    """Return the message for a name that nothing bears: what was found, what is near, what is known."""
+def unknown(found: str, noun: str, known: Iterable[str], unlisted: Iterable[str] = ()) -> str:
+    """Return the message for a name that nothing bears: what was found, what is near, what is known.
+
+    `unlisted` names may be near too, but are too many to be told.
+    """
     names = sorted(known)
-    return f"unknown {noun} '{_short(found)}'.{nearest(found, names)} Known: {', '.join(names)}."
+    return f"unknown {noun} '{_short(found)}'.{nearest(found, [*names, *unlisted])} Known: {', '.join(names)}."
 
 
 def _short(value: Json) -> str:

@@ -14,7 +14,7 @@ from typing import TypeAlias
 from jsonschema import Draft202012Validator, SchemaError
 
 from memstory.reading import Reading
-from memstory.rows import REFERENCE
+from memstory.references import REFERENCE, written
 from memstory.story import CallPattern, Matcher
 from memstory.target import Json
 from memstory.vocabulary import MATCHERS
@@ -82,7 +82,7 @@ def _alternatives(reading: Reading, argument: Json, path: TreePath) -> Group | t
 
 def _regex(reading: Reading, pattern: str, path: TreePath) -> str:
     try:
-        re.compile(REFERENCE.sub("x", pattern))
+        re.compile(written(pattern, lambda _: "x"))
     except (re.error, OverflowError, RecursionError) as error:
         reading.fault(path, f"'{pattern:.60}' is no regular expression: {error}")
     if _NESTED_REPEAT.search(pattern):

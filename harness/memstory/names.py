@@ -2,26 +2,26 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 
 from memstory.errors import StoryError, TargetError
+from memstory.references import REFERENCE, written
 from memstory.target import Json
-
-_REFERENCE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_-]*)\}")
 
 
 def substitute(value: Json, names: Mapping[str, Json]) -> Json:
     """Return `value` with every `${name}` replaced; a string that is one reference becomes the saved value itself.
 
+    `$${name}` becomes the text `${name}`.
+
     >>> substitute({"id": "${near}", "text": "pass ${i}"}, {"near": 7, "i": 2})
     {'id': 7, 'text': 'pass 2'}
     """
     if isinstance(value, str):
-        whole = _REFERENCE.fullmatch(value)
+        whole = REFERENCE.fullmatch(value)
         if whole:
             return _saved(whole[1], names)
-        return _REFERENCE.sub(lambda found: str(_saved(found[1], names)), value)
+        return written(value, lambda name: _saved(name, names))
     if isinstance(value, Mapping):
         return {key: substitute(inner, names) for key, inner in value.items()}
     if isinstance(value, (list, tuple)):

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from memstory.capabilities import FEATURES, OPERATIONS, is_known, needs
+from memstory.controls import CONTROLS, FAULTS
 from memstory.errors import StoryError
 from memstory.grammar import unknown, violations
 from memstory.matchers import fields, group
@@ -56,6 +57,7 @@ def _story(reading: Reading, row: Row, steps: Sequence[Step], parts: Mapping[str
         control={name: _OUTCOMES[word] for name, word in tree.get("control", {}).items() if name != "because"},
         control_because=tree.get("control", {}).get("because"),
         settles=tree.get("settle", "auto") == "auto",
+        redact=tree.get("redact", "none"),
         row=row.name,
         notes=tree.get("notes"),
         **parts,
@@ -88,11 +90,20 @@ def _parts(reading: Reading, tree: Mapping[str, Json]) -> Mapping[str, Any]:
         for index, capability in enumerate(tree.get("requires", ())):
             if not is_known(capability):
                 reading.fault(("requires", index), unknown(capability, "capability", [*OPERATIONS, *FEATURES]))
+    _known_controls(reading, tree)
     return {
         "retrieval": retrieval,
         "trials": _trials(reading, tree),
         "expect": _story_expectations(reading, tree, retrieval),
     }
+
+
+def _known_controls(reading: Reading, tree: Mapping[str, Json]) -> None:
+    for name in tree.get("control", {}) if reading.sound(("control",)) else ():
+        if name not in (*CONTROLS, "because"):
+            reading.fault(
+                ("control", name), unknown(name, "control", CONTROLS.keys() - FAULTS.keys(), FAULTS), at_key=True
+            )
 
 
 def _one_purpose(reading: Reading, tree: Mapping[str, Json]) -> None:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from memstory.errors import Mark, StoryError
 from memstory.grammar import nearest
-from memstory.rows import REFERENCE
+from memstory.references import REFERENCE
 from memstory.target import Json
 from memstory.yaml_source import Document, TreePath
 

@@ -1,7 +1,8 @@
 """`vars`, `defaults` and `parametrize`: one document becomes one tree for each row, with `${name}` replaced.
 
 The one substitution there is: a text that is just `${name}` becomes the value itself, of whatever type; within a longer
-text, the value is written out. Names that are not known here are left for the run, where steps save them.
+text, the value is written out. Names that are not known here are left for the run, where steps save them, and so is
+`$${name}`, which means the text `${name}`.
 """
 
 from __future__ import annotations
@@ -12,11 +13,14 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from memstory.errors import Mark, StoryError
+from memstory.references import REFERENCE, unmarked
 from memstory.target import Json
 from memstory.yaml_source import Document, TreePath
 
-REFERENCE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_-]*)\}")
 _KEPT = frozenset({"vars", "defaults", "parametrize", "story", "tags", "covers"})
+_RUN = frozenset({"steps", "expect"})
+"""Where names are looked up again when the story runs."""
+
 _NOT_IN_IDS = re.compile(r"[^A-Za-z0-9_.]+")
 
 
@@ -74,12 +78,24 @@ def _row_names(document: Document, listed: list[Json], errors: list[StoryError])
 
 
 def _filled(document: Document, names: Mapping[str, Json], errors: list[StoryError]) -> Json:
-    if not names:
+    is_marked = "$${" in document.text
+    if not names and not is_marked:
         return document.tree
-    return {
+    filled = {
         key: value if key in _KEPT else _fill(value, names, document, (key,), errors)
         for key, value in document.tree.items()
     }
+    if not is_marked:
+        return filled
+    return {key: value if key in _KEPT | _RUN else _unmarked(value) for key, value in filled.items()}
+
+
+def _unmarked(value: Json) -> Json:
+    if isinstance(value, dict):
+        return {key: _unmarked(inner) for key, inner in value.items()}
+    if isinstance(value, list):
+        return [_unmarked(inner) for inner in value]
+    return unmarked(value) if isinstance(value, str) else value
 
 
 def _fill(value: Json, names: Mapping[str, Json], document: Document, path: TreePath, errors: list[StoryError]) -> Json:

@@ -135,6 +135,10 @@ def _expectations(
     patience = microseconds(expect["eventually"]) / 1e6 if "eventually" in expect else None
     if expect.keys() == {"eventually"}:
         reading.fault((*path, "eventually"), "'eventually' says how long, but not what to wait for", at_key=True)
+    if {"error", "refusal"} <= expect.keys():
+        reading.fault(
+            (*path, "refusal"), "'error' wants a refusal and 'refusal' allows one; keep one of them", at_key=True
+        )
     for field, value in expect.items():
         place = (*path, field)
         if field == "eventually" or not _fits(reading, op, field, place):
@@ -159,6 +163,8 @@ def _matchers(reading: Reading, field: str, value: Json, path: TreePath) -> tupl
         return hit_checks(reading, value, path)
     if field == "tool_calls":
         return call_checks(reading, value, path)
+    if field == "refusal":
+        return ()
     if field == "error" and isinstance(value, bool):
         if not value:
             reading.fault(

@@ -95,8 +95,8 @@ def _of_record(
 ) -> Iterator[Verdict]:
     context = Context(names=record.names, contents=contents)
     refusal = _refusal(step, record)
-    awaited = [expected for expected in step.expect if expected.field == "error"]
-    if record.error is not None and not awaited:
+    foreseen = any(expected.field in ("error", "refusal") for expected in step.expect)
+    if record.error is not None and not foreseen:
         reason = f"was refused: {record.error}"
         yield _bare(step, record, "error", "refused", reason)
         return

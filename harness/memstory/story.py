@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from memstory.errors import Mark
+from memstory.redaction_level import Level
 from memstory.target import Capability, Json
 
 
@@ -100,6 +101,7 @@ class Story:
     `needs` is every capability that the steps and expectations call for, together with `requires`. `digest` is a hash
     of the document as written. `control` maps a control's name to the outcome it is meant to have (`passed`, `failed`),
     for the reason `control_because`. `settles` is False where the story itself says when the target is to settle.
+    `redact` is what it asks to be taken out of its results, at the least.
     """
 
     id: str
@@ -121,5 +123,6 @@ class Story:
     control: Mapping[str, str] = field(default_factory=dict)
     control_because: str | None = None
     settles: bool = True
+    redact: Level = "none"
     row: str | None = None
     notes: str | None = None

@@ -67,8 +67,9 @@ ANY_STEP_FIELDS: Mapping[str, str] = {
     "latency_ms": "how long the step took, in milliseconds",
     "context_tokens": "an estimate of the tokens that a context has",
     "eventually": "how long to ask again, for a backend that cannot settle",
+    "refusal": "`allowed`: the target may refuse; what else is expected must be so if it does not",
 }
-"""`latency_ms` and `error` go with every step, `context_tokens` with `say` and `context`."""
+"""`latency_ms`, `error` and `refusal` go with every step, `context_tokens` with `say` and `context`."""
 
 MATCHERS: Mapping[str, str] = {
     "equals": "is exactly this value; 1 equals 1.0, but true is not 1",

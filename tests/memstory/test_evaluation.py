@@ -89,6 +89,15 @@ REFUSED = "  - add: x\n    expect: {error: {contains: reserved}}\n"
         ("    expect: {error: {contains: reserved}}\n", None, "failed", "was not refused, and should have been"),
         ("    expect: {error: true}\n", "no", "passed", None),
         ("    expect: {error: true}\n", None, "failed", "was not refused, and should have been"),
+        ("    expect: {refusal: allowed}\n", "no", "passed", None),
+        ("    expect: {refusal: allowed}\n", None, "passed", None),
+        ("    expect: {refusal: allowed, receipt: {items: {length: 1}}}\n", "no", "passed", None),
+        (
+            "    expect: {refusal: allowed, receipt: {items: {length: 1}}}\n",
+            None,
+            "failed",
+            "a length that is 0, not 1",
+        ),
     ],
 )
 def test_a_refusal_is_judged_where_it_is_expected_and_fails_where_it_is_not(expect, error, outcome, words):

@@ -104,6 +104,14 @@ def test_a_saved_field_becomes_a_path_into_the_recorded_result(step, save):
         ("steps: [{search: q, expect: {hits: {first: near}}}]", "f.yaml:3:44: no earlier step saves 'near'."),
         ("steps: [{add: a, save: {far: id}}, {search: q, expect: {hits: {order: [far, fat]}}}]", "Did you mean 'far'?"),
         (
+            "control: {leaky_gte: fail, because: it leaks}\nsteps: [{settle: }]",
+            "f.yaml:3:11: unknown control 'leaky_gte'. Did you mean 'leaky_get'?",
+        ),
+        (
+            "steps: [{search: q, expect: {error: true, refusal: allowed}}]",
+            "'error' wants a refusal and 'refusal' allows one; keep one of them",
+        ),
+        (
             "steps: [{search: q, expect: {answer: x}}]",
             "'search' has no 'answer'; its result has: hits, error, latency_ms,",
         ),

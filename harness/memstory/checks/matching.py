@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any, TypeAlias
 
 from memstory.checks.finding import Context, Finding
-from memstory.rows import REFERENCE
+from memstory.references import REFERENCE, written
 from memstory.story import CallPattern, Matcher
 from memstory.target import Json
 
@@ -84,4 +84,4 @@ def _named(text: str, names: Mapping[str, Json]) -> Json:
     whole = REFERENCE.fullmatch(text)
     if whole and whole[1] in names:
         return names[whole[1]]
-    return REFERENCE.sub(lambda found: str(names.get(found[1], found[0])), text)
+    return written(text, lambda name: names.get(name, f"${{{name}}}"))

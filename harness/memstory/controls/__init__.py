@@ -9,31 +9,23 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from memstory.controls.baselines import EverythingFactory, GrepFactory, NothingFactory, RandomFactory
-from memstory.controls.mutants import (
-    AmnesiacFactory,
-    DuplicatingFactory,
-    LeakyFactory,
-    StaleFactory,
-    UndeletingFactory,
-)
+from memstory.controls.faults import FAULTS
+from memstory.controls.mutants import Amnesiac, Duplicating, Leaky, Stale, Undeleting, factory_of
 from memstory.controls.oracle import Oracle, OracleFactory
 from memstory.target import TargetFactory
 
 __all__ = [
     "BASELINES",
+    "BROAD",
     "CONTROLS",
+    "FAULTS",
     "MUTANTS",
-    "AmnesiacFactory",
-    "DuplicatingFactory",
     "EverythingFactory",
     "GrepFactory",
-    "LeakyFactory",
     "NothingFactory",
     "Oracle",
     "OracleFactory",
     "RandomFactory",
-    "StaleFactory",
-    "UndeletingFactory",
 ]
 
 BASELINES: Mapping[str, type[TargetFactory]] = {
@@ -44,13 +36,12 @@ BASELINES: Mapping[str, type[TargetFactory]] = {
 }
 """Memories that do none of the work."""
 
-MUTANTS: Mapping[str, type[TargetFactory]] = {
-    "amnesiac": AmnesiacFactory,
-    "leaky": LeakyFactory,
-    "stale": StaleFactory,
-    "undeleting": UndeletingFactory,
-    "duplicating": DuplicatingFactory,
+BROAD: Mapping[str, type[TargetFactory]] = {
+    mutant.fault_name: factory_of(mutant) for mutant in (Amnesiac, Leaky, Stale, Undeleting, Duplicating)
 }
+"""The oracle with one fault each that touches all it does."""
+
+MUTANTS: Mapping[str, type[TargetFactory]] = {**BROAD, **FAULTS}
 """The oracle with one fault each."""
 
 CONTROLS: Mapping[str, type[TargetFactory]] = {**BASELINES, "oracle": OracleFactory, **MUTANTS}

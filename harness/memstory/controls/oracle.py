@@ -9,11 +9,12 @@ from __future__ import annotations
 import json
 import os
 import re
+import unicodedata
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import ClassVar
+from typing import ClassVar, Final
 
 from memstory.clock import Clock
 from memstory.codec import decode, encode
@@ -44,6 +45,11 @@ class Memory:
     hit: Hit
 
 
+_WORDS: Final = """
+add add.key add.verbatim add.exact get.id get.key search search.scores search.min_score search.where list update
+restart crash clock persistent scope.user scope.session scope.session_all expiry.at
+delete delete.reports_missing delete.scope
+"""
 EXPIRES_AT = "expires_at"
 """The metadata field with the moment, ISO 8601, from which on a memory is gone."""
 
@@ -98,18 +104,18 @@ class Oracle(Target):
         if query.text in self._gold:
             gold = self._gold[query.text]
             return [replace(one.hit, score=1.0) for one in self._in(scope) if one.hit.text in gold][: query.top_k]
-        asked = _words(query.text)
+        asked = words_of(query.text)
         scored = [
-            replace(one.hit, score=len(asked & _words(one.hit.text)) / max(1, len(asked)))
-            for one in self._in(scope)
+            replace(one.hit, score=len(asked & words_of(self._indexed(one.hit))) / max(1, len(asked)))
+            for one in self._searched(scope)
             if not query.kinds or one.hit.kind in query.kinds
         ]
         least = max(query.min_score or 0.0, 1e-9)
-        found = [hit for hit in scored if (hit.score or 0.0) >= least and _has(hit, query.where)]
+        found = [hit for hit in scored if (hit.score or 0.0) >= least and self._fits(hit, query.where)]
         return sorted(found, key=lambda hit: (-(hit.score or 0.0), hit.id or ""))[: query.top_k]
 
     async def list(self, scope: Scope, kinds: Sequence[str] = (), limit: int | None = None) -> Sequence[Hit]:
-        return [one.hit for one in self._in(scope) if not kinds or one.hit.kind in kinds][:limit]
+        return [one.hit for one in self._listed(scope) if not kinds or one.hit.kind in kinds][:limit]
 
     async def update(self, ref: Ref, item: Item, scope: Scope) -> Receipt:
         old = self._find(ref, scope)
@@ -125,6 +131,19 @@ class Oracle(Target):
         self._memories = [one for one in self._memories if one not in gone]
         self._save()
         return bool(gone)
+
+    def _searched(self, scope: Scope) -> Sequence[Memory]:
+        return self._in(scope)
+
+    def _listed(self, scope: Scope) -> Sequence[Memory]:
+        return self._in(scope)
+
+    def _indexed(self, hit: Hit) -> str:
+        """Return the text by which `hit` is found."""
+        return hit.text
+
+    def _fits(self, hit: Hit, where: Mapping[str, Json]) -> bool:
+        return all(name in hit.metadata and _is_same(hit.metadata[name], value) for name, value in where.items())
 
     def _in(self, scope: Scope) -> Sequence[Memory]:
         return [
@@ -171,12 +190,13 @@ def _receipt(hit: Hit, outcome: str) -> ReceiptItem:
     return ReceiptItem(id=hit.id, text=hit.text, outcome=outcome, kind=hit.kind, key=hit.key)
 
 
-def _words(text: str) -> frozenset[str]:
-    return frozenset(re.findall(r"\w+", text.casefold()))
+def words_of(text: str) -> frozenset[str]:
+    """Return the words of `text`, whatever their case and however their accents are encoded."""
+    return frozenset(re.findall(r"\w+", unicodedata.normalize("NFKC", text).casefold()))
 
 
-def _has(hit: Hit, where: Mapping[str, Json]) -> bool:
-    return all(hit.metadata.get(name) == value for name, value in where.items())
+def _is_same(one: Json, other: Json) -> bool:
+    return bool(one == other) and isinstance(one, bool) == isinstance(other, bool)
 
 
 def _expired(hit: Hit, now: datetime) -> bool:
@@ -194,15 +214,8 @@ class OracleFactory(TargetFactory):
     spec: ClassVar[str | None] = "memstory.controls:OracleFactory"
 
     def capabilities(self, options: Mapping[str, Json]) -> frozenset[Capability]:
-        operations = (
-            "add add.key add.verbatim get.id get.key search search.scores search.min_score search.where list update"
-        )
-        properties = (
-            "restart crash clock persistent scope.user scope.session expiry.at delete.reports_missing delete.scope"
-        )
-        forgetting = "delete delete.reports_missing delete.scope"
         # Whatever an option tunes, it does not change what a perfect memory holds.
-        return frozenset({*f"{operations} {properties} {forgetting}".split(), *(f"option.{name}" for name in options)})
+        return frozenset({*_WORDS.split(), *(f"option.{name}" for name in options)})
 
     def target(self) -> Target:
         return Oracle()

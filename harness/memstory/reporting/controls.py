@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from memstory.controls import BASELINES, CONTROLS, MUTANTS
+from memstory.controls import BASELINES, BROAD, CONTROLS, FAULTS, MUTANTS
 from memstory.errors import SetupError
 from memstory.reporting import views
 from memstory.reporting.escaping import inline, table
@@ -21,7 +21,7 @@ from memstory.reporting.writing import REPORT_NAME, RESULTS_NAME, read_results, 
 from memstory.target import Json
 
 KILLS: Final = 3
-"""How many stories must find each mutant's fault."""
+"""How many stories must find the fault of each broad mutant."""
 
 PREFIX: Final = "control:"
 
@@ -29,8 +29,9 @@ _HOW_TO_READ: Final = """\
 *nothing* acknowledges everything and remembers nothing; *random*, *grep* and *everything* remember faithfully and find
 by chance, by substring, or all there is. The *oracle* is a perfect small memory, which in retrieval stories is told the
 answers. The others are the oracle with one fault each; a story *kills* a mutant if the oracle passes it and the mutant
-does not. A story may say what it means a control to do: `control: {nothing: pass, because: ...}`. A dash stands for a
-story that is not for this control, or that it cannot run."""
+does not. A story may say what it means a control to do: `control: {nothing: pass, because: ...}`. A mutant with a
+narrow fault runs the stories that name it so. A dash stands for a story that is not for this control, or that it
+cannot run."""
 
 Outcomes = Mapping[str, Mapping[str, str]]
 """Story -> control -> outcome."""
@@ -40,8 +41,9 @@ Outcomes = Mapping[str, Mapping[str, str]]
 class Findings:
     """What a run on the controls has shown, by story or mutant.
 
-    `broken` are the rules that do not hold, each as a sentence; `kills` are the stories that find a mutant's fault;
-    `weak` are the baselines that pass a story; `meant` is what stories say of controls, and why.
+    `broken` are the rules that do not hold, each as a sentence; `kills` are the stories that find a mutant's fault,
+    for each broad mutant and each narrow one that ran; `weak` are the baselines that pass a story;
+    `meant` is what stories say of controls, and why.
     """
 
     outcomes: Outcomes
@@ -60,7 +62,12 @@ def judge_controls(document: Json) -> Findings:
         story = views.story_name(case)
         said[story] = case["control"]
         outcomes.setdefault(story, {})[case["target"].removeprefix(PREFIX)] = case["outcome"]
-    kills = {mutant: [story for story, found in outcomes.items() if _kills(found, mutant)] for mutant in MUTANTS}
+    ran = {control for found in outcomes.values() for control in found}
+    kills = {
+        mutant: [story for story, found in outcomes.items() if _kills(found, mutant)]
+        for mutant in MUTANTS
+        if mutant in BROAD or mutant in ran
+    }
     return Findings(
         outcomes=outcomes,
         broken=[*_incomplete(outcomes), *_broken_by_stories(outcomes, said), *_survivors(kills)],
@@ -111,7 +118,8 @@ def _kills(outcomes: Mapping[str, str], mutant: str) -> bool:
 
 def _incomplete(outcomes: Outcomes) -> Iterator[str]:
     ran = {control for found in outcomes.values() for control in found}
-    yield from (f"control:{name} was not run: name it with --target" for name in CONTROLS if name not in ran)
+    wanted = [name for name in CONTROLS if name not in FAULTS]
+    yield from (f"control:{name} was not run: name it with --target" for name in wanted if name not in ran)
 
 
 def _broken_by_stories(outcomes: Outcomes, said: Mapping[str, Mapping[str, str]]) -> Iterator[str]:
@@ -132,7 +140,7 @@ def _broken_by_stories(outcomes: Outcomes, said: Mapping[str, Mapping[str, str]]
 
 def _survivors(kills: Mapping[str, Sequence[str]]) -> Iterator[str]:
     for mutant, stories in kills.items():
-        if len(stories) < KILLS:
+        if mutant in BROAD and len(stories) < KILLS:
             count = f"only {len(stories)} of the stories find" if stories else "no story finds"
             yield f"control:{mutant}: {count} its fault; {KILLS} are needed"
 
@@ -150,7 +158,7 @@ def _verdict(found: Findings) -> str:
     if not found.broken:
         return (
             "**Every rule holds**: the oracle passes what it can do, *nothing* passes only what is meant so, and every"
-            f" mutant is killed by at least {KILLS} stories."
+            f" broad mutant is killed by at least {KILLS} stories, every narrow one by those that are meant to."
         )
     listed = "\n".join(f"- {inline(text)}" for text in found.broken)
     return f"**Rules are broken, {len(found.broken)} times:**\n\n{listed}"
@@ -176,10 +184,16 @@ def _meant(found: Findings) -> str:
 
 
 def _matrix(found: Findings) -> str:
+    columns = [name for name in CONTROLS if name not in FAULTS]
     rows = [
-        [inline(story), *(_cell(outcomes.get(name)) for name in CONTROLS)] for story, outcomes in found.outcomes.items()
+        [inline(story), *(_cell(outcomes.get(name)) for name in columns), _narrow(outcomes)]
+        for story, outcomes in found.outcomes.items()
     ]
-    return table(["Story", *CONTROLS], rows)
+    return table(["Story", *columns, "narrow faults that it finds"], rows)
+
+
+def _narrow(outcomes: Mapping[str, str]) -> str:
+    return ", ".join(name for name in FAULTS if _kills(outcomes, name)) or "-"
 
 
 def _cell(outcome: str | None) -> str:

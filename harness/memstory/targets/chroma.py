@@ -54,6 +54,7 @@ class ChromaTarget(Target):
     def __init__(self, embedders: Embedders) -> None:
         self._embedders = embedders
         self._thread = OneThread("chroma")
+        self._collections: dict[str, Any] = {}
 
     async def open(self, env: Environment, clock: Clock) -> None:
         self._clock = clock
@@ -154,10 +155,13 @@ class ChromaTarget(Target):
         return bool(found)
 
     def _collection(self, scope: Scope) -> Any:
-        name = f"user-{blake2b(scope.user.encode(), digest_size=16).hexdigest()}"
-        return self._client.get_or_create_collection(
-            name, configuration={"hnsw": {"space": "cosine"}}, embedding_function=None
-        )
+        # Only the handle is kept: to ask for it each time would cost half as much again as a query.
+        if scope.user not in self._collections:
+            name = f"user-{blake2b(scope.user.encode(), digest_size=16).hexdigest()}"
+            self._collections[scope.user] = self._client.get_or_create_collection(
+                name, configuration={"hnsw": {"space": "cosine"}}, embedding_function=None
+            )
+        return self._collections[scope.user]
 
 
 class ChromaFactory(TargetFactory):

@@ -65,7 +65,7 @@ def test_steps_lists_every_step_with_the_fields_of_its_result(terminal):
 
 def test_one_step_is_shown_with_its_example(terminal):
     assert terminal.type("steps", "restart").out == (
-        "restart: close and open again\nexpect: error, latency_ms, eventually\n\n- restart:\n"
+        "restart: close and open again\nexpect: error, latency_ms, eventually, refusal\n\n- restart:\n"
     )
 
 
@@ -77,7 +77,7 @@ def test_an_unknown_step_gets_the_nearest_name(terminal):
 
 def test_steps_as_json_says_what_can_be_expected(terminal):
     (say,) = json.loads(terminal.type("steps", "say", "--json").out)
-    assert say["expect"] == ["answer", "tool_calls", "error", "latency_ms", "context_tokens", "eventually"]
+    assert say["expect"] == ["answer", "tool_calls", "error", "latency_ms", "context_tokens", "eventually", "refusal"]
 
 
 def test_matchers_lists_every_word_with_its_example(terminal):

@@ -1,0 +1,42 @@
+"""The oracle with one narrow fault each, such as public bug reports tell of: what a fault story is written against."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from memstory.controls.faults import changes, durability, owners, searching, texts, writes
+from memstory.controls.mutants import MutantFactory, factory_of
+
+__all__ = ["FAULTS"]
+
+FAULTS: Mapping[str, type[MutantFactory]] = {
+    mutant.fault_name: factory_of(mutant)
+    for mutant in (
+        *(owners.LeakyGet, owners.LeakySearch, owners.LeakyList, owners.LeakyUpdate, owners.LeakyDelete),
+        *(owners.LeakySessions, owners.WipingOwners, owners.WipingSessions, owners.FoldingOwners),
+        *(owners.TidyingOwners, owners.CuttingOwners, owners.PrefixOwners, owners.JoinedKeys, owners.SharedTexts),
+        *(owners.CrowdedOwners, owners.MixedUsers),
+        *(writes.LosingRaces, writes.RacingKeys, writes.MergingUpdates, writes.Lagging, writes.DoubledRetries),
+        writes.Rebuilding,
+        *(writes.CutBatches, writes.ReversedReceipts, writes.ConfusedTwins, writes.LikeKeys, writes.MixedMetadata),
+        *(writes.RememberingQuestions, writes.MergingNumbers, writes.MergingNegations, writes.MergingOrders),
+        *(writes.DeletingContradictions, writes.RetiringNeighbours),
+        *(changes.StaleIndex, changes.StaleSearch, changes.Reissuing, changes.DroppingMetadata),
+        *(changes.Resurrecting, changes.UnknownUpdates, changes.SpillingUpdates, changes.SpillingDeletions),
+        *(changes.WearingOut, changes.FindingDeleted, changes.ListingDeleted, changes.GettingDeleted),
+        *(changes.Tombstoned, changes.CrowdingDeleted, changes.LosingReach, changes.WipingOnMiss),
+        changes.DeafWhenWiped,
+        *(texts.Composing, texts.Trimming, texts.Flattening, texts.Cutting, texts.CuttingAtZero, texts.LosingEmoji),
+        *(texts.LosingInvisible, texts.ReadingNumbers, texts.Escaping, texts.Unescaping, texts.FillingIn),
+        *(texts.TextMetadata, texts.FloatMetadata, texts.FlatMetadata, texts.AsciiMetadata),
+        *(searching.WorstFirst, searching.DistanceScores, searching.NanScores, searching.IgnoringMinScore),
+        *(searching.CappedSearch, searching.ShortOfTopK, searching.CappedList, searching.IgnoringLimit),
+        *(searching.IgnoringWhere, searching.AnyWhere, searching.LooseWhere, searching.FilteringLate),
+        *(searching.AlienIds, searching.Flickering, searching.QueryLanguage, searching.ShortQueries),
+        *(searching.BrokenByEmptiness, searching.BrokenByQuestions, searching.ByteWords, searching.CaseWords),
+        *(durability.Renumbering, durability.CountingAnew, durability.RecyclingIds, durability.UnwrittenUpdates),
+        *(durability.UnwrittenKeys, durability.UnwrittenDeletions, durability.WritingAtTheEnd),
+        durability.RedatingAtOpening,
+    )
+}
+"""By the name behind `control:`."""

@@ -1,0 +1,117 @@
+"""Faults of keeping over time: what a restart, a crash or the next id takes away."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import ClassVar
+
+from memstory.clock import Clock
+from memstory.controls.mutants import Mutant
+from memstory.controls.oracle import Memory
+from memstory.target import Environment, Hit, Item, Receipt, Ref, Scope
+
+
+class Renumbering(Mutant):
+    """Gives its memories new ids each time it is opened."""
+
+    fault_name: ClassVar[str] = "renumbering"
+
+    async def open(self, env: Environment, clock: Clock) -> None:
+        await super().open(env, clock)
+        for old in list(self._memories):
+            self._put(replace(old, hit=replace(old.hit, id=f"r{self._new(Item(text='')).id}")), old)
+
+
+class CountingAnew(Mutant):
+    """Begins to count ids anew after a restart, and overwrites what has them."""
+
+    fault_name: ClassVar[str] = "counting_anew"
+
+    async def open(self, env: Environment, clock: Clock) -> None:
+        await super().open(env, clock)
+        self._made = 0
+
+    def _put(self, new: Memory, old: Memory | None) -> None:
+        super()._put(new, old or next((one for one in self._memories if one.hit.id == new.hit.id), None))
+
+
+class RecyclingIds(Mutant):
+    """Gives the id of a deleted memory to the next one."""
+
+    fault_name: ClassVar[str] = "recycling_ids"
+
+    def _new(self, item: Item) -> Hit:
+        taken = {one.hit.id for one in self._memories}
+        self._made = next(number for number in range(len(taken) + 1) if f"m{self._seed}-{number + 1}" not in taken)
+        return super()._new(item)
+
+
+class _Unwritten(Mutant):
+    """Can leave the file as it is."""
+
+    _is_writing = True
+
+    def _save(self) -> None:
+        if self._is_writing:
+            super()._save()
+
+
+class UnwrittenUpdates(_Unwritten):
+    """Changes its memories until it is closed, and has the old ones then."""
+
+    fault_name: ClassVar[str] = "unwritten_updates"
+
+    async def update(self, ref: Ref, item: Item, scope: Scope) -> Receipt:
+        self._is_writing = False
+        receipt = await super().update(ref, item, scope)
+        self._is_writing = True
+        return receipt
+
+
+class UnwrittenKeys(_Unwritten):
+    """Keeps the new value of a key until it is closed, and has the old one then."""
+
+    fault_name: ClassVar[str] = "unwritten_keys"
+
+    async def add(self, items: Sequence[Item], scope: Scope) -> Receipt:
+        self._is_writing = not any(item.key and self._find(Ref(key=item.key), scope) for item in items)
+        receipt = await super().add(items, scope)
+        self._is_writing = True
+        return receipt
+
+
+class UnwrittenDeletions(_Unwritten):
+    """Forgets until it is closed, and knows all again then."""
+
+    fault_name: ClassVar[str] = "unwritten_deletions"
+
+    async def delete(self, ref: Ref, scope: Scope) -> bool:
+        self._is_writing = False
+        found = await super().delete(ref, scope)
+        self._is_writing = True
+        return found
+
+
+class WritingAtTheEnd(_Unwritten):
+    """Writes when it is closed, and loses what was acknowledged when it is killed."""
+
+    fault_name: ClassVar[str] = "writing_at_the_end"
+    can_be_killed: ClassVar[bool] = True
+    _is_writing = False
+
+    async def close(self) -> None:
+        self._is_writing = True
+        self._save()
+        await super().close()
+
+
+class RedatingAtOpening(Mutant):
+    """Dates its memories anew each time it is opened."""
+
+    fault_name: ClassVar[str] = "redating_at_opening"
+
+    async def open(self, env: Environment, clock: Clock) -> None:
+        await super().open(env, clock)
+        for old in list(self._memories):
+            self._put(replace(old, hit=replace(old.hit, created_at=clock.now().isoformat())), old)

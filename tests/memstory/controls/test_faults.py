@@ -1,0 +1,105 @@
+"""The narrow mutants: each is the oracle but for one thing. `test_controls_on_stories` shows that stories find them."""
+
+import re
+
+import pytest
+
+from memstory.bundled import bundled_stories
+from memstory.cases import cases_of
+from memstory.clock import StoryClock
+from memstory.controls import BROAD, FAULTS, MUTANTS, OracleFactory
+from memstory.controls.faults import changes, durability, owners, searching, texts, writes
+from memstory.controls.mutants import Mutant
+from memstory.discovery import load_spec
+from memstory.schema import load_stories
+from memstory.target import Environment, Item, Query, Ref, Scope
+
+ANN, BOB = Scope(user="ann"), Scope(user="bob")
+STORIES = [
+    story for path in sorted((bundled_stories() / "faults").glob("*.yaml")) for story in load_stories(path, path.name)
+]
+
+
+@pytest.fixture
+def opened(tmp_path):
+    async def make(name):
+        target = FAULTS[name]().target()
+        await target.open(Environment(workspace=str(tmp_path), owner="ann"), StoryClock())
+        return target
+
+    return make
+
+
+def test_every_fault_is_registered_under_its_own_name():
+    modules = (changes, durability, owners, searching, texts, writes)
+    written = [
+        one for module in modules for one in vars(module).values()
+        if isinstance(one, type) and issubclass(one, Mutant) and "fault_name" in vars(one)
+    ]  # fmt: skip
+    assert sorted(one.fault_name for one in written) == sorted(FAULTS)
+    assert {name: factory.mutant.fault_name for name, factory in FAULTS.items()} == {name: name for name in FAULTS}
+
+
+@pytest.mark.parametrize("name", sorted(MUTANTS))
+def test_another_process_finds_a_mutant_by_its_spec(name):
+    found = load_spec(MUTANTS[name].spec)
+    assert (type(found), found.name) == (MUTANTS[name], f"control:{name}")
+
+
+def test_a_name_that_is_no_control_is_no_spec():
+    from memstory.controls import by_name  # noqa: PLC0415  (an attribute that is not there, asked for here only)
+
+    with pytest.raises(AttributeError, match="no control 'leaky_gte'"):
+        _ = by_name.leaky_gte
+
+
+def test_only_mutants_that_are_about_it_run_stories_that_kill():
+    able = {name for name, factory in MUTANTS.items() if "crash" in factory().capabilities({})}
+    assert able == {*BROAD, "writing_at_the_end"}
+    everything = OracleFactory().capabilities({})
+    assert all(everything - factory().capabilities({}) <= {"crash"} for factory in MUTANTS.values())
+
+
+@pytest.mark.parametrize("name", sorted(set(FAULTS) - {"losing_emoji"}))
+async def test_a_plain_text_is_kept_and_found_by_a_mutant_that_is_not_about_it(opened, name):
+    target = await opened(name)
+    receipt = await target.add([Item(text="the ferry leaves")], ANN)
+    await target.add([Item(text="the harbour sleeps")], ANN)
+    assert "the ferry leaves" in [hit.text for hit in await target.list(ANN)]
+    found = await target.search(Query(text="ferry"), ANN)
+    assert [hit.text for hit in found] == ["the ferry leaves"]
+    gone = await target.get(Ref(id=receipt.items[0].id), ANN)
+    assert gone is not None
+    assert gone.text == "the ferry leaves"
+
+
+async def test_a_leak_by_id_leaves_search_and_list_tight(opened):
+    target = await opened("leaky_get")
+    receipt = await target.add([Item(text="the ferry leaves")], ANN)
+    assert (await target.get(Ref(id=receipt.items[0].id), BOB)).text == "the ferry leaves"
+    assert (await target.search(Query(text="ferry"), BOB), await target.list(BOB)) == ([], [])
+
+
+def test_every_fault_has_a_story_that_names_it_and_every_fault_story_a_fault():
+    named = {name for story in STORIES for name in story.control}
+    assert set(FAULTS) - named == set()
+    assert [story.id for story in STORIES if not set(story.control) & set(FAULTS)] == []
+
+
+def test_a_fault_story_is_tagged_and_says_what_its_fault_does():
+    assert [story.id for story in STORIES if "fault" not in story.tags or not story.control_because] == []
+
+
+def test_a_narrow_mutant_gets_the_stories_that_name_it():
+    targets = ["control:oracle", "control:leaky", "control:leaky_get", "fts5"]
+    cases = list(cases_of(STORIES, targets))
+    assert {case.story.id for case in cases if case.target == "control:leaky_get"} == {"FO1"}
+    assert all(sum(case.target == name for case in cases) == len(STORIES) for name in ("control:oracle", "fts5"))
+
+
+def test_no_fault_story_names_a_backend():
+    names = r"chroma|langgraph|mem0|llama|txtai|sqlite|fts5|bm25|topics|pipeline|layers|observations|postgres|mcp"
+    told = [
+        path.name for path in (bundled_stories() / "faults").glob("*.yaml") if re.search(names, path.read_text("utf-8"))
+    ]
+    assert told == []
