@@ -1,4 +1,4 @@
-"""A target's name -> its factory: entry points, `module:Class`, a project's own hook, the controls.
+"""A target's name -> its factory: entry points, tables, `module:Class`, a project's own hook, the controls.
 
 Only what was chosen is imported, so that a backend that is not installed harms nobody who does not use it.
 """
@@ -13,28 +13,31 @@ from importlib.metadata import Distribution, EntryPoint, entry_points
 from importlib.util import find_spec
 from typing import Any
 
-from memstory.controls import CONTROLS
+from memstory.controls import CONTROLS, FAULTS
 from memstory.errors import SetupError
+from memstory.table_targets import bundled_tables, is_table_spec, load_table
 from memstory.target import TargetFactory
 
 GROUP = "memstory.targets"
 CONTROL = "control:"
 ALL_CONTROLS = f"{CONTROL}all"
+# The narrow faults are chosen by `control:all`, or one by one; nobody wants to read all of them in a message.
+_BROAD_CONTROLS = [f"{CONTROL}{name}" for name in CONTROLS if name not in FAULTS]
 
 Offers = Mapping[str, Any]
-"""What a project offers by its hook: name -> factory, its class, or `module:Class`."""
+"""What a project offers by its hook or its tables: name -> factory, its class, `module:Class` or `FILE.toml#NAME`."""
 
 
 def known_names(offers: Offers | None = None) -> Sequence[str]:
-    """Return every name that can be chosen, the controls last, without importing what it names."""
+    """Return every name that can be chosen, the controls last and of these no narrow fault; imports nothing."""
     installed = {entry.name for entry in entry_points(group=GROUP)}
-    return [*sorted({*(offers or {}), *installed}), *(f"{CONTROL}{name}" for name in CONTROLS)]
+    return [*sorted({*(offers or {}), *installed, *bundled_tables()}), *_BROAD_CONTROLS]
 
 
 def check_names(names: Sequence[str], offers: Offers | None = None) -> None:
     """Raise SetupError for a name that nothing answers to; imports nothing."""
     for name in names:
-        if ":" not in name and name not in known_names(offers):
+        if ":" not in name and not is_table_spec(name) and name not in known_names(offers):
             raise _unknown(name, known_names(offers))
 
 
@@ -48,7 +51,9 @@ def load_targets(names: Sequence[str], offers: Offers | None = None) -> Mapping[
 
 
 def load_spec(spec: str) -> TargetFactory:
-    """Return the factory that `module:Class` names."""
+    """Return the factory that `module:Class` names, or the table that `FILE.toml#NAME` does."""
+    if is_table_spec(spec):
+        return load_table(spec, load_spec)
     module, _, attribute = spec.partition(":")
     try:
         found = getattr(import_module(module), attribute)
@@ -88,8 +93,9 @@ def _load(name: str, offers: Offers, within: Sequence[str]) -> Iterator[tuple[st
         found = offers[name]
     else:
         entry = next(iter(entry_points(group=GROUP, name=name)), None)
-        if entry is None and ":" in name:
-            yield name, load_spec(name)
+        spec = bundled_tables().get(name, name)
+        if entry is None and (is_table_spec(spec) or ":" in spec):
+            yield name, load_spec(spec)
             return
         if entry is None:
             raise _unknown(name, known_names(offers))
@@ -112,7 +118,7 @@ def _load_entry(name: str, entry: EntryPoint) -> Any:
 
 def _control(name: str) -> TargetFactory:
     if name.removeprefix(CONTROL) not in CONTROLS:
-        raise _unknown(name, [*(f"{CONTROL}{known}" for known in CONTROLS), ALL_CONTROLS])
+        raise _unknown(name, [*_BROAD_CONTROLS, ALL_CONTROLS], [f"{CONTROL}{fault}" for fault in FAULTS])
     return CONTROLS[name.removeprefix(CONTROL)]()
 
 
@@ -128,8 +134,8 @@ def _factory(name: str, found: Any, distribution: Distribution | None = None) ->
     return made
 
 
-def _unknown(name: str, known: Sequence[str]) -> SetupError:
-    near = difflib.get_close_matches(name, known, n=1)
+def _unknown(name: str, known: Sequence[str], unlisted: Sequence[str] = ()) -> SetupError:
+    near = difflib.get_close_matches(name, [*known, *unlisted], n=1)
     did_you_mean = f" Did you mean '{near[0]}'?" if near else ""
     choice = ", ".join(known) or "none is installed"
     return SetupError(f"unknown target '{name}'.{did_you_mean} Known: {choice}; or give module:Class.")

@@ -30,6 +30,7 @@ def evaluate(case: Case, recordings: Sequence[Recording]) -> CaseResult:
         trials=trials,
         tags=story.tags,
         covers=story.covers,
+        needs=tuple(sorted(story.needs)),
         options=story.options,
         row=story.row,
         control=story.control,

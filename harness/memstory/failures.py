@@ -12,6 +12,23 @@ from memstory.recording import Failure, FailureKind
 _LONGEST_MESSAGE = 4_000
 """A request that nobody scripted or recorded comes with its prompt or with a difference."""
 
+_LONGEST_DETAIL = 40_000
+
+
+def told(error: BaseException) -> str:
+    """Return the class and the message of an error; of a group of them, those of each that is in it."""
+    if isinstance(error, BaseExceptionGroup):
+        return "; ".join(map(told, error.exceptions))
+    return f"{type(error).__name__}: {message_of(error)}".removesuffix(": ")
+
+
+def message_of(error: BaseException) -> str:
+    """Return the message of an error, also of one that cannot say it."""
+    try:
+        return str(error).strip()
+    except Exception as broken:  # noqa: BLE001  (an error of a broken backend: that it has no message is told)
+        return f"(no message: it raises {type(broken).__name__} when it is asked for)"
+
 
 def failure_of(error: Exception, target: str, step: Sequence[int] = ()) -> Failure:
     """Return why a case on `target` ended; the message of an error that nobody foresaw starts with its class."""
@@ -24,14 +41,18 @@ def failure_of(error: Exception, target: str, step: Sequence[int] = ()) -> Failu
     elif isinstance(error, StoryError):
         kind = "invalid"
     expected = isinstance(error, (NotSupported, StoryError, SetupError, TargetError))
-    text = str(error).strip()
-    message = text if expected and text else f"{type(error).__name__}: {text}".removesuffix(": ")
+    text = message_of(error)
+    message = text if expected and text else told(error)
     detail = None if isinstance(error, (NotSupported, StoryError)) else _traceback(error)
     return Failure(kind=kind, message=_shorten(message), step=tuple(step), detail=detail)
 
 
 def _traceback(error: Exception) -> str:
-    return "".join(traceback.format_exception(error))
+    text = "".join(traceback.format_exception(error))
+    if len(text) <= _LONGEST_DETAIL:
+        return text
+    # Where it began and what it came to; a message may be as long as a vendor likes.
+    return f"{text[: _LONGEST_DETAIL // 2]}\n…\n{text[-_LONGEST_DETAIL // 2 :]}"
 
 
 def _shorten(text: str) -> str:

@@ -17,6 +17,7 @@ from itertools import count
 from pathlib import Path
 from typing import IO, Any
 
+from memstory.child_process import has_ended, how_it_ended, wait_for_end
 from memstory.clock import Clock
 from memstory.codec import decode
 from memstory.embedding_time import EmbeddingTime
@@ -76,11 +77,14 @@ class HostedTarget(Target):
             raise
 
     async def close(self) -> None:
+        patient = False
         try:
-            if self._writer is not None and self.is_alive:
+            if self.is_alive and self._reading is not None and not self._reading.done():
                 await self._call("close")
+            patient = True
         finally:
-            await self._release(patient=True)
+            # One that did not even close gets no time to say goodbye.
+            await self._release(patient=patient)
 
     async def kill(self) -> None:
         """SIGKILL the child and all that it has started; what was in flight raises TargetError."""
@@ -89,7 +93,7 @@ class HostedTarget(Target):
     @property
     def is_alive(self) -> bool:
         """Whether the child runs."""
-        return self._process is not None and not _has_ended(self._process)
+        return self._process is not None and not has_ended(self._process)
 
     def _start(self) -> socket.socket:
         ours, theirs = socket.socketpair()
@@ -141,7 +145,7 @@ class HostedTarget(Target):
         finally:
             if self._process is not None:
                 # Its socket is closed a moment before it is gone, and how it went is worth knowing.
-                await _wait(self._process, _LAST_WORDS_SECONDS)
+                await wait_for_end(self._process, _LAST_WORDS_SECONDS)
             for reply in self._waiting.values():
                 if not reply.done():
                     reply.set_exception(TargetError(f"{ending}{self._last_words()}"))
@@ -151,7 +155,7 @@ class HostedTarget(Target):
         if process is not None:
             if patient and self._writer is not None:
                 self._writer.close()  # End of file: the child stops by itself.
-                await _wait(process, _GOODBYE_SECONDS)
+                await wait_for_end(process, _GOODBYE_SECONDS)
             # The group, even if the child is gone: what it started must not outlive it.
             with contextlib.suppress(ProcessLookupError):
                 os.killpg(process.pid, signal.SIGKILL)
@@ -171,7 +175,7 @@ class HostedTarget(Target):
         """Return how the child ended and the end of what it printed."""
         if self._output is None:
             return ""
-        how = _how_it_ended(self._process) if self._process is not None else ""
+        how = how_it_ended(self._process) if self._process is not None else ""
         size = self._output.seek(0, os.SEEK_END)
         self._output.seek(max(0, size - _LONGEST_TAIL))
         tail = self._output.read().decode(errors="replace").strip()
@@ -230,29 +234,3 @@ class HostedTarget(Target):
 
     async def inspect(self, what: str, args: Mapping[str, Json], scope: Scope) -> Json:
         return await self._call("inspect", what=what, args=args, scope=scope)
-
-
-def _has_ended(process: subprocess.Popen[bytes]) -> bool:
-    return _end_of(process) is not None
-
-
-def _end_of(process: subprocess.Popen[bytes]) -> os.waitid_result | None:
-    # Not reaped yet: as long as it is a zombie, its number cannot come to name somebody else's process group.
-    return os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT)
-
-
-def _how_it_ended(process: subprocess.Popen[bytes]) -> str:
-    end = _end_of(process)
-    if end is None:
-        return ""
-    if end.si_code == os.CLD_EXITED:
-        return f" with exit code {end.si_status}"
-    return f" by signal {end.si_status} ({signal.strsignal(end.si_status)})"
-
-
-async def _wait(process: subprocess.Popen[bytes], seconds: float) -> None:
-    """Return when `process` has ended or the time is over."""
-    with contextlib.suppress(TimeoutError):
-        async with asyncio.timeout(seconds):
-            while not _has_ended(process):  # noqa: ASYNC110  (a process sets no event)
-                await asyncio.sleep(0.005)

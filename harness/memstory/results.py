@@ -57,7 +57,9 @@ class TrialResult:
 class CaseResult:
     """One case, judged over all its trials. `id` is `S5[topics]`; `where` is the story's place in its file.
 
-    `control` and `control_because` are the story's own words on which controls are meant to pass or fail it.
+    `needs` are the capabilities that the story asks of its target, sorted.
+    `control` and `control_because` are the story's own words on which controls are meant to pass or fail it. `redacted`
+    counts the `secrets` and `texts` that were taken out after the case was judged, before it was written anywhere.
     """
 
     id: str
@@ -71,8 +73,10 @@ class CaseResult:
     trials: Sequence[TrialResult]
     tags: Sequence[str] = ()
     covers: Sequence[str] = ()
+    needs: Sequence[str] = ()
     options: Mapping[str, Json] = field(default_factory=dict)
     row: str | None = None
     seconds: float = 0.0
     control: Mapping[str, str] = field(default_factory=dict)
     control_because: str | None = None
+    redacted: Mapping[str, int] = field(default_factory=dict)

@@ -28,9 +28,11 @@ commands:
     steps     what a step can be, and what its result has
     matchers  what can be said of a result
     schema    write the JSON Schema by which editors complete and check stories
+    mcp       look at the tools of an MCP server, and draft a target of it
     run       run stories with pytest
     show      show what happened in a recorded case, step by step
     rejudge   judge the recordings of a run again, without the target
+    merge     put the shards of one run together
     compare   put targets and runs side by side
     gate      hold a run against its baseline
     report    write report.md again, or the report of a run that was killed

@@ -11,11 +11,12 @@ from pathlib import Path
 from memstory.capabilities import FEATURES, OPERATIONS, PREFIXES
 from memstory.chat import gives_chat_to, with_shim
 from memstory.commands.command import FINDINGS, OK, Command, add_json
+from memstory.commands.known_targets import load_known
 from memstory.commands.loading import Loaded, load
 from memstory.commands.needs import reasons
 from memstory.commands.output import say, say_json, table
 from memstory.commands.story_files import SUFFIXES, StoryFile, story_files
-from memstory.discovery import known_names, load_targets
+from memstory.discovery import load_targets
 from memstory.errors import MemstoryError, SetupError
 from memstory.grammar import unknown
 from memstory.story import Story
@@ -84,19 +85,13 @@ def _everywhere() -> Sequence[StoryFile]:
 
 def _factories(names: Sequence[str] | None) -> tuple[Mapping[str, TargetFactory], Sequence[Ability]]:
     """Return the factories by name; of those that nobody asked for, one that cannot be loaded only says so."""
-    offers = project_tables(Path.cwd())
     if names:
         # As `python -m` would: an adapter lies in the folder in which the command is typed.
         sys.path.insert(0, str(Path.cwd()))
-        return load_targets(names, offers), ()
-    found: dict[str, TargetFactory] = {}
-    problems = []
-    for name in known_names(offers):
-        try:
-            found.update(load_targets([name], offers))
-        except SetupError as error:
-            problems.append(Ability(target=name, problem=str(error)))
-    return found, problems
+        return load_targets(names, project_tables(Path.cwd())), ()
+    found, problems = load_known()
+    members = {name: factory for factories in found.values() for name, factory in factories.items()}
+    return members, [Ability(target=name, problem=why) for name, why in problems.items()]
 
 
 def _abilities(story: Story, factories: Mapping[str, TargetFactory], problems: Sequence[Ability]) -> Sequence[Ability]:

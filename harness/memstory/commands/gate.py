@@ -14,6 +14,7 @@ from memstory.commands.results_files import document_at
 from memstory.errors import SetupError
 from memstory.reporting.comparing import Gate, Run, as_baseline, gate
 from memstory.reporting.escaping import visible
+from memstory.reporting.views import shard_name
 from memstory.reporting.writing import write_text
 
 _VERDICTS = ("passed", "regression", "could not be measured")
@@ -62,6 +63,8 @@ def _run(chosen: argparse.Namespace) -> int:
 
 
 def _check_whole(current: Run) -> None:
+    if part := shard_name(current.document):
+        raise SetupError(f"the run is only {part} and cannot become the baseline: 'memstory merge' makes a whole run")
     if not current.document["complete"]:
         raise SetupError("the run was cut short and cannot become the baseline: run the stories to their end")
 

@@ -1,15 +1,20 @@
-"""`memstory list`: the stories that are there, with what they need of a target."""
+"""`memstory list`: the stories that are there with what they need of a target, or the targets with what they can."""
 
 from __future__ import annotations
 
 import argparse
 import sys
+from pathlib import Path
+from typing import Final
 
 from memstory.commands.command import FINDINGS, OK, Command, add_json, add_story_paths
+from memstory.commands.known_targets import list_targets
 from memstory.commands.loading import load
 from memstory.commands.output import counted, say, say_json, table
 from memstory.commands.story_files import story_files
 from memstory.story import Story
+
+_TARGETS: Final = "targets"
 
 
 def _options(parser: argparse.ArgumentParser) -> None:
@@ -19,6 +24,9 @@ def _options(parser: argparse.ArgumentParser) -> None:
 
 
 def _run(chosen: argparse.Namespace) -> int:
+    if chosen.paths == [_TARGETS] and not Path(_TARGETS).exists():
+        list_targets(as_json=chosen.json)
+        return OK
     loaded = load(story_files(chosen.paths, bundled=chosen.bundled))
     stories = [story for story in loaded.stories if set(chosen.tag) <= set(story.tags)]
     if chosen.json:
@@ -60,12 +68,14 @@ def _as_json(story: Story) -> dict[str, object]:
 COMMAND = Command(
     about=(
         "List stories: id, title, tags, what they need of a target, and where they are written. A row of "
-        "'parametrize' is a story of its own. What cannot be read is told on stderr."
+        "'parametrize' is a story of its own. What cannot be read is told on stderr. 'memstory list targets' lists the "
+        "targets that can be chosen instead, those of memstory.toml in this folder among them."
     ),
     examples="""
 examples:
   memstory list                              every story below this folder
   memstory list --bundled --tag topics       those of the bundled ones that have a tag
+  memstory list targets                      what --target can name here, and what each can do
   memstory list --json | jq -r '.[].id'      for programs
 """,
     exit_codes=("exit codes: 0 fine, 1 some document could not be read, 2 there is nothing to list"),

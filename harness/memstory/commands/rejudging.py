@@ -13,10 +13,11 @@ from memstory.evaluation import evaluate
 from memstory.names import substitute
 from memstory.perturbation import levels_of
 from memstory.recording import Recording, StepRecord
+from memstory.references import REFERENCE
 from memstory.reporting.recordings import RecordedCase
+from memstory.reporting.redaction import told
 from memstory.reporting.views import step_number
 from memstory.results import Outcome
-from memstory.rows import REFERENCE
 from memstory.step_verdicts import locate
 from memstory.story import Step, Story, Trials
 
@@ -43,6 +44,8 @@ def rejudged(recorded: RecordedCase, story: Story | None) -> Rejudged:
     """Judge `recorded` by `story`, which is None where no file has it any more."""
     if story is None:
         return _cannot(recorded, f"the story {recorded.story} is in none of the files")
+    if recorded.redacted:
+        return _cannot(recorded, f"{told(recorded.redacted)} were redacted from its recording: run it again")
     changed = story.digest != recorded.digest
     if changed and (difference := _does_other_things(story, recorded)):
         return _cannot(recorded, f"{difference}: run it again")

@@ -34,6 +34,8 @@ QUERY_FIELDS = {
     "variants": "list of texts",
 }
 
+_KINDS = {str: "text", dict: "object", bool: "true or false", int: "number", float: "number", list: "list"}
+
 Identified = TypeVar("Identified", Document, Question)
 
 
@@ -110,11 +112,7 @@ def _lines(path: Path, mark: Mark, fields: Mapping[str, str], required: Sequence
 
 def _parse(raw: bytes, file: str, number: int, mark: Mark) -> Json:
     try:
-        return json.loads(
-            raw.decode("utf-8-sig" if number == 1 else "utf-8"),
-            object_pairs_hook=_no_duplicates,
-            parse_constant=_no_constant,
-        )
+        return _DECODER.decode(raw.decode("utf-8-sig" if number == 1 else "utf-8"))
     except UnicodeDecodeError as error:
         _refuse(file, number, f"byte {error.start + 1} is not UTF-8", mark)
     except RecursionError:
@@ -144,10 +142,9 @@ def _problem(tree: Json, fields: Mapping[str, str], required: Sequence[str]) -> 
 
 
 def _kind(value: Json) -> str:
-    names = {str: "text", dict: "object", bool: "true or false", int: "number", float: "number", list: "list"}
     if isinstance(value, list) and value and all(isinstance(inner, str) for inner in value):
         return "list of texts"
-    return names.get(type(value), "null")
+    return _KINDS.get(type(value), "null")
 
 
 def _frozen(tree: Mapping[str, Json]) -> Mapping[str, Json]:
@@ -163,6 +160,10 @@ def _no_duplicates(pairs: Sequence[tuple[str, Json]]) -> dict[str, Json]:
 
 def _no_constant(name: str) -> NoReturn:
     raise ValueError(f"{name} is no JSON number")
+
+
+_DECODER = json.JSONDecoder(object_pairs_hook=_no_duplicates, parse_constant=_no_constant)
+"""Made once: a corpus has thousands of lines."""
 
 
 def _refuse(file: str, number: int, problem: str, mark: Mark) -> NoReturn:

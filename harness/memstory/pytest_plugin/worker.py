@@ -82,7 +82,7 @@ class Worker:
     def _stopped(self, name: str, stop: Callable[[], Coroutine[Any, Any, None]]) -> str:
         """Return why something did not stop, nothing if it did: whatever it is, the others are stopped too."""
         try:
-            with interrupted_after(STOP_SECONDS):
+            with interrupted_after(STOP_SECONDS + _PATIENCE_SECONDS):
                 self._runner.run(_within(STOP_SECONDS, stop))
         except Exception as error:  # noqa: BLE001  (the rim: it is told at the end of the run)
             self.may_hang = True
@@ -138,7 +138,7 @@ class Worker:
             own = folder / f"target-{owner_of(name, 0)}"
             own.mkdir()
             try:
-                with interrupted_after(START_SECONDS):
+                with interrupted_after(START_SECONDS + _PATIENCE_SECONDS):
                     self._runner.run(_within(START_SECONDS, lambda: self.targets[name].start(own)))
                 self._started[name] = None
             except Exception as error:  # noqa: BLE001  (the rim: every case of this target reports it)

@@ -1,10 +1,11 @@
 """results.json: everything that a run found out, as plain data; all other reports are made from it alone.
 
-The same run gives the same document, but for the fields named `seconds` and `started`.
+The same run gives the same document, but for the fields named `seconds`, `embedding_seconds` and `started`.
 """
 
 from __future__ import annotations
 
+import json
 import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -13,7 +14,8 @@ from typing import Final, get_args
 
 from memstory.codec import encode
 from memstory.metrics import mean
-from memstory.recording import QuestionRecord, RetrievalRecord, StepRecord
+from memstory.recording import RetrievalRecord, StepRecord
+from memstory.reporting.secret_values import REDACTED
 from memstory.results import CaseResult, Outcome, Score, TrialResult
 from memstory.statistics import pass_at_k, pass_hat_k, wilson_interval
 from memstory.target import Json
@@ -26,16 +28,20 @@ DIGITS: Final = 6
 
 def build(results: Sequence[CaseResult], fingerprint: Mapping[str, Json], *, complete: bool = True) -> Json:
     """Return the document of `results`, ordered by story, target and row; `complete=False` says that a run was cut."""
-    ordered = sorted(results, key=lambda case: (natural(case.story), case.target, natural(case.row or "")))
-    counts: Counter[str] = Counter(case.outcome for case in ordered)
-    document = {
+    return _rounded(assemble(list(map(_case, results)), fingerprint, complete=complete))
+
+
+def assemble(cases: Sequence[Json], fingerprint: Mapping[str, Json], *, complete: bool) -> Json:
+    """Return the document that has just these cases of documents, in their order and counted."""
+    counts: Counter[str] = Counter(case["outcome"] for case in cases)
+    return {
         "schema": SCHEMA,
         "complete": complete,
         "fingerprint": dict(fingerprint),
         "summary": {outcome: counts[outcome] for outcome in OUTCOMES},
-        "cases": [_case(case) for case in ordered],
+        "redacted": _redacted(cases, fingerprint),
+        "cases": sorted(cases, key=_place),
     }
-    return _rounded(document)
 
 
 def natural(text: str) -> tuple[tuple[int, int | str], ...]:
@@ -53,6 +59,10 @@ def evidence(case: Mapping[str, Json], trial: Mapping[str, Json]) -> Mapping[str
     return case if trial["trial"] == case["shown"] else trial
 
 
+def _place(case: Mapping[str, Json]) -> tuple[Json, ...]:
+    return natural(case["story"]), case["target"], natural(case["row"] or ""), case["id"]
+
+
 def _case(case: CaseResult) -> Json:
     shown = _shown(case)
     scores = _mean_scores(case.trials)
@@ -66,12 +76,14 @@ def _case(case: CaseResult) -> Json:
         "digest": case.digest,
         "tags": list(case.tags),
         "covers": list(case.covers),
+        "needs": list(case.needs),
         "options": encode(case.options),
         "control": {**case.control, "because": case.control_because} if case.control else {},
         "outcome": case.outcome,
         "reason": case.reason,
         "seconds": case.seconds,
         "warnings": _warnings(case),
+        "redacted": dict(case.redacted),
         "metrics": _totals(scores),
         "scores": [encode(score) for score in scores],
         "rate": _rate(case.trials),
@@ -79,6 +91,14 @@ def _case(case: CaseResult) -> Json:
         "trials": [_trial(number, trial, whole=number != shown) for number, trial in enumerate(case.trials)],
         **(_evidence(case.trials[shown]) if case.trials else {"steps": [], "verdicts": [], "retrieval": []}),
     }
+
+
+def _redacted(cases: Sequence[Json], fingerprint: Mapping[str, Json]) -> dict[str, int]:
+    """Return how many values were taken out of the cases and of the options of the run, each kind even if none was."""
+    total = Counter({"secrets": json.dumps(fingerprint.get("options", {})).count(REDACTED), "texts": 0})
+    for case in cases:
+        total.update(case.get("redacted", {}))
+    return dict(total)
 
 
 def _shown(case: CaseResult) -> int:
@@ -115,12 +135,8 @@ def _step(step: StepRecord) -> Json:
 
 
 def _retrieval(record: RetrievalRecord) -> Json:
-    plain = {name: value for name, value in encode(record).items() if name not in {"add_seconds", "questions"}}
-    return {**plain, "seconds": record.add_seconds, "questions": [_question(asked) for asked in record.questions]}
-
-
-def _question(question: QuestionRecord) -> Json:
-    return encode(question)
+    renamed = {"add_seconds": "seconds", "add_embedding_seconds": "embedding_seconds"}
+    return {renamed.get(name, name): value for name, value in encode(record).items()}
 
 
 def _warnings(case: CaseResult) -> list[str]:

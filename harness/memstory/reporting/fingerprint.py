@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import os
 import platform
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from importlib.metadata import version
+from itertools import groupby
 
 from memstory.codec import encode
 from memstory.recording import Recording
@@ -14,7 +16,11 @@ from memstory.target import Json
 
 
 def make_fingerprint(
-    results: Sequence[CaseResult], *, started: str | None = None, options: Mapping[str, Json] | None = None
+    results: Sequence[CaseResult],
+    *,
+    started: str | None = None,
+    options: Mapping[str, Json] | None = None,
+    shard: Json = None,
 ) -> Json:
     """Return the fingerprint of a run.
 
@@ -22,6 +28,7 @@ def make_fingerprint(
         results: all cases of the run; story and data digests, trials and seeds are taken from them.
         started: when it began, ISO 8601, None if not known.
         options: what was chosen on the command line and changes results, such as `{"chat": "offline"}`.
+        shard: which part of a run this is, as `memstory.sharding` says it; None for a whole run.
     """
     return {
         "memstory": version("memstory"),
@@ -31,8 +38,18 @@ def make_fingerprint(
         "started": started,
         "options": encode(options or {}),
         "targets": {name: _about(results, name) for name in sorted({case.target for case in results})},
-        "stories": {_name(case): _story(case) for case in sorted(results, key=_name)},
+        "stories": {name: fullest(map(_story, cases)) for name, cases in _by_name(results)},
+        **({"shard": shard} if shard else {}),
     }
+
+
+def fullest(facts: Iterable[Json]) -> Json:
+    """Return of what several cases say of one story that which says most: a target may have ended before its data."""
+    return max(facts, key=lambda fact: (fact["trials"], len(fact["retrieval"]), json.dumps(fact, sort_keys=True)))
+
+
+def _by_name(results: Sequence[CaseResult]) -> Iterator[tuple[str, Iterator[CaseResult]]]:
+    return groupby(sorted(results, key=_name), key=_name)
 
 
 def _name(case: CaseResult) -> str:

@@ -9,6 +9,7 @@ from memstory.reporting import views
 from memstory.reporting.document import natural
 from memstory.reporting.escaping import inline, table
 from memstory.reporting.failures import could_not_run, went_wrong
+from memstory.reporting.redaction import told
 from memstory.reporting.repetition import repetition
 from memstory.reporting.scores import retrieval
 from memstory.target import Json
@@ -71,6 +72,8 @@ def _conclusion(document: Json) -> str:
         first = f"**Every case that ran passed** ({ran} of {cases})."
     if counts["unsupported"]:
         first += f" {counts['unsupported']} could not run on their target and prove nothing."
+    if part := views.shard_name(document):
+        first += f" **This is only {part}**: 'memstory merge' puts all of them together."
     if not document["complete"]:
         first += f" **The run was cut short**: this report holds the {cases} cases that had ended by then."
     return first
@@ -88,6 +91,8 @@ def _facts(document: Json) -> str:
         ("Embedder", _said(document, "embedder")),
         ("Chat model", _said(document, "chat")),
     ]
+    if "redacted" in document:
+        rows.append(("Redacted", told(document["redacted"])))
     if made.get("options"):
         rows.append(("Options", inline(", ".join(f"{name}={value}" for name, value in made["options"].items()))))
     return table(["", ""], rows)

@@ -36,6 +36,7 @@ class RecordedCase:
     recordings: Sequence[Recording]
     row: str | None = None
     options: Mapping[str, Json] = field(default_factory=dict)
+    redacted: Mapping[str, int] = field(default_factory=dict)
 
 
 def recordings_text(results: Sequence[CaseResult]) -> str:
@@ -71,6 +72,7 @@ def _recorded(result: CaseResult) -> RecordedCase:
         recordings=tuple(trial.recording for trial in result.trials),
         row=result.row,
         options=result.options,
+        redacted=result.redacted,
     )
 
 

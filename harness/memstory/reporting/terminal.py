@@ -11,6 +11,7 @@ from memstory.reporting import views
 from memstory.reporting.document import build
 from memstory.reporting.escaping import shorten, visible
 from memstory.reporting.fingerprint import make_fingerprint
+from memstory.reporting.redaction import told
 from memstory.results import CaseResult
 from memstory.target import Json
 
@@ -37,6 +38,8 @@ def _parts(document: Json) -> Iterator[str]:
     models = [f"'{_plain(model)}'" for model in views.stand_ins(document)]
     if models:
         yield f"Not a language model: {', '.join(models)}. Tools and words were chosen by fixed rules."
+    if any(document["redacted"].values()):
+        yield f"Redacted before it was written: {told(document['redacted'])}."
     yield f"memstory: {views.headline(document)}"
 
 

@@ -110,6 +110,12 @@ def said_of_itself(document: Json, name: str) -> dict[str, list[str]]:
     return {target: about[name] for target, about in targets.items() if about.get(name)}
 
 
+def shard_name(document: Json) -> str:
+    """Return `shard 2 of 5` for a part of a run, nothing for a whole one."""
+    shard = document["fingerprint"].get("shard")
+    return f"shard {shard['number']} of {shard['count']}" if shard else ""
+
+
 def stand_ins(document: Json) -> list[str]:
     """Return the chat models that are no language models, by their own word."""
     models = {model for said in said_of_itself(document, "chat").values() for model in said}

@@ -12,6 +12,7 @@ from typing import Final
 from memstory.errors import SetupError
 from memstory.reporting.document import SCHEMA, build
 from memstory.reporting.fingerprint import make_fingerprint
+from memstory.reporting.holding import Hold
 from memstory.reporting.markdown import render
 from memstory.reporting.recordings import RECORDINGS_NAME, recordings_text
 from memstory.reporting.spool import SPOOL_NAME, Spool
@@ -23,9 +24,22 @@ REPORT_NAME: Final = "report.md"
 _PROBE: Final = ".writable"
 
 
-def begin_reports(folder: Path) -> None:
-    """Make `folder` ready for a run, without what an earlier one left: a run killed at once must not seem to be it."""
+def begin_reports(folder: Path) -> Hold:
+    """Make `folder` ready for a run, without what an earlier one left: a run killed at once must not seem to be it.
+
+    The folder is held until the run lets go of it; SetupError if another run has it.
+    """
     folder.mkdir(parents=True, exist_ok=True)
+    hold = Hold(folder)
+    try:
+        _clear(folder)
+    except BaseException:
+        hold.release()
+        raise
+    return hold
+
+
+def _clear(folder: Path) -> None:
     for name in (RESULTS_NAME, REPORT_NAME, RECORDINGS_NAME):
         (folder / name).unlink(missing_ok=True)
     Spool(folder).clear()
@@ -53,8 +67,15 @@ def report_from_spool(folder: Path) -> str:
     """Write the reports of a run that was killed, or `report.md` again from `results.json`; return what was done.
 
     Raises:
-        SetupError: the folder holds neither, or a file of another version.
+        SetupError: the folder holds neither, or a file of another version, or a run is writing there now.
     """
+    if not folder.is_dir():
+        read_results(folder / RESULTS_NAME)  # says what is missing
+    with Hold(folder):
+        return _report_from_spool(folder)
+
+
+def _report_from_spool(folder: Path) -> str:
     spooled = Spool(folder).load()
     if spooled.results:
         write_reports(folder, spooled.results, make_fingerprint(spooled.results), complete=False)

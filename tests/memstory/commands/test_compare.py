@@ -34,8 +34,9 @@ def test_two_targets_stand_side_by_side(terminal, run):
     said = terminal.type("compare", "one", "two/results.json")
     assert said.code == 0
     lines = [" ".join(line.split()) for line in said.out.splitlines()]
-    assert "tea A fact is found ✅ passed ❌ failed" in lines
-    assert any(line.startswith("tea failed in control:nothing passed in control:oracle") for line in lines)
+    assert "tea A fact is found passed failed" in lines
+    assert any(line.startswith("tea control:oracle control:nothing a.story.yaml:") for line in lines)
+    assert "all of these 1 1/1 = 100% 0/1 = 0%" in lines
 
 
 def test_a_page_and_json_can_be_written(terminal, run):
@@ -43,7 +44,9 @@ def test_a_page_and_json_can_be_written(terminal, run):
     run("two", target="control:nothing")
     said = terminal.type("compare", "one", "two", "--output", "page.md", "--json", "--against", "control:nothing")
     assert json.loads(said.out)["flips"][0]["against"] == "control:nothing"
-    assert (terminal.folder / "page.md").read_text("utf-8").startswith("# Comparison\n\n## What is compared\n")
+    page = (terminal.folder / "page.md").read_text("utf-8")
+    assert page.startswith("# Comparison\n\n1 stories on 2 columns")
+    assert "| tea | A fact is found | ✅ | ❌ |" in page
     assert terminal.type("compare", "one", "two", "--output", "page.md").out == "page.md: 2 columns, 1 story\n"
 
 

@@ -2,6 +2,8 @@ import json
 
 import pytest
 
+from memstory.reporting import Secrets, make_fingerprint, redacted, write_reports
+
 LONG = """\
 story: diary
 title: T
@@ -150,3 +152,13 @@ def test_recordings_that_cannot_be_read_are_one_line_and_2(terminal, text, messa
     assert said.code == 2
     assert said.err.startswith(f"memstory rejudge: {message}")
     assert said.err.count("\n") == 1
+
+
+def test_a_redacted_recording_cannot_be_judged_again_and_says_why(terminal):
+    terminal.save("story: secret\ntitle: T\nsteps:\n  - add: My password is hunter2\n", "c.story.yaml")
+    safe = [redacted(result, "secrets", Secrets()) for result in terminal.record("c.story.yaml")]
+    write_reports(terminal.folder / "out", safe, make_fingerprint(safe))
+    said = terminal.type("rejudge", "out")
+    assert said.code == 1
+    assert "were redacted from its recording: run it again" in " ".join(said.out.split())
+    assert judged(terminal) == (1, [("secret", "passed", "cannot")])

@@ -20,7 +20,11 @@ def made(results, **options):
 
 def without_time(tree):
     if isinstance(tree, dict):
-        return {name: without_time(value) for name, value in tree.items() if name not in {"seconds", "started"}}
+        return {
+            name: without_time(value)
+            for name, value in tree.items()
+            if name not in {"seconds", "embedding_seconds", "started"}
+        }
     return [without_time(value) for value in tree] if isinstance(tree, list) else tree
 
 

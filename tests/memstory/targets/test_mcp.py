@@ -182,7 +182,7 @@ async def test_what_a_server_has_started_ends_with_it(opened, tmp_path):
 async def test_a_server_that_dies_in_mid_run_tells_its_last_words_and_so_does_the_next_call(opened):
     async with opened("--die", "recall") as target:
         await target.add([Item(text=HARBOUR)], ANN)
-        with pytest.raises(TargetError, match=r"(?s)'recall' got no answer.*out of luck"):
+        with pytest.raises(TargetError, match=r"(?s)'recall' got no answer.*exit code 3.*out of luck"):
             await target.search(Query(text="harbour"), ANN)
         with pytest.raises(TargetError, match="out of luck"):
             await target.list(ANN)

@@ -28,4 +28,5 @@ def _without(part: Mapping[str, Json]) -> dict[str, Json]:
 
 
 def _record(record: Json) -> Json:
-    return {**record, "seconds": 0.0, "questions": [{**asked, "seconds": 0.0} for asked in record["questions"]]}
+    without = {"seconds": 0.0, "embedding_seconds": None}
+    return {**record, **without, "questions": [{**asked, **without} for asked in record["questions"]]}

@@ -6,13 +6,16 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from memstory.reporting import views
+from memstory.reporting.comparing.capability_scores import CapabilityScore, capability_scores
 from memstory.reporting.comparing.columns import Column, Run, columns_of, opponent
 from memstory.reporting.comparing.latency import Latency, latencies
 from memstory.reporting.comparing.outcomes import (
+    Disagreement,
     Flip,
     Inability,
     Row,
     Share,
+    disagreements_of,
     flips_between,
     inabilities_of,
     rows_of,
@@ -25,12 +28,16 @@ from memstory.target import Json
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Made:
-    """What a column was made with: it may differ from column to column, so it is shown."""
+    """What a column was made with: it may differ from column to column, so it is shown.
+
+    `complete` is False for a run that was cut short, `shard` says which part of a run it is, if it is only one.
+    """
 
     column: str
     run: str
     target: str
     complete: bool
+    shard: str
     counts: Mapping[str, int]
     facts: Mapping[str, str]
 
@@ -61,11 +68,13 @@ class Comparison:
     """Columns side by side; flips and differences are of each column against the one that it is held against."""
 
     columns: Sequence[Made]
+    capabilities: Sequence[CapabilityScore]
     rows: Sequence[Row]
     shares: Sequence[Share]
     scored: Sequence[Scored]
     differences: Sequence[ScoreDifference]
     flips: Sequence[Flip]
+    disagreements: Sequence[Disagreement]
     latencies: Sequence[Latency]
     inabilities: Sequence[Inability]
 
@@ -76,11 +85,13 @@ def compare(runs: Sequence[Run], against: Column | None = None) -> Comparison:
     pairs = [(one, other) for one in columns if (other := opponent(one, columns, against)) is not None]
     return Comparison(
         columns=[_made(column) for column in columns],
+        capabilities=capability_scores(columns),
         rows=rows_of(columns),
         shares=shares_of(columns),
         scored=[line for column in columns for line in _scored(column)],
         differences=[found for one, other in pairs for found in _differences(one, other)],
         flips=[flip for one, other in pairs for flip in flips_between(one, other)],
+        disagreements=disagreements_of(columns),
         latencies=latencies(columns),
         inabilities=inabilities_of(columns),
     )
@@ -94,6 +105,7 @@ def _made(column: Column) -> Made:
         run=column.run.name,
         target=column.target,
         complete=column.run.document["complete"],
+        shard=views.shard_name(column.run.document),
         counts={name: _counted(column, name) for name in OUTCOMES},
         facts={
             **{name: ", ".join(values) for name, values in column.about.items()},

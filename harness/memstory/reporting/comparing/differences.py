@@ -11,6 +11,8 @@ from memstory.reporting.document import evidence, natural
 from memstory.reporting.views import step_number
 from memstory.target import Json
 
+_TIMES = frozenset({"seconds", "embedding_seconds"})
+
 
 def differences_in_words(before: Column, after: Column) -> list[str]:
     """Return a line for each part of a case that differs, and one for each story that only one of both has."""
@@ -41,7 +43,7 @@ def _parts(case: Json) -> Mapping[str, Json]:
         where = f"trial {trial['trial'] + 1}, " if len(case["trials"]) > 1 else ""
         for step in shown["steps"]:
             parts[f"{where}step {step_number(step['path'])} ({step['op']})"] = {
-                name: value for name, value in step.items() if name != "seconds"
+                name: value for name, value in step.items() if name not in _TIMES
             }
         for record in shown["retrieval"]:
             at = f" at {level_name(record['level'])}" if record["level"] else ""

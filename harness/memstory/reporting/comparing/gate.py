@@ -10,7 +10,7 @@ from memstory.reporting.comparing.columns import Run
 from memstory.reporting.comparing.likeness import differing_stories, what_differs
 from memstory.reporting.comparing.outcomes import JUDGED
 from memstory.reporting.comparing.paired import differences
-from memstory.reporting.views import story_name
+from memstory.reporting.views import shard_name, story_name
 from memstory.target import Json
 
 PASS: Final = 0
@@ -67,6 +67,9 @@ def _by_id(run: Run) -> Mapping[str, Json]:
 
 
 def _unlike(baseline: Run, current: Run) -> Iterator[str]:
+    for run in (baseline, current):
+        if part := shard_name(run.document):
+            yield f"{run.name} is only {part}: merge all shards first ('memstory merge')"
     if not current.document["complete"]:
         yield "the run was cut short: cases that had not ended are missing"
     yield from what_differs([baseline, current])

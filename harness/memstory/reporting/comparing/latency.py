@@ -1,14 +1,15 @@
-"""How long operations took: the middle and the slow end, by target and operation."""
+"""How long operations took, the memory's own work and its embedding apart: the middle and the slow end."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from math import ceil
-from typing import Final
+from typing import Final, NamedTuple
 
 from memstory.reporting.comparing.columns import Column
 from memstory.reporting.document import evidence
+from memstory.target import Json
 
 OPERATIONS: Final = (
     "add", "get", "search", "list", "update", "delete", "feedback", "context", "say", "tool", "run",
@@ -17,32 +18,52 @@ OPERATIONS: Final = (
 
 QUESTION: Final = "search (retrieval)"
 _MIDDLE, _SLOW = 0.5, 0.95
+_MILLI: Final = 1000
+_NO_EMBEDDER: Final = "none"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Latency:
-    """Milliseconds of one operation of one column, over `count` of them in the stories that could be judged."""
+class Spread:
+    """The middle and the slow end of some times, in milliseconds."""
 
-    column: str
-    operation: str
-    count: int
     p50_ms: float
     p95_ms: float
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Latency:
+    """The times of one operation of one column, over `count` of them in the stories that could be judged.
+
+    `memory` and `embedding` divide `whole`, call by call, over the `told` of them of which the target can say it; None
+    where it can of none. `embeds` is False if the target names no embedder at all.
+    """
+
+    column: str
+    operation: str
+    count: int
+    told: int
+    whole: Spread
+    memory: Spread | None
+    embedding: Spread | None
+    embeds: bool
+
+
+class _Timed(NamedTuple):
+    operation: str
+    seconds: float
+    embedding: float | None
+
+
 def latencies(columns: Sequence[Column]) -> list[Latency]:
-    """Return the times of every operation of every column; a search includes embedding its query."""
-    return [
-        Latency(
-            column=column.title,
-            operation=operation,
-            count=len(seconds),
-            p50_ms=1000 * percentile(seconds, _MIDDLE),
-            p95_ms=1000 * percentile(seconds, _SLOW),
-        )
-        for column in columns
-        for operation, seconds in _seconds(column).items()
-    ]
+    """Return the times of every operation of every column."""
+    found = []
+    for column in columns:
+        timed = list(_timed(column))
+        for operation in (*OPERATIONS, QUESTION):
+            calls = [one for one in timed if one.operation == operation]
+            if calls:
+                found.append(_latency(column, operation, calls))
+    return found
 
 
 def percentile(values: Sequence[float], share: float) -> float:
@@ -54,14 +75,35 @@ def percentile(values: Sequence[float], share: float) -> float:
     return sorted(values)[max(1, ceil(share * len(values))) - 1]
 
 
-def _seconds(column: Column) -> dict[str, list[float]]:
-    found: dict[str, list[float]] = {name: [] for name in (*OPERATIONS, QUESTION)}
+def _latency(column: Column, operation: str, timed: Sequence[_Timed]) -> Latency:
+    told = [one for one in timed if one.embedding is not None]
+    return Latency(
+        column=column.title,
+        operation=operation,
+        count=len(timed),
+        told=len(told),
+        whole=_spread([one.seconds for one in timed]),
+        memory=_spread([max(0.0, one.seconds - (one.embedding or 0.0)) for one in told]) if told else None,
+        embedding=_spread([one.embedding or 0.0 for one in told]) if told else None,
+        embeds="embedder" in column.about,
+    )
+
+
+def _spread(seconds: Sequence[float]) -> Spread:
+    return Spread(p50_ms=_MILLI * percentile(seconds, _MIDDLE), p95_ms=_MILLI * percentile(seconds, _SLOW))
+
+
+def _timed(column: Column) -> Iterator[_Timed]:
     for case in column.cases.values():
         for trial in case["trials"] if case["outcome"] in ("passed", "failed") else ():
             shown = evidence(case, trial)
-            for step in shown["steps"]:
-                if step["op"] in found:
-                    found[step["op"]].append(step["seconds"])
+            embeds = shown.get("about", {}).get("embedder", _NO_EMBEDDER) != _NO_EMBEDDER
+            yield from (_one(step["op"], step, embeds=embeds) for step in shown["steps"])
             for record in shown["retrieval"]:
-                found[QUESTION] += [asked["seconds"] for asked in record["questions"]]
-    return {name: seconds for name, seconds in found.items() if seconds}
+                yield from (_one(QUESTION, asked, embeds=embeds) for asked in record["questions"])
+
+
+def _one(operation: str, recorded: Json, *, embeds: bool) -> _Timed:
+    # A result of an older version does not tell it; where nothing embeds, there is nothing to tell.
+    told = recorded.get("embedding_seconds")
+    return _Timed(operation, recorded["seconds"], told if embeds or told is not None else 0.0)

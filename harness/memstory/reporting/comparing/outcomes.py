@@ -38,6 +38,16 @@ class Flip:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Disagreement:
+    """One story that some columns passed and others failed; `reason` is that of the first that failed."""
+
+    story: str
+    passed: Sequence[str]
+    failed: Sequence[str]
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Share:
     """How many of the judged stories with one tag, or of one operation, each column passed: `[passed, judged]`."""
 
@@ -86,6 +96,18 @@ def flips_between(column: Column, against: Column) -> Iterator[Flip]:
                 was=was["outcome"],
                 reason=failed["reason"] or "",
             )
+
+
+def disagreements_of(columns: Sequence[Column]) -> list[Disagreement]:
+    """Return the stories on which columns that could be judged differ, in natural order."""
+    found = []
+    for row in rows_of(columns):
+        passed, failed = ([title for title, was in row.outcomes.items() if was == word] for word in JUDGED)
+        if passed and failed:
+            first = next(one for one in columns if one.title == failed[0])
+            reason = first.cases[row.story]["reason"] or ""
+            found.append(Disagreement(story=row.story, passed=passed, failed=failed, reason=reason))
+    return found
 
 
 def shares_of(columns: Sequence[Column]) -> list[Share]:

@@ -2,58 +2,89 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from textwrap import fill
+from typing import TypeVar
 
 from tabulate import tabulate
 
 from memstory.reporting import views
-from memstory.reporting.comparing.comparison import Comparison, ScoreDifference
+from memstory.reporting.comparing.comparison import Comparison, Made
+from memstory.reporting.comparing.latency import Latency, Spread
+from memstory.reporting.comparing.outcomes import JUDGED, Row
 from memstory.reporting.comparing.paired import Difference
+from memstory.reporting.document import natural
 from memstory.reporting.escaping import inline, shorten, visible
 from memstory.reporting.escaping import table as markdown_table
 
 _WIDTH = 60
 _NOTE_WIDTH = 100
 _STORIES_SHOWN = 8
+_REASON_LIMIT = 160
+_SUMMARY_LIMIT = 2_000
+_FOLDED = 12
+"""More rows than this are folded on a page, where a section says that it may be."""
 
 INTERVALS = (
     "Mean difference over the questions that both were asked, with its 95% interval by paired bootstrap. "
     "▲ and ▼ mark intervals that do not hold 0: the others may be chance."
 )
 TIMES = (
-    "Milliseconds of one call, embedding included, over the stories that could be judged: where targets could do "
-    "different stories, the numbers are not of the same work."
+    "Milliseconds of one call: the memory's own work, and what it waited for its embedder within that call (an "
+    "embedder with a warm cache takes next to nothing). 'not told' stands for a memory whose embedder is out of reach: "
+    "only both together are known. '-' stands for one that names no embedder. Only stories that could be judged count; "
+    "where columns could do different stories, the numbers are not of the same work."
 )
-SHARES = "Passed of judged. A story counts under each of its tags and under each operation that it uses."
+CAPABILITIES = (
+    "Passed of judged. What was asked and could not be judged stands behind it, and counts neither way: a column with "
+    "many of those was asked much that it does not do. A story belongs to every group that its tags and needs name. "
+    "Only stories that at least two columns were asked are grouped; the last line counts those of each column alone."
+)
+ALONE = "Stories that are about one memory's own ways and were asked of one column only: they compare nothing."
+MATRIX = "Stories that at least two columns were asked. '-': this column was not asked."
+FLIPS = "Stories that passed in one column and failed in another."
+SCORES = (
+    "From gold ids, cut to k by the harness: recall@k is the mean share of the right documents among the first k, "
+    "ndcg@k rewards placing them early, mrr is the mean of 1 / rank of the first right one, abstention the share of "
+    "unanswerable questions that got nothing. n is the number of questions."
+)
+
+Cells = TypeVar("Cells")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Section:
-    """A table of plain text; a section without rows is left out. Columns from `right` on hold numbers."""
+    """A table of plain text; a section without rows is left out.
+
+    Columns from `right` on hold numbers. `may_fold` allows a page to fold the table where it is long.
+    """
 
     title: str
     header: Sequence[str]
     rows: Sequence[Sequence[str]]
     right: int | None = None
     note: str = ""
+    may_fold: bool = False
 
 
 def as_markdown(comparison: Comparison) -> str:
     """Return the comparison as a page; whatever a run said is escaped."""
-    parts = ["# Comparison"]
+    legend = ", ".join(f"{symbol} {outcome}" for outcome, symbol in views.SYMBOLS.items())
+    parts = ["# Comparison", inline(_summary(comparison), _SUMMARY_LIMIT), f"{legend}."]
     for section in _sections(comparison):
         right = range(len(section.header) if section.right is None else section.right, len(section.header))
-        cells = [[inline(cell) for cell in row] for row in section.rows]
+        cells = [[_with_symbols(inline(cell)) for cell in row] for row in section.rows]
         text = markdown_table([inline(title) for title in section.header], cells, right=right)
+        if section.may_fold and len(cells) > _FOLDED:
+            text = f"<details><summary>{len(cells)} rows</summary>\n\n{text}\n\n</details>"
         parts += [f"## {section.title}", *([section.note] if section.note else []), text]
     return "\n\n".join(parts) + "\n"
 
 
 def as_text(comparison: Comparison) -> str:
     """Return the comparison for a terminal, without control characters."""
-    parts = []
+    parts = [fill(visible(_summary(comparison)), _NOTE_WIDTH)]
     for section in _sections(comparison):
         cells = [[shorten(visible(" ".join(cell.split())), _WIDTH) for cell in row] for row in section.rows]
         text = tabulate(cells, headers=list(map(visible, section.header)), disable_numparse=True)
@@ -61,90 +92,146 @@ def as_text(comparison: Comparison) -> str:
     return "\n\n".join(parts)
 
 
+def _with_symbols(cell: str) -> str:
+    """Return a cell that is just an outcome as its symbol; in a terminal symbols have no sure width, so it stays."""
+    return views.SYMBOLS.get(cell, cell)
+
+
+def _summary(comparison: Comparison) -> str:
+    several = sum(len(row.outcomes) > 1 for row in comparison.rows)
+    said = (
+        f"{len(comparison.rows)} stories on {len(comparison.columns)} columns, which are targets of one run or of "
+        f"several; {several} of the stories were asked of at least two."
+    )
+    shared = "; ".join(f"{name} {value}" for name, value in _shared_facts(comparison).items())
+    partial = [f"{made.column} ({part})" for made in comparison.columns if (part := _partial(made))]
+    return " ".join(
+        [
+            said,
+            *([f"All were made with {shared}."] if shared else []),
+            *([f"Not whole runs: {', '.join(partial)}."] if partial else []),
+        ]
+    )
+
+
+def _shared_facts(comparison: Comparison) -> Mapping[str, str]:
+    first, *others = (made.facts for made in comparison.columns)
+    return {name: value for name, value in first.items() if all(facts.get(name) == value for facts in others)}
+
+
+def _partial(made: Made) -> str:
+    """Return what is missing of a column's run, nothing if it is whole."""
+    return ", ".join([*([f"only {made.shard}"] if made.shard else []), *([] if made.complete else ["cut short"])])
+
+
 def _sections(comparison: Comparison) -> Iterator[Section]:
-    every = [_columns, _matrix, _flips, _shares, _scores, _differences, _latencies, _inabilities]
+    every = [_columns, _capabilities, _matrix, _alone, _flips, _scores, _differences, _latencies, _inabilities]
     yield from (section for make in every if (section := make(comparison)).rows)
 
 
 def _columns(comparison: Comparison) -> Section:
+    shared = _shared_facts(comparison)
     rows = [
         [
             made.column,
-            made.run if made.complete else f"{made.run} (cut short)",
+            f"{made.run} ({part})" if (part := _partial(made)) else made.run,
             ", ".join(f"{count} {name}" for name, count in made.counts.items() if count),
-            "; ".join(f"{name} {value}" for name, value in made.facts.items()),
+            "; ".join(f"{name} {value}" for name, value in made.facts.items() if name not in shared),
         ]
         for made in comparison.columns
     ]
     return Section(title="What is compared", header=["column", "run", "outcomes", "made with"], rows=rows)
 
 
+def _capabilities(comparison: Comparison) -> Section:
+    titles = [made.column for made in comparison.columns]
+    rows = [
+        [score.name, str(len(score.stories)), *(_share(score.columns[title]) for title in titles)]
+        for score in comparison.capabilities
+    ]
+    header = ["what is asked", "stories", *titles]
+    return Section(title="By capability", header=header, rows=rows, right=1, note=CAPABILITIES)
+
+
+def _share(counts: Mapping[str, int]) -> str:
+    """Return `9/12 = 75%, 3 unsupported`; a dash where nothing was asked."""
+    judged = sum(counts[outcome] for outcome in JUDGED)
+    passed = counts["passed"]
+    others = [f"{count} {outcome}" for outcome, count in counts.items() if count and outcome not in JUDGED]
+    first = [f"{passed}/{judged} = {100 * passed / judged:.0f}%"] if judged else []
+    return ", ".join([*first, *others]) or "-"
+
+
 def _matrix(comparison: Comparison) -> Section:
     titles = [made.column for made in comparison.columns]
     rows = [
-        [row.story, row.title or views.UNREADABLE, *(_outcome(row.outcomes.get(title)) for title in titles)]
+        [*_named(row), *(row.outcomes.get(title) or "-" for title in titles)]
         for row in comparison.rows
+        if len(row.outcomes) > 1
     ]
-    return Section(title="Stories", header=["story", "title", *titles], rows=rows)
+    return Section(title="Stories", header=["story", "title", *titles], rows=rows, note=MATRIX)
 
 
-def _outcome(outcome: str | None) -> str:
-    return f"{views.SYMBOLS[outcome]} {outcome}" if outcome else "-"
+def _named(row: Row) -> list[str]:
+    return [row.story, row.title or views.UNREADABLE]
+
+
+def _alone(comparison: Comparison) -> Section:
+    rows = [
+        [*_named(row), column, outcome]
+        for row in comparison.rows
+        if len(row.outcomes) == 1
+        for column, outcome in row.outcomes.items()
+    ]
+    rows.sort(key=lambda cells: cells[2])
+    header = ["story", "title", "column", "outcome"]
+    return Section(title="Stories of one column", header=header, rows=rows, note=ALONE, may_fold=True)
 
 
 def _flips(comparison: Comparison) -> Section:
     rows = [
-        [flip.story, f"{flip.outcome} in {flip.column}", f"{flip.was} in {flip.against}", flip.reason]
-        for flip in comparison.flips
+        [one.story, ", ".join(one.passed), ", ".join(one.failed), shorten(one.reason, _REASON_LIMIT)]
+        for one in comparison.disagreements
     ]
-    return Section(title="Flipped", header=["story", "one", "other", "why it failed"], rows=rows)
-
-
-def _shares(comparison: Comparison) -> Section:
-    titles = [made.column for made in comparison.columns]
-    rows = [
-        [share.kind, share.name, *(_share(share.columns[title]) for title in titles)] for share in comparison.shares
-    ]
-    return Section(title="By operation and tag", header=["kind", "name", *titles], rows=rows, right=2, note=SHARES)
-
-
-def _share(counts: Sequence[int]) -> str:
-    passed, judged = counts
-    return f"{passed}/{judged}" if judged else "-"
+    header = ["story", "passed in", "failed in", "why it failed there first"]
+    return Section(title="Flipped", header=header, rows=rows, note=FLIPS, may_fold=True)
 
 
 def _scores(comparison: Comparison) -> Section:
-    places = list(dict.fromkeys((line.story, line.level) for line in comparison.scored))
-    metrics = list(dict.fromkeys(name for line in comparison.scored for name in line.scores))
+    titles = [made.column for made in comparison.columns]
+    found: dict[tuple[str, str, str], dict[str, str]] = {}
+    asked: dict[tuple[str, str], int] = {}
+    for line in comparison.scored:
+        asked[line.story, line.level] = max(line.questions, asked.get((line.story, line.level), 0))
+        for metric, value in line.scores.items():
+            found.setdefault((line.story, line.level, metric), {})[line.column] = f"{value:.3f}"
     rows = [
-        [
-            line.story,
-            line.level,
-            line.column,
-            str(line.questions),
-            *(f"{line.scores[name]:.3f}" if name in line.scores else "-" for name in metrics),
-        ]
-        for line in sorted(comparison.scored, key=lambda line: places.index((line.story, line.level)))
+        [*place, str(asked[place[:2]]), *(cells.get(title, "-") for title in titles)]
+        for place, cells in _by_place(found).items()
     ]
-    return Section(title="Retrieval", header=["story", "level", "column", "n", *metrics], rows=rows, right=3)
+    header = ["story", "level", "metric", "n", *titles]
+    return Section(title="Retrieval", header=header, rows=rows, right=3, note=SCORES)
 
 
 def _differences(comparison: Comparison) -> Section:
-    metrics = list(dict.fromkeys(found.difference.metric for found in comparison.differences))
-    places = list(dict.fromkeys(_line(found)[:2] for found in comparison.differences))
-    lines: dict[tuple[str, str, str, str], dict[str, Difference]] = {}
-    for found in comparison.differences:
-        lines.setdefault(_line(found), {})[found.difference.metric] = found.difference
+    columns = list(dict.fromkeys((found.column, found.against) for found in comparison.differences))
+    found: dict[tuple[str, str, str], dict[tuple[str, str], Difference]] = {}
+    for one in comparison.differences:
+        place = one.story, one.difference.level, one.difference.metric
+        found.setdefault(place, {})[one.column, one.against] = one.difference
     rows = [
-        [*line, str(max(one.questions for one in cells.values())), *(_difference(cells.get(name)) for name in metrics)]
-        for line, cells in sorted(lines.items(), key=lambda item: places.index(item[0][:2]))
+        [*place, str(max(one.questions for one in cells.values())), *(_difference(cells.get(pair)) for pair in columns)]
+        for place, cells in _by_place(found).items()
     ]
-    header = ["story", "level", "column", "against", "n", *metrics]
-    return Section(title="Differences in retrieval", header=header, rows=rows, right=4, note=INTERVALS)
+    header = ["story", "level", "metric", "n", *(f"{column} against {other}" for column, other in columns)]
+    return Section(title="Differences in retrieval", header=header, rows=rows, right=3, note=INTERVALS, may_fold=True)
 
 
-def _line(found: ScoreDifference) -> tuple[str, str, str, str]:
-    return found.story, found.difference.level, found.column, found.against
+def _by_place(found: Mapping[tuple[str, str, str], Cells]) -> Mapping[tuple[str, str, str], Cells]:
+    """Return rows with the levels and metrics of one story together, in the order in which they came up."""
+    places = list(dict.fromkeys(place[:2] for place in found))
+    ranked = sorted(found, key=lambda place: (natural(place[0]), places.index(place[:2])))
+    return {place: found[place] for place in ranked}
 
 
 def _difference(found: Difference | None) -> str:
@@ -158,21 +245,37 @@ def _difference(found: Difference | None) -> str:
 
 def _latencies(comparison: Comparison) -> Section:
     rows = [
-        [one.operation, one.column, str(one.count), f"{one.p50_ms:.2f}", f"{one.p95_ms:.2f}"]
+        [one.operation, one.column, _count(one), *_times(one)]
         for one in sorted(comparison.latencies, key=lambda one: one.operation)
     ]
-    return Section(
-        title="Time", header=["operation", "column", "n", "p50 ms", "p95 ms"], rows=rows, right=2, note=TIMES
-    )
+    header = ["operation", "column", "n", "memory p50 ms", "memory p95 ms", "embedding p50 ms", "embedding p95 ms"]
+    header += ["both p50 ms", "both p95 ms"]
+    return Section(title="Time", header=header, rows=rows, right=2, note=TIMES, may_fold=True)
+
+
+def _count(one: Latency) -> str:
+    return str(one.count) if one.told in (0, one.count) else f"{one.count} ({one.told} told)"
+
+
+def _times(one: Latency) -> list[str]:
+    if not one.embeds:
+        return [*_spread(one.whole), "-", "-", *_spread(one.whole)]
+    if one.memory is None or one.embedding is None:
+        return [*["not told"] * 4, *_spread(one.whole)]
+    return [*_spread(one.memory), *_spread(one.embedding), *_spread(one.whole)]
+
+
+def _spread(spread: Spread) -> list[str]:
+    return [f"{spread.p50_ms:.2f}", f"{spread.p95_ms:.2f}"]
 
 
 def _inabilities(comparison: Comparison) -> Section:
     rows = [
-        [one.column, one.outcome, str(len(one.stories)), one.reason, _some(one.stories)]
+        [one.column, one.outcome, str(len(one.stories)), shorten(one.reason, _REASON_LIMIT), _some(one.stories)]
         for one in comparison.inabilities
     ]
     header = ["column", "outcome", "n", "reason", "stories"]
-    return Section(title="What could not be judged", header=header, rows=rows)
+    return Section(title="What could not be judged", header=header, rows=rows, may_fold=True)
 
 
 def _some(stories: Sequence[str]) -> str:

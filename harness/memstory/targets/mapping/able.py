@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from typing import Final
 
 from memstory.target import Capability
-from memstory.targets.mapping.model import Operation, Table
+from memstory.targets.mapping.model import STARTING, Operation, Table
 from memstory.targets.mapping.templates import parse_template, placeholders
 
 _CONDITIONS: Final[Mapping[str, Capability]] = {
@@ -16,7 +16,6 @@ _CONDITIONS: Final[Mapping[str, Capability]] = {
 }
 _READING: Final = ("get", "get_key", "search", "list")
 USER_NAMES: Final = frozenset({"user", "user_hash"})
-_STARTING: Final = ("command", "env", "cwd")
 
 
 def capabilities_of(table: Table) -> frozenset[Capability]:
@@ -27,7 +26,7 @@ def capabilities_of(table: Table) -> frozenset[Capability]:
 def names_user(table: Table) -> bool:
     """Return whether the server itself is one of the user's own."""
     return bool(
-        USER_NAMES & {name for key in _STARTING for name in placeholders(parse_template(table.settings.get(key)))}
+        USER_NAMES & {name for key in STARTING for name in placeholders(parse_template(table.settings.get(key)))}
     )
 
 

@@ -69,6 +69,8 @@ class Exchange:
 
     async def close(self) -> None:
         """Make the teardown calls, and disconnect."""
+        for setting_up in self._known_users.values():
+            setting_up.cancel()
         try:
             await self._calls(self.table.teardown, self.values(None))
         finally:

@@ -25,6 +25,11 @@ _ITEM: Final = ("text", "key", "kind", "metadata", "new_id", "own_id")
 _OLD: Final = ("old_text", "old_key", "old_kind")
 _QUERY: Final = ("query", "k", "kinds", "where", "min_score", "token_budget")
 
+STARTING: Final = ("command", "env", "cwd")
+"""The keys that say how a server is started; they have placeholders too."""
+
+STARTING_NAMES: Final = ("python",)
+
 NAMES: Final[Mapping[str, Sequence[str]]] = {
     "add": _ITEM,
     "get": _REF,

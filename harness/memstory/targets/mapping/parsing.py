@@ -10,7 +10,7 @@ from memstory.capabilities import is_known
 from memstory.errors import SetupError
 from memstory.grammar import nearest
 from memstory.target import Json
-from memstory.targets.mapping.model import ALWAYS, NAMES, OPERATIONS, Call, Operation, Table
+from memstory.targets.mapping.model import ALWAYS, NAMES, OPERATIONS, STARTING, STARTING_NAMES, Call, Operation, Table
 from memstory.targets.mapping.paths import Path, parse_path
 from memstory.targets.mapping.replies import Rows, Shape, Transform
 from memstory.targets.mapping.tables import check_table, place_of
@@ -60,6 +60,8 @@ def parse_table(name: str, tree: Mapping[str, Json], file: str) -> Table:
         cannot=_capabilities(where, "lacks", tree),
     )
     _check_look_ups(table)
+    for key in STARTING:
+        template_of(f"{where} '{key}'", table.settings.get(key), STARTING_NAMES)
     return table
 
 
@@ -94,7 +96,7 @@ def _operation(name: str, tree: Mapping[str, Any], target: Mapping[str, Any], ta
         name=name,
         where=where,
         calls=calls,
-        rows=_rows(where, reply, tree) if reply is not None else None,
+        rows=_rows(name, where, reply, tree) if reply is not None else None,
         id=template_of(f"{where} 'id'", tree["id"], names) if "id" in tree else None,
         keep={
             path: (_path(f"{where} 'keep'", path), template_of(f"{where} 'keep'", value, names))
@@ -122,10 +124,10 @@ def _calls(operation: str, trees: Sequence[Mapping[str, Any]], where: str, *, in
     return tuple(calls)
 
 
-def _rows(where: str, reply: Mapping[str, Any], tree: Mapping[str, Any]) -> Rows:
+def _rows(name: str, where: str, reply: Mapping[str, Any], tree: Mapping[str, Any]) -> Rows:
     place = place_of(where, ["reply"])
     pattern = _pattern(place, "pattern", reply.get("pattern"))
-    fields = {name: _path(f"{place} '{name}'", reply[name]) for name in _FIELDS if name in reply}
+    fields = {field: _path(f"{place} '{field}'", reply[field]) for field in _FIELDS if field in reply}
     if pattern is not None:
         wrong = sorted(set(reply) - {"pattern", "within"})
         if wrong:
@@ -140,6 +142,9 @@ def _rows(where: str, reply: Mapping[str, Any], tree: Mapping[str, Any]) -> Rows
         raise SetupError(
             f"{place} reads nothing: give paths for {', '.join(_FIELDS)}, or a 'pattern' with named groups"
         )
+    names = pattern.groupindex if pattern is not None else fields
+    if name in _NEEDS_ROWS and "text" not in names:
+        raise SetupError(f"{place} does not say where the 'text' is")
     shape: Shape = "pattern" if pattern is not None else "columns" if reply.get("columns") else "rows"
     return Rows(
         shape=shape,

@@ -154,7 +154,7 @@ def _columns(how: Rows, data: Json) -> Iterator[Row]:
         raise MalformedError(f"the columns differ in length: {lengths}")
     for values in zip(*columns.values(), strict=True):
         row = dict(zip(columns, values, strict=True))
-        yield Row(fields=row, whole=row)
+        yield Row(fields=_there(row), whole=row)
 
 
 def _rows(how: Rows, data: Json) -> Iterator[Row]:
@@ -171,7 +171,12 @@ def _rows(how: Rows, data: Json) -> Iterator[Row]:
             values = {name: _optional(name, path, row) for name, path in how.fields.items()}
         except NotThereError as error:
             raise MalformedError(f"row {number}: {error}; the row is: {_json(row)}") from error
-        yield Row(fields={name: value for name, value in values.items() if value is not None}, whole=row)
+        yield Row(fields=_there(values), whole=row)
+
+
+def _there(values: Mapping[str, Json]) -> Mapping[str, Json]:
+    """Return what a row has; null is nothing, except where something must be."""
+    return {name: value for name, value in values.items() if value is not None or name in NEEDED}
 
 
 def _optional(name: str, path: Path, tree: Json) -> Json:

@@ -14,11 +14,14 @@ from memstory.results import CaseResult, TrialResult
 class MakeRun:
     """Makes runs of cases; `found` says for each question at which rank the right document came, 0 for never."""
 
-    def __call__(self, name="one", *cases, complete=True, options=None):
-        return Run(name=name, document=build(cases, make_fingerprint(cases, options=options), complete=complete))
+    def __call__(self, name="one", *cases, complete=True, options=None, shard=None):
+        fingerprint = make_fingerprint(cases, options=options, shard=shard)
+        return Run(name=name, document=build(cases, fingerprint, complete=complete))
 
     def case(self, story="S1", outcome="passed", *, target="mine", trials=1, seeds=None, seconds=(0.25,), **fields):
-        made = [self._trial(outcome, number, seconds) for number in (seeds or range(trials))]
+        times = list(zip(seconds, fields.pop("embedding", [None] * len(seconds)), strict=True))
+        about = fields.pop("about", {"store": "v1"})
+        made = [self._trial(outcome, number, times, about) for number in (seeds or range(trials))]
         return self._case(story, outcome, target, made, **fields)
 
     def retrieval(self, found, *, story="Q1", target="mine", k=10, outcome="passed", digest="data", apart=(), **fields):
@@ -39,11 +42,12 @@ class MakeRun:
         trial = TrialResult(outcome=outcome, reason=None, verdicts=(), scores=scores_of(record), recording=recording)
         return self._case(story, outcome, target, [trial], **fields)
 
-    def _trial(self, outcome, number, seconds):
+    def _trial(self, outcome, number, times, about):
         broken = outcome not in ("passed", "failed")
+        said = {"op": "search", "args": {"query": "q"}, "user": "ann", "session": None, "at": ""}
         steps = tuple(
-            StepRecord(path=(place,), op="search", args={"query": "q"}, user="ann", session=None, at="", seconds=one)
-            for place, one in enumerate(seconds)
+            StepRecord(path=(place,), seconds=whole, embedding_seconds=embedding, **said)
+            for place, (whole, embedding) in enumerate(times)
         )
         recording = Recording(
             story="S1",
@@ -52,7 +56,7 @@ class MakeRun:
             seed=number,
             steps=() if broken else steps,
             failure=Failure(kind=outcome, message="no") if broken else None,
-            about={"store": "v1"},
+            about=about,
         )
         return TrialResult(outcome=outcome, reason=None, verdicts=(), scores=(), recording=recording)
 

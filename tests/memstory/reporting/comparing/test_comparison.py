@@ -14,7 +14,7 @@ from memstory.reporting.comparing import (
     differences_in_words,
     named_column,
 )
-from memstory.reporting.comparing.latency import percentile
+from memstory.reporting.comparing.latency import Spread, percentile
 
 
 def test_targets_of_one_run_are_columns_named_by_themselves(run):
@@ -105,8 +105,95 @@ def test_an_unknown_column_is_refused_with_the_nearest_name(run):
 def test_times_are_of_judged_cases_by_operation(run):
     one = run("one", run.case(seconds=(0.1, 0.2, 0.3)), run.retrieval([1, 1]), run.case("S9", "error"))
     times = {time.operation: time for time in compare([one]).latencies}
-    assert (times["search"].count, times["search"].p50_ms, times["search"].p95_ms) == (3, 200.0, 300.0)
+    assert times["search"].count == 3
+    assert times["search"].whole == Spread(p50_ms=200.0, p95_ms=300.0)
     assert times["search (retrieval)"].count == 2
+
+
+def test_embedding_is_told_apart_from_the_memory_call_by_call(run):
+    about = {"embedder": "small"}
+    one = run("one", run.case(seconds=(0.1, 0.2, 0.3), embedding=(0.05, 0.01, 0.3), about=about))
+    (time,) = compare([one]).latencies
+    assert (time.count, time.told, time.embeds) == (3, 3, True)
+    assert [round(time.memory.p50_ms), round(time.memory.p95_ms)] == [50, 190]
+    assert [round(time.embedding.p50_ms), round(time.embedding.p95_ms)] == [50, 300]
+
+
+def test_an_embedder_out_of_reach_is_not_told_rather_than_nothing(run):
+    left = run("one", run.case(seconds=(0.1,), embedding=(None,), about={"embedder": "its own"}))
+    right = run("two", run.case(seconds=(0.1,), embedding=(None,), about={"store": "words"}, target="words"))
+    compared = compare([left, right])
+    assert [(time.told, time.embedding is None, time.embeds) for time in compared.latencies] == [
+        (0, True, True),
+        (1, False, False),
+    ]
+    lines = [" ".join(line.split()) for line in as_text(compared).splitlines()]
+    assert "search mine 1 not told not told not told not told 100.00 100.00" in lines
+    assert "search words 1 100.00 100.00 - - 100.00 100.00" in lines
+
+
+def test_of_calls_that_are_told_in_part_the_number_is_shown(run):
+    one = run("one", run.case(seconds=(0.1, 0.1, 0.1), embedding=(0.1, None, 0.1), about={"embedder": "small"}))
+    two = run("two", run.case(target="other"))
+    assert "3 (2 told)" in as_text(compare([one, two]))
+
+
+def test_a_result_of_an_older_version_has_no_embedding_and_no_needs_and_is_read(run):
+    runs = [run(name, run.case(target=name, about={"embedder": "small"})) for name in ("one", "two")]
+    for case in (case for one in runs for case in one.document["cases"]):
+        del case["needs"]
+        for step in case["steps"]:
+            del step["embedding_seconds"]
+    compared = compare(runs)
+    assert [time.memory for time in compared.latencies] == [None, None]
+    assert as_markdown(compared).startswith("# Comparison")
+
+
+def test_capabilities_count_every_outcome_and_hide_none(run):
+    runs = [
+        run(
+            name,
+            run.case("S1", outcomes[0], target=name, tags=("recall",)),
+            run.case("S2", outcomes[1], target=name, tags=("recall", "forget")),
+            run.case("S3", outcomes[2], target=name, needs=("delete", "search")),
+            run.case("S4", outcomes[3], target=name, tags=("odd",)),
+        )
+        for name, outcomes in {
+            "a": ["passed", "failed", "unsupported", "error"],
+            "b": ["passed", "passed", "passed", "invalid"],
+        }.items()
+    ]
+    scores = {score.name: score for score in compare(runs).capabilities}
+    assert {name: list(score.stories) for name, score in scores.items()} == {
+        "all of these": ["S1", "S2", "S3", "S4"],
+        "recall": ["S1", "S2"],
+        "forget": ["S2", "S3"],
+        "other": ["S4"],
+    }
+    assert scores["forget"].columns["a"] == {"passed": 0, "failed": 1, "unsupported": 1, "error": 0, "invalid": 0}
+    lines = [" ".join(line.split()) for line in as_text(compare(runs)).splitlines()]
+    assert "forget 2 0/1 = 0%, 1 unsupported 2/2 = 100%" in lines
+    assert "other 1 1 error 1 invalid" in lines
+
+
+def test_stories_of_one_column_raise_no_score(run):
+    left = run("one", run.case("S1", target="a", tags=("recall",)), run.case("S2", target="a", tags=("recall",)))
+    right = run("two", run.case("S1", "failed", target="b", tags=("recall",)))
+    scores = {score.name: score for score in compare([left, right]).capabilities}
+    assert scores["recall"].columns["a"]["passed"] == 1
+    assert list(scores["its own ways"].stories) == ["S2"]
+
+
+def test_a_story_on_which_columns_differ_is_told_once(run):
+    outcomes = {"a": "passed", "b": "failed", "c": "failed", "d": "unsupported"}
+    one = run("one", *(run.case(target=name, outcome=outcome) for name, outcome in outcomes.items()))
+    (found,) = compare([one]).disagreements
+    assert (list(found.passed), list(found.failed), found.reason) == (["a"], ["b", "c"], "it failed")
+
+
+def test_a_shard_does_not_pretend_to_be_the_whole_run(run):
+    runs = [run("one", run.case(target="a"), shard={"number": 2, "count": 5}), run("two", run.case(target="b"))]
+    assert "a (only shard 2 of 5)" in " ".join(as_text(compare(runs)).split())
 
 
 def test_the_middle_of_one_value_is_that_value():
@@ -140,7 +227,7 @@ def test_what_a_run_says_cannot_break_a_page(run, hostile):
     page = as_markdown(compared)
     assert hostile not in page
     assert "\x1b" not in as_text(compared)
-    lines = [line for line in page.splitlines() if line.startswith("| S1 | failed in b")]
+    lines = [line for line in page.splitlines() if line.startswith("| S1 | a | b |")]
     assert len(lines) == 1
 
 

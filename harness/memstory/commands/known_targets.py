@@ -1,0 +1,55 @@
+"""The targets that can be chosen here: those that load, and why the others do not."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from memstory.commands.output import counted, say, say_json, table
+from memstory.discovery import known_names, load_targets
+from memstory.errors import MemstoryError, SetupError
+from memstory.table_targets import bundled_tables, project_tables
+from memstory.target import Json, TargetFactory
+from memstory.targets.mapping.tables import FILE
+
+
+def load_known() -> tuple[Mapping[str, Mapping[str, TargetFactory]], Mapping[str, str]]:
+    """Return by name what can be loaded, a group with all its members, and by name why something cannot."""
+    offers = project_tables(Path.cwd())
+    found: dict[str, Mapping[str, TargetFactory]] = {}
+    problems: dict[str, str] = {}
+    for name in known_names(offers):
+        try:
+            found[name] = load_targets([name], offers)
+        except SetupError as error:
+            problems[name] = str(error)
+    return found, problems
+
+
+def list_targets(*, as_json: bool) -> None:
+    """Print every target with where it comes from and what it can do."""
+    found, problems = load_known()
+    rows = [_row(name, factories) for name, factories in found.items()]
+    rows += [{"target": name, "from": _origin(name), "problem": why} for name, why in problems.items()]
+    if as_json:
+        say_json(rows)
+        return
+    shown = [[row["target"], row["from"], row.get("problem") or " ".join(row["can"])] for row in rows]
+    say(table(["target", "comes from", "can"], shown, [None, None, 80]))
+    say(f"\n{counted(len(rows), 'target')}")
+
+
+def _row(name: str, factories: Mapping[str, TargetFactory]) -> dict[str, Json]:
+    row: dict[str, Json] = {"target": name, "from": _origin(name)}
+    if list(factories) != [name]:
+        return {**row, "can": ["group:", *factories]}
+    try:
+        return {**row, "can": sorted(factories[name].capabilities({}))}
+    except MemstoryError as error:
+        return {**row, "problem": str(error)}
+
+
+def _origin(name: str) -> str:
+    if name in project_tables(Path.cwd()):
+        return FILE
+    return "memstory" if ":" in name or name in bundled_tables() else "an installed package"

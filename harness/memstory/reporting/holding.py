@@ -1,0 +1,62 @@
+"""One run at a time in a folder of reports: two would mix their cases in one spool.
+
+The system lets go of the lock when its process ends, however it ends; workers of one run write under its lock.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+from pathlib import Path
+from typing import Final
+
+from memstory.errors import SetupError
+
+LOCK_NAME: Final = ".in-use"
+
+
+class Hold:
+    """A folder that this process has for itself until `release`."""
+
+    def __init__(self, folder: Path) -> None:
+        """Take `folder`, which must exist; SetupError if another process has it."""
+        self._path = folder / LOCK_NAME
+        self._descriptor: int | None = self._locked()
+        os.truncate(self._descriptor, 0)
+        os.write(self._descriptor, str(os.getpid()).encode())
+
+    def release(self) -> None:
+        """Let others have it; a second call does nothing."""
+        if self._descriptor is not None:
+            # While it is still locked, so that nobody's new file is taken away.
+            self._path.unlink(missing_ok=True)
+            os.close(self._descriptor)
+            self._descriptor = None
+
+    def __enter__(self) -> None:
+        """Nothing more: it is held since it was made."""
+
+    def __exit__(self, *_: object) -> None:
+        self.release()
+
+    def _locked(self) -> int:
+        while True:
+            descriptor = os.open(self._path, os.O_RDWR | os.O_CREAT, 0o644)
+            try:
+                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError as error:
+                holder = os.read(descriptor, 20).decode("ascii", "replace") or "unknown"
+                os.close(descriptor)
+                raise SetupError(
+                    f"{self._path.parent} is in use: another run (process {holder}) writes its reports there. "
+                    "Wait until it has ended, or name another folder with --report"
+                ) from error
+            if self._is_current(descriptor):
+                return descriptor
+            os.close(descriptor)  # its holder has just taken the file away: lock the one that others will see
+
+    def _is_current(self, descriptor: int) -> bool:
+        try:
+            return os.path.samestat(os.fstat(descriptor), self._path.stat())
+        except FileNotFoundError:
+            return False
