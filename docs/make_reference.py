@@ -22,6 +22,7 @@ from memstory.grammar import grammar
 from memstory.pytest_plugin.options import add_options
 from memstory.reporting.views import SYMBOLS
 from memstory.results import Outcome
+from memstory.targets.mapping.tables import schema as table_schema
 from memstory.vocabulary import (
     CALL_CHECKS,
     HIT_CHECKS,
@@ -350,6 +351,33 @@ def _command(name: str) -> str:
     )
 
 
+TABLES: Mapping[str, str] = {
+    "mcpTarget": 'A target with `type = "mcp"`',
+    "httpTarget": 'A target with `type = "http"`',
+    "classTarget": "A target that names a class",
+    "operation": "An operation, such as `[targets.NAME.search]`",
+    "mcpCall": "A call over MCP",
+    "httpCall": "A call over HTTP",
+    "callKeys": "Any call",
+    "rows": "`reply`: how rows are read",
+}
+"""The parts of the tables' schema, with their headings."""
+
+
+def tables_page() -> str:
+    """Return every key of the tables of memstory.toml, from their schema."""
+    intro = "How a table is written, from nothing to a run: [MCP](../how-to/mcp.md), [REST](../how-to/http.md)."
+    return "\n\n".join(["# The tables of memstory.toml", intro, *map(_keys_of_table, TABLES)])
+
+
+def _keys_of_table(part: str) -> str:
+    parts = table_schema()["$defs"]
+    shared = parts["target"]["properties"] if part in ("mcpTarget", "httpTarget") else {}
+    keys = {**parts[part].get("properties", {}), **shared}
+    rows = [[f"`{name}`", key["description"]] for name, key in keys.items() if key.get("description")]
+    return f"## {TABLES[part]}\n\n{table(['key', 'meaning'], rows)}"
+
+
 PAGES: Mapping[str, Callable[[], str]] = {
     "story": story_page,
     "steps": steps_page,
@@ -357,6 +385,7 @@ PAGES: Mapping[str, Callable[[], str]] = {
     "outcomes": outcomes_page,
     "options": options_page,
     "targets": targets_page,
+    "tables": tables_page,
     "cli": cli_page,
 }
 

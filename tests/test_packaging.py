@@ -118,13 +118,21 @@ def test_sdist_can_be_tested_and_built_again(sdist):
     assert {name for name in sdist if name.startswith((".venv", ".nox", "reports/latest"))} == set()
 
 
-def pins() -> list[Requirement]:
-    return [Requirement(line) for line in (ROOT / "constraints.txt").read_text("utf-8").splitlines()]
+CONSTRAINTS = ("constraints.txt", "tests/backends/constraints.txt")
 
 
-def test_constraints_are_exact_pins_and_nothing_else():
+def lines_of(*files: str) -> list[str]:
+    return [line for file in files for line in (ROOT / file).read_text("utf-8").splitlines()]
+
+
+def pins(*files: str) -> list[Requirement]:
+    return [Requirement(line) for line in lines_of(*files)]
+
+
+@pytest.mark.parametrize("file", CONSTRAINTS)
+def test_constraints_are_exact_pins_and_nothing_else(file):
     exact = re.compile(r"[\w.-]+==[\w.+!]+( ; .+)?")
-    lines = (ROOT / "constraints.txt").read_text("utf-8").splitlines()
+    lines = lines_of(file)
     assert [line for line in lines if not exact.fullmatch(line)] == []
 
 
@@ -136,12 +144,13 @@ def test_everything_that_pyproject_asks_for_is_pinned():
         *PROJECT["dependency-groups"].values(),
     ]
     asked = [Requirement(line) for lines in lists for line in lines if isinstance(line, str)]
-    pinned = {canonicalize_name(pin.name): pin for pin in pins()}
+    pinned = {canonicalize_name(pin.name) for pin in pins(*CONSTRAINTS)}
     missing = [str(item) for item in asked if item.name != "memstory" and canonicalize_name(item.name) not in pinned]
     assert missing == [], "CONTRIBUTING.md says how constraints.txt is made"
 
 
-def test_every_pin_is_allowed_by_pyproject():
+@pytest.mark.parametrize("file", CONSTRAINTS)
+def test_every_pin_is_allowed_by_pyproject(file):
     project = PROJECT["project"]
     asked = {
         canonicalize_name(item.name): item
@@ -150,7 +159,7 @@ def test_every_pin_is_allowed_by_pyproject():
     }
     wrong = [
         f"{pin} against {asked[key]}"
-        for pin in pins()
+        for pin in pins(file)
         if (key := canonicalize_name(pin.name)) in asked
         and not asked[key].specifier.contains(str(pin.specifier).removeprefix("=="), prereleases=True)
     ]

@@ -9,8 +9,8 @@ import yaml
 
 ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text("utf-8")
-MEASURING = {"bench", "compare"}  # they tell figures, and have nothing to fail
-SESSIONS = {"stories", "controls", "tests", "lint", "types", "imports", *MEASURING}
+MEASURING = {"baseline", "bench", "compare"}  # they tell figures, and have nothing to fail
+SESSIONS = {"stories", "backends", "controls", "tests", "lint", "types", "imports", *MEASURING}
 
 
 def readme_commands() -> dict[str, str]:

@@ -2,6 +2,7 @@
 
 MemstoryError
 ├── StoryError      the story is wrong: its author acts          -> outcome `invalid`
+├── MissingValue    the memory answered, but without what the story goes on with -> outcome `failed`
 ├── TargetError     the target broke: its maintainer acts        -> outcome `error`
 ├── SetupError      the machine lacks something: its user acts   -> outcome `error`, or exit code 4 at start
 ├── NotSupported    the target cannot do this at all             -> outcome `unsupported`
@@ -40,6 +41,10 @@ class StoryError(MemstoryError):
 
 class TargetError(MemstoryError):
     """A target that broke instead of answering."""
+
+
+class MissingValue(MemstoryError):  # noqa: N818  (an answer like any other, judged as one that is not enough)
+    """A memory that answered, but not with the value that a later step of the story needs."""
 
 
 class SetupError(MemstoryError):

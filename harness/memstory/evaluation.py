@@ -53,12 +53,15 @@ def judge_trial(story: Story, recording: Recording) -> TrialResult:
 def _outcome(
     story: Story, recording: Recording, verdicts: Sequence[Verdict], scores: Sequence[Score]
 ) -> tuple[Outcome, str | None]:
-    if recording.failure is not None:
-        return recording.failure.kind, _failure_reason(story, recording.failure)
+    failure = recording.failure
+    if failure is not None and failure.kind != "failed":
+        return failure.kind, _failure_reason(story, failure)
     failing = [verdict for verdict in verdicts if not verdict.passed]
     if failing:
         more = f" (and {len(failing) - 1} more)" if len(failing) > 1 else ""
         return "failed", verdict_line(story, failing[0]) + more
+    if failure is not None:
+        return failure.kind, _failure_reason(story, failure)
     if story.retrieval is not None and not scores:
         return "error", f"{story.mark} retrieval: no question could be measured"
     return "passed", None

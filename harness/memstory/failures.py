@@ -6,7 +6,7 @@ import traceback
 from collections.abc import Sequence
 
 from memstory.discovery import missing_vendor
-from memstory.errors import NotSupported, SetupError, StoryError, TargetError
+from memstory.errors import MissingValue, NotSupported, SetupError, StoryError, TargetError
 from memstory.recording import Failure, FailureKind
 
 _LONGEST_MESSAGE = 4_000
@@ -40,10 +40,12 @@ def failure_of(error: Exception, target: str, step: Sequence[int] = ()) -> Failu
         kind = "unsupported"
     elif isinstance(error, StoryError):
         kind = "invalid"
-    expected = isinstance(error, (NotSupported, StoryError, SetupError, TargetError))
+    elif isinstance(error, MissingValue):
+        kind = "failed"
+    expected = isinstance(error, (MissingValue, NotSupported, StoryError, SetupError, TargetError))
     text = message_of(error)
     message = text if expected and text else told(error)
-    detail = None if isinstance(error, (NotSupported, StoryError)) else _traceback(error)
+    detail = None if isinstance(error, (MissingValue, NotSupported, StoryError)) else _traceback(error)
     return Failure(kind=kind, message=_shorten(message), step=tuple(step), detail=detail)
 
 

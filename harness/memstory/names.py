@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from memstory.errors import StoryError, TargetError
+from memstory.errors import MissingValue, StoryError
 from memstory.references import REFERENCE, written
 from memstory.target import Json
 
@@ -33,7 +33,7 @@ def _saved(name: str, names: Mapping[str, Json]) -> Json:
     if name not in names:
         raise StoryError(f"'${{{name}}}' is used, but no earlier step saved '{name}'")
     if names[name] is None:
-        raise TargetError(f"'${{{name}}}' is used, but the result that '{name}' should come from had no such value")
+        raise MissingValue(f"'${{{name}}}' is used, but the result that '{name}' should come from had no such value")
     return names[name]
 
 

@@ -8,7 +8,7 @@ from typing import Literal
 
 from memstory.target import Json, ToolSchema
 
-FailureKind = Literal["unsupported", "error", "invalid"]
+FailureKind = Literal["failed", "unsupported", "error", "invalid"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -14,10 +14,8 @@ from typing import ClassVar, Final
 
 from memstory.clock import Clock
 from memstory.errors import SetupError
-from memstory.grammar import unknown
 from memstory.target import Capability, Environment, Json, Target, TargetFactory
-from memstory.targets.mapping.parsing import parse_table
-from memstory.targets.mapping.tables import FILE, check_table, read_tables
+from memstory.targets.mapping.project_file import FILE, read_tables
 
 _MARK: Final = ".toml#"
 _FACTORIES: Final[Mapping[str, str]] = {
@@ -49,6 +47,11 @@ def load_table(spec: str, load: Callable[[str], TargetFactory]) -> TargetFactory
     Raises:
         SetupError: no such file or table, or something in it is wrong.
     """
+    # Their JSON Schema is dear to read, and few runs have such a target.
+    from memstory.grammar import unknown  # noqa: PLC0415
+    from memstory.targets.mapping.parsing import parse_table  # noqa: PLC0415
+    from memstory.targets.mapping.tables import check_table  # noqa: PLC0415
+
     file, _, name = spec.rpartition("#")
     path = Path(file)
     if not path.is_file():

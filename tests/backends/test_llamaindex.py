@@ -31,6 +31,15 @@ async def test_hits_are_the_messages_in_its_text(factory, opened):
         assert text == "<message role='user'>tea\n\nand more tea</message>"
 
 
+@pytest.mark.parametrize(
+    "text", ["  - a line\n", "flour\n\n\t500 g  salt\r\n", "zero\u200bwidth soft\u00adhyphen", "one\0two", "e\u0301"]
+)
+async def test_a_text_comes_back_letter_for_letter(factory, opened, text):
+    async with opened(factory) as target:
+        await target.add([Item(text=text)], ANN)
+        assert texts(await target.search(Query(text="tea"), EVERYWHERE)) == [text]
+
+
 async def test_how_many_are_wanted_is_forgotten_after_each_search(factory, opened):
     async with opened(factory) as target:
         await target.add([Item(text=f"tea {word}") for word in ("one", "two", "three", "four")], ANN)

@@ -72,6 +72,24 @@ async def test_conditions_of_kind_session_and_metadata_hold_together(factory, op
         assert sorted(texts(await target.list(EVERYWHERE))) == ["a b", "a b c"]
 
 
+async def test_texts_come_back_letter_for_letter(factory, opened):
+    told = ["  - a line\n", "flour\n\n\t500 g  salt\r\n", "zero\u200bwidth soft\u00adhyphen", "one\0two", "e\u0301"]
+    async with opened(factory) as target:
+        receipt = await target.add([Item(text=text) for text in told], ANN)
+        assert [(await target.get(Ref(id=item.id), EVERYWHERE)).text for item in receipt.items] == told
+        assert sorted(texts(await target.list(EVERYWHERE))) == sorted(told)
+
+
+async def test_a_session_is_listed_and_forgotten_alone(factory, opened):
+    other = Scope(user="ann", session="two")
+    async with opened(factory) as target:
+        await target.add([Item(text="said in one")], ANN)
+        await target.add([Item(text="said in two")], other)
+        assert texts(await target.list(other)) == ["said in two"]
+        assert await target.delete(Ref(), ANN)
+        assert texts(await target.list(EVERYWHERE)) == ["said in two"]
+
+
 async def test_a_lowest_score_leaves_out_what_is_below(factory, opened):
     vectors = {"near": [0.6, 0.8], "far": [0.2, 0.979796], "asked": [1.0, 0.0]}
     async with opened(factory, vectors=vectors) as target:
@@ -139,5 +157,5 @@ async def test_a_language_model_without_a_name_is_a_setup_error(factory, opened)
 
 def test_what_it_can_do_depends_on_the_language_model(factory):
     plain, inferring = factory.capabilities({}), factory.capabilities({"llm": "ollama:x"})
-    assert plain - inferring == {"add.verbatim"}
+    assert plain - inferring == {"add.verbatim", "add.exact"}
     assert inferring - plain == {"add.infer"}

@@ -88,7 +88,7 @@ def word(identifier="w", **changes):
         at=NOON,
         label=FeedbackLabel.HELPFUL,
         source=FeedbackSource.VOICE,
-        comment="Grüße 猫 \0",
+        comment="Grüße 猫 \0 \ud800",
     )
     return replace(record, **changes)
 

@@ -132,6 +132,24 @@ async def test_every_layer_comes_back_as_it_was_put(store):
     ]
 
 
+async def test_ids_that_no_text_can_be_are_nobodys(store):
+    await store.aput(fact("f"))
+    assert await store.aget("ann", ["\0", "\ud800", "f"]) == await store.aget("ann", ["f"])
+    assert await store.adelete("ann", ["\0", "\ud800"]) == []
+
+
+async def test_contents_of_every_character_come_back(store):
+    text = "nul \0 lone \ud800 quote ' \\ 猫"
+    await store.aput(fact("f", text))
+    assert (await store.aget("ann", ["f"]))[0].content.object == text
+
+
+async def test_turns_of_every_character_come_back(store):
+    spoken = buffer().spoken("nul \0 lone \ud800", "half \udfff", NOON)
+    await store.asave(spoken)
+    assert await store.aload("ann", "s") == spoken
+
+
 async def test_a_put_replaces_the_row_of_the_same_id(store):
     await store.aput(fact("f", "tea"))
     await store.aput(fact("f", "coffee", vector=NORTH, count=2))

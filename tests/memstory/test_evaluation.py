@@ -53,6 +53,23 @@ def test_further_failures_are_counted():
     assert result(one, recorded(said("x"))).reason.endswith("(and 1 more)")
 
 
+NOT_GIVEN = Failure(kind="failed", message="'${it}' is used, but nothing had it", step=(1,))
+
+
+def test_a_case_that_lacks_a_value_fails_for_the_expectation_that_saw_it_first():
+    one = story("  - search: x\n    save: {it: hits.0.id}\n    expect: {hits: {count: 1}}\n  - get: {id: '${it}'}\n")
+    found = result(one, recorded(done((0,), "search", []), failure=NOT_GIVEN))
+    assert found.outcome == "failed"
+    assert found.reason.startswith("stories/x.yaml:6:21 step 1 (search): hits count 0")
+
+
+def test_a_case_that_lacks_a_value_fails_where_it_is_used_if_no_expectation_saw_it():
+    one = story("  - search: x\n    save: {it: hits.0.id}\n  - get: {id: '${it}'}\n")
+    found = result(one, recorded(done((0,), "search", []), failure=NOT_GIVEN))
+    assert found.outcome == "failed"
+    assert found.reason == "stories/x.yaml:6:5 step 2 (get): '${it}' is used, but nothing had it"
+
+
 @pytest.mark.parametrize("kind", ["unsupported", "error", "invalid"])
 def test_what_kept_a_case_from_its_end_is_its_outcome_even_if_a_check_failed_before(kind):
     failure = Failure(kind=kind, message="the target broke", step=(1,))

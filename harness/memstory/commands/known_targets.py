@@ -10,7 +10,7 @@ from memstory.discovery import known_names, load_targets
 from memstory.errors import MemstoryError, SetupError
 from memstory.table_targets import bundled_tables, project_tables
 from memstory.target import Json, TargetFactory
-from memstory.targets.mapping.tables import FILE
+from memstory.targets.mapping.project_file import FILE
 
 
 def load_known() -> tuple[Mapping[str, Mapping[str, TargetFactory]], Mapping[str, str]]:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 from memstory.cases import Case
-from memstory.errors import StoryError, TargetError
+from memstory.errors import MissingValue, StoryError
 from memstory.evaluation import evaluate
 from memstory.names import substitute
 from memstory.perturbation import levels_of
@@ -95,7 +95,7 @@ def _other_arguments(step: Step, record: StepRecord) -> bool:
         return False
     try:
         return bool(_plain(substitute(step.args, record.names)) != _plain(record.args))
-    except (StoryError, TargetError):
+    except (MissingValue, StoryError):
         # A name that the step needs was not saved then: whatever it would have stood for, this is another step.
         return True
 

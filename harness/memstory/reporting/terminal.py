@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
 from tabulate import tabulate
@@ -17,6 +18,9 @@ from memstory.target import Json
 
 ALL_ROWS: Final = 40
 """Up to this many stories are all listed; of more, those that did not pass everywhere."""
+
+ALL_COLUMNS: Final = 12
+"""Up to this many targets have a column each; of more, the outcomes of a story are counted."""
 
 REASONS: Final = 8
 """Reasons for unsupported cases that are listed, most frequent first."""
@@ -50,11 +54,25 @@ def _matrix(document: Json) -> str:
         rows = {name: outcomes for name, outcomes in rows.items() if set(outcomes.values()) != {"passed"}}
     if not rows:
         return ""
+    if len(targets) > ALL_COLUMNS:
+        return f"{_counted(rows)}\n{len(targets)} targets are too many for a column each; report.md has them all."
     cells = [
         [_plain(story), _plain(title), *(outcomes.get(target, "-") for target in targets)]
         for (story, title), outcomes in rows.items()
     ]
     return tabulate(cells, headers=["story", "title", *map(_plain, targets)], disable_numparse=True)
+
+
+def _counted(rows: Mapping[tuple[str, str], Mapping[str, str]]) -> str:
+    """Return one line a story: on how many targets it ended in which way."""
+    counts = [(name, Counter(outcomes.values())) for name, outcomes in rows.items()]
+    seen = [outcome for outcome in views.SYMBOLS if any(count[outcome] for _, count in counts)]
+    cells = [
+        [_plain(story), _plain(title), *(str(count[outcome] or "-") for outcome in seen)]
+        for (story, title), count in counts
+    ]
+    align = ["left"] * 2 + ["right"] * len(seen)
+    return tabulate(cells, headers=["story", "title", *seen], disable_numparse=True, colalign=align)
 
 
 def _scores(document: Json) -> str:

@@ -25,6 +25,23 @@ def test_of_very_many_stories_only_those_that_need_a_look_are_listed(make_case):
     assert "S7 " not in text
 
 
+def test_of_very_many_targets_the_outcomes_are_counted_and_no_line_grows_with_them(make_case):
+    cases = [make_case("S1", target=f"target {number}") for number in range(100)]
+    cases += [make_case("S1", target="bad", outcome="failed"), make_case("S2", target="bad", outcome="error")]
+    text = terminal_summary(cases)
+    lines = [" ".join(line.split()) for line in text.split("\n")]
+    assert lines[0] == "story title passed failed error"
+    assert "S1 Title of S1 100 1 -" in lines
+    assert "S2 Title of S2 - - 1" in lines
+    assert "101 targets are too many for a column each; report.md has them all." in lines
+    assert max(map(len, text.split("\n"))) < 120
+
+
+def test_twelve_targets_have_a_column_each(make_case):
+    text = terminal_summary([make_case("S1", target=f"t{number}") for number in range(12)])
+    assert text.split("\n")[0].split() == ["story", "title", *sorted(f"t{number}" for number in range(12))]
+
+
 @pytest.mark.parametrize("hostile", ["\x1b[2J\x1b[31m", "one\ntwo", "\u202egnp", "x" * 10_000])
 def test_no_text_reaches_the_terminal_as_a_command_or_breaks_a_line(make_case, hostile):
     text = terminal_summary([make_case(title=hostile, outcome="unsupported", reason=hostile)])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import secrets
 import sqlite3
 from collections.abc import Sequence
@@ -60,6 +61,7 @@ _COLUMNS = (
     "r.row, r.id, n.owner, n.layer, r.content, r.created_at, r.updated_at, r.session, r.count, r.standing, "
     "r.superseded_by"
 )
+_HALF = re.compile("[\ud800-\udfff]")
 _FROM = "FROM records AS r JOIN namespaces AS n ON n.number = r.namespace"
 
 
@@ -102,7 +104,8 @@ class SqliteRows:
     def get(self, owner: str, ids: Sequence[str]) -> list[MemoryRecord]:
         """Return the rows that exist, in the order of `ids`."""
         found = dict[str, MemoryRecord]()
-        for marks, part in parts(ids):
+        # Nothing has an id that no text of SQLite can be.
+        for marks, part in parts([one for one in ids if not _HALF.search(one)]):
             rows = self._db.execute(
                 f"SELECT {_COLUMNS} {_FROM} WHERE r.id IN ({marks}) AND n.owner = ?", (*part, owner)
             )
@@ -180,7 +183,8 @@ class SqliteRows:
         return self.delete(owner, [record.id for record in every])
 
     def save(self, buffer: SessionMemoryBuffer) -> None:
-        data = json.dumps(buffer_data(buffer), ensure_ascii=False)
+        # Escaped, as a text of SQLite cannot hold half of a character, and what people send can.
+        data = json.dumps(buffer_data(buffer))
         self._db.execute(
             "INSERT OR REPLACE INTO sessions (owner, session, started_at, last_at, data) VALUES (?, ?, ?, ?, ?)",
             (buffer.owner, buffer.session, iso_now(buffer.started_at), iso_now(buffer.last_at), data),
@@ -217,7 +221,7 @@ class SqliteRows:
             tokens |= token_set(old_text)
             blob = old["vector"] if blob is None and old_text == text else blob
         values = (
-            json.dumps(content_data(record.content), ensure_ascii=False),
+            json.dumps(content_data(record.content)),
             iso_now(record.created_at),
             iso_now(record.updated_at),
             record.session,

@@ -7,7 +7,8 @@ from memstory.errors import SetupError
 from memstory.table_targets import bundled_tables
 from memstory.targets.mapping.able import capabilities_of
 from memstory.targets.mapping.parsing import parse_table
-from memstory.targets.mapping.tables import read_tables, schema
+from memstory.targets.mapping.project_file import read_tables
+from memstory.targets.mapping.tables import schema
 
 GOOD = """
 [targets.mine]
@@ -113,7 +114,7 @@ def test_what_an_earlier_call_saved_can_be_used_by_the_later_ones_only():
     ("text", "message"),
     [
         ("[targets", "this is no TOML"),
-        ("[target.x]", r"unknown table \[target\]\. Did you mean 'targets'\?"),
+        ("[target.x]", r"unknown table \[target\]\. Allowed: \[targets\.NAME\]"),
         ("targets = 5", "'targets' is no table"),
         ("[targets]\nx = 5", r"\[targets\] 'x' is no table"),
     ],

@@ -200,19 +200,6 @@ async def test_deleted_words_leave_no_trace_in_the_index(open_store, postgres_da
         assert asked(postgres_database, f"SELECT * FROM memstory.{table}") == []  # noqa: S608  (our own names)
 
 
-async def test_ids_that_no_text_can_be_are_nobodys(open_store):
-    store = await open_store()
-    await store.aput(fact("f"))
-    assert await store.aget("ann", ["\0", "\ud800", "f"]) == await store.aget("ann", ["f"])
-    assert await store.adelete("ann", ["\0", "\ud800"]) == []
-
-
-async def test_contents_of_every_character_come_back(open_store):
-    store = await open_store()
-    await store.aput(fact("f", "nul \0 lone \ud800 quote ' \\"))
-    assert (await store.aget("ann", ["f"]))[0].content.object == "nul \0 lone \ud800 quote ' \\"
-
-
 async def test_one_id_twice_in_a_batch_keeps_the_vector_of_the_earlier(open_store):
     store = await open_store()
     await store.aput_batch([fact("f"), fact("f", vector=None), fact("g"), fact("g", "coffee", vector=None)])

@@ -10,6 +10,9 @@ from memstory_reference.storage.database_store import Database
 from memstory_reference.systems.layers.feedback.models import FeedbackLabel, FeedbackSource, SessionFeedbackRecord
 from memstory_reference.systems.layers.identity import iso_now
 
+# The comment is kept as bytes: a text of SQLite cannot hold every character that people send, such as half of one.
+_HALVES_TOO = "surrogatepass"
+_COLUMNS = "id, owner, session, at, label, source, CAST(comment AS BLOB) AS comment"
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS session_feedback (
     id TEXT PRIMARY KEY, owner TEXT NOT NULL, session TEXT NOT NULL, at TEXT NOT NULL, label TEXT NOT NULL,
@@ -33,7 +36,7 @@ class SqliteSessionFeedback:
             iso_now(record.at),
             record.label,
             record.source,
-            record.comment,
+            record.comment.encode("utf-8", _HALVES_TOO),
         )
         await self._db.run(self._db.execute, "INSERT OR IGNORE INTO session_feedback VALUES (?, ?, ?, ?, ?, ?, ?)", row)
 
@@ -47,7 +50,8 @@ class SqliteSessionFeedback:
         await self._db.run(self._db.close)
 
     def _listed(self, owner: str) -> list[SessionFeedbackRecord]:
-        rows = self._db.execute("SELECT * FROM session_feedback WHERE owner = ? ORDER BY at, id", (owner,))
+        query = f"SELECT {_COLUMNS} FROM session_feedback WHERE owner = ? ORDER BY at, id"
+        rows = self._db.execute(query, (owner,))
         return [_record(row) for row in rows]
 
     def _delete_owner(self, owner: str) -> int:
@@ -64,5 +68,5 @@ def _record(row: sqlite3.Row) -> SessionFeedbackRecord:
         at=datetime.fromisoformat(row["at"]),
         label=FeedbackLabel(row["label"]),
         source=FeedbackSource(row["source"]),
-        comment=row["comment"],
+        comment=row["comment"].decode("utf-8", _HALVES_TOO),
     )
