@@ -1,13 +1,11 @@
-"""`memstory.toml` -> its `[targets.NAME]` tables, held against `table.schema.json`: file, table and key are told."""
+"""A `[targets.NAME]` table, held against `table.schema.json`: file, table and key are told."""
 
 from __future__ import annotations
 
 import json
-import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 from importlib.resources import files
-from pathlib import Path
 from typing import Any, Final
 
 from jsonschema import Draft202012Validator, ValidationError
@@ -16,7 +14,6 @@ from memstory.errors import SetupError
 from memstory.grammar import nearest
 from memstory.target import Json
 
-FILE: Final = "memstory.toml"
 TYPES: Final = ("mcp", "http")
 _SHOWN: Final = 80
 
@@ -27,33 +24,6 @@ def schema() -> Mapping[str, Json]:
     text = files("memstory.targets.mapping").joinpath("table.schema.json").read_text("utf-8")
     read: Mapping[str, Json] = json.loads(text)
     return read
-
-
-def read_tables(path: Path) -> Mapping[str, Mapping[str, Json]]:
-    """Return the tables under `targets` by name, unchecked; none if there is no such file.
-
-    Raises:
-        SetupError: the file is no TOML, or `targets` holds something that is no table.
-    """
-    try:
-        tree = tomllib.loads(path.read_bytes().decode("utf-8"))
-    except FileNotFoundError:
-        return {}
-    except OSError as error:
-        raise SetupError(f"{path.name}: the file cannot be read: {error.strerror}") from error
-    except ValueError as error:
-        raise SetupError(f"{path.name}: this is no TOML: {error}") from error
-    unknown = sorted(set(tree) - {"targets"})
-    if unknown:
-        raise SetupError(
-            f"{path.name}: unknown table [{unknown[0]}].{nearest(unknown[0], ['targets'])} Allowed: [targets.NAME]."
-        )
-    tables = tree.get("targets", {})
-    for name, table in tables.items() if isinstance(tables, dict) else [("", tables)]:
-        if not isinstance(table, dict):
-            place = f"[targets] '{name}'" if name else "'targets'"
-            raise SetupError(f"{path.name}: {place} is no table; write [targets.NAME] and its keys below")
-    return tables  # type: ignore[no-any-return]  # held against what it has to be just above
 
 
 def check_table(where: str, table: Mapping[str, Json]) -> None:
