@@ -26,6 +26,7 @@ from memstory.target import (
     Target,
     TargetFactory,
 )
+from memstory.targets.conditions import refuse_undeclared
 from memstory.targets.one_thread import OneThread
 
 CAPABILITIES: frozenset[Capability] = frozenset(
@@ -68,16 +69,7 @@ class Bm25Target(Target):
         return Receipt(items=[ReceiptItem(id=str(first + place), text=item.text) for place, item in enumerate(items)])
 
     async def search(self, query: Query, scope: Scope) -> Sequence[Hit]:
-        if scope.session is not None:
-            raise NotSupported("scope.session")
-        asked = {
-            "search.min_score": query.min_score is not None,
-            "search.budget": query.token_budget is not None,
-            "search.where": query.where or query.kinds,
-        }
-        for capability, is_asked in asked.items():
-            if is_asked:
-                raise NotSupported(capability)
+        refuse_undeclared(query, scope, CAPABILITIES)
         own = self._users.get(scope.user)
         return await self._thread.run(_retrieve, own, query) if own else []
 

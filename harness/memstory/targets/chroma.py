@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 
 from memstory.clock import Clock
 from memstory.embedders import Embedders, TextEmbedder
-from memstory.errors import NotSupported, Refused
+from memstory.errors import Refused
 from memstory.target import (
     Capability,
     Environment,
@@ -20,14 +20,15 @@ from memstory.target import (
     Json,
     Query,
     Receipt,
-    ReceiptItem,
     Ref,
     Scope,
     Target,
-    TargetFactory,
 )
+from memstory.targets.conditions import refuse_undeclared
+from memstory.targets.embedding_factory import EmbeddingFactory
 from memstory.targets.given_ids import GivenIds
 from memstory.targets.one_thread import OneThread
+from memstory.targets.receipts import stored, unknown, updated
 
 CAPABILITIES: frozenset[Capability] = frozenset(
     {
@@ -74,17 +75,14 @@ class ChromaTarget(Target):
         vectors = await self._embedder.embed([item.text for item in items], "document")
         with _refusals():
             await self._thread.run(self._write, ids, items, vectors, scope)
-        return Receipt(items=[_receipt(id_, item, "stored") for id_, item in zip(ids, items, strict=True)])
+        return stored(items, ids)
 
     async def get(self, ref: Ref, scope: Scope) -> Hit | None:
         found = await self._thread.run(self._get, ref, scope)
         return found[0] if found else None
 
     async def search(self, query: Query, scope: Scope) -> Sequence[Hit]:
-        if query.min_score is not None:
-            raise NotSupported("search.min_score")
-        if query.token_budget is not None:
-            raise NotSupported("search.budget")
+        refuse_undeclared(query, scope, CAPABILITIES)
         (vector,) = await self._embedder.embed([query.text], "query")
         return await self._thread.run(self._search, vector, query, scope)
 
@@ -94,11 +92,11 @@ class ChromaTarget(Target):
     async def update(self, ref: Ref, item: Item, scope: Scope) -> Receipt:
         known = await self.get(ref, scope)
         if known is None or known.id is None:
-            raise Refused(f"update: nothing is remembered under {ref.id or ref.key!r}")
+            raise unknown(ref)
         vectors = await self._embedder.embed([item.text], "document")
         with _refusals():
             await self._thread.run(self._update, known.id, item, vectors, scope)
-        return Receipt(items=[_receipt(known.id, item, "updated")])
+        return updated(item, known.id)
 
     async def delete(self, ref: Ref, scope: Scope) -> bool:
         return await self._thread.run(self._delete, ref, scope)
@@ -164,23 +162,15 @@ class ChromaTarget(Target):
         return self._collections[scope.user]
 
 
-class ChromaFactory(TargetFactory):
+class ChromaFactory(EmbeddingFactory):
     """Raw Chroma, embedded, with the embedder that the reference uses too."""
 
     name: ClassVar[str] = "chroma"
     spec: ClassVar[str | None] = "memstory.targets.chroma:ChromaFactory"
-
-    def __init__(self, embedders: Embedders | None = None) -> None:
-        self._embedders = embedders or Embedders()
-
-    def capabilities(self, options: Mapping[str, Json]) -> frozenset[Capability]:
-        return CAPABILITIES
+    able: ClassVar[frozenset[Capability]] = CAPABILITIES
 
     def target(self) -> Target:
         return ChromaTarget(self._embedders)
-
-    async def stop(self) -> None:
-        await self._embedders.close()
 
 
 def _open(folder: Path) -> Any:
@@ -232,7 +222,3 @@ def _hit(id_: str, text: str, metadata: Mapping[str, Json] | None, score: float 
         created_at=values.get(_CREATED),
         metadata={name: value for name, value in values.items() if not name.startswith(_OWN)},
     )
-
-
-def _receipt(id_: str, item: Item, outcome: str) -> ReceiptItem:
-    return ReceiptItem(id=id_, text=item.text, outcome=outcome, kind=item.kind, key=item.key)

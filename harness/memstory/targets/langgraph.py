@@ -9,7 +9,7 @@ from urllib.parse import quote
 
 from memstory.clock import Clock
 from memstory.embedders import Embedders, TextEmbedder
-from memstory.errors import NotSupported, Refused
+from memstory.errors import NotSupported
 from memstory.target import (
     Capability,
     Environment,
@@ -18,13 +18,14 @@ from memstory.target import (
     Json,
     Query,
     Receipt,
-    ReceiptItem,
     Ref,
     Scope,
     Target,
-    TargetFactory,
 )
+from memstory.targets.conditions import refuse_undeclared
+from memstory.targets.embedding_factory import EmbeddingFactory, vector_length
 from memstory.targets.given_ids import GivenIds
+from memstory.targets.receipts import stored, unknown, updated
 
 if TYPE_CHECKING:
     from langgraph.store.base import BaseStore, IndexConfig, SearchItem
@@ -40,7 +41,6 @@ CAPABILITIES: frozenset[Capability] = frozenset(
 )
 _PAGE = 1_000
 _USUAL_COUNT = 10
-_PROBE = "How many numbers has a vector?"
 # Beside what the caller gives as metadata: a filter of the stores that are databases sees the first level only.
 _OWN = "memstory_"
 _TEXT, _SESSION, _KIND, _KEY = (f"{_OWN}{name}" for name in ("text", "session", "kind", "key"))
@@ -62,8 +62,7 @@ class LanggraphTarget(Target):
 
     async def open(self, env: Environment, clock: Clock) -> None:
         self._embedder, self._ids = self._embedders.of(env), GivenIds(env)
-        (probe,) = await self._embed([next(iter(env.vectors), _PROBE)])
-        config = {"dims": len(probe), "embed": self._embed, "fields": [_TEXT]}
+        config = {"dims": await vector_length(self._embedder, env), "embed": self._embed, "fields": [_TEXT]}
         self._store = await self.open_store(cast("IndexConfig", config), env)
 
     async def add(self, items: Sequence[Item], scope: Scope) -> Receipt:
@@ -73,17 +72,14 @@ class LanggraphTarget(Target):
         await self._store.abatch(
             [PutOp(_namespace(scope), id_, _value(item, scope)) for id_, item in zip(ids, items, strict=True)]
         )
-        return Receipt(items=[_receipt(id_, item, "stored") for id_, item in zip(ids, items, strict=True)])
+        return stored(items, ids)
 
     async def get(self, ref: Ref, scope: Scope) -> Hit | None:
         found = await self._store.aget(_namespace(scope), _name(ref))
         return _hit(found, None) if found is not None and ref.kind in (None, found.value[_KIND]) else None
 
     async def search(self, query: Query, scope: Scope) -> Sequence[Hit]:
-        if query.min_score is not None:
-            raise NotSupported("search.min_score")
-        if query.token_budget is not None:
-            raise NotSupported("search.budget")
+        refuse_undeclared(query, scope, CAPABILITIES)
         found = await self._store.asearch(
             _namespace(scope),
             query=query.text,
@@ -98,11 +94,11 @@ class LanggraphTarget(Target):
     async def update(self, ref: Ref, item: Item, scope: Scope) -> Receipt:
         known = await self._store.aget(_namespace(scope), _name(ref))
         if known is None:
-            raise Refused(f"update: nothing is remembered under {_name(ref)!r}")
+            raise unknown(ref)
         own = {name: value for name, value in known.value.items() if name.startswith(_OWN)}
         metadata = dict(item.metadata) or _metadata(known)
         await self._store.aput(_namespace(scope), known.key, {**metadata, **own, _TEXT: item.text})
-        return Receipt(items=[_receipt(known.key, item, "updated")])
+        return updated(item, known.key)
 
     async def delete(self, ref: Ref, scope: Scope) -> bool:
         if ref.id is None and ref.key is None:
@@ -145,23 +141,15 @@ class InMemoryTarget(LanggraphTarget):
         return {"embedder": self._embedder.model, "store": f"langgraph {version('langgraph')} InMemoryStore"}
 
 
-class LanggraphFactory(TargetFactory):
+class LanggraphFactory(EmbeddingFactory):
     """LangGraph's in-memory store, with the embedder that the reference uses too."""
 
     name: ClassVar[str] = "langgraph"
     spec: ClassVar[str | None] = "memstory.targets.langgraph:LanggraphFactory"
-
-    def __init__(self, embedders: Embedders | None = None) -> None:
-        self._embedders = embedders or Embedders()
-
-    def capabilities(self, options: Mapping[str, Json]) -> frozenset[Capability]:
-        return CAPABILITIES
+    able: ClassVar[frozenset[Capability]] = CAPABILITIES
 
     def target(self) -> Target:
         return InMemoryTarget(self._embedders)
-
-    async def stop(self) -> None:
-        await self._embedders.close()
 
 
 def _namespace(scope: Scope) -> tuple[str, str]:
@@ -194,7 +182,3 @@ def _hit(item: StoredItem, score: float | None) -> Hit:
     return Hit(
         id=item.key, text=value[_TEXT], score=score, kind=value[_KIND], key=value[_KEY], metadata=_metadata(item)
     )
-
-
-def _receipt(id_: str, item: Item, outcome: str) -> ReceiptItem:
-    return ReceiptItem(id=id_, text=item.text, outcome=outcome, kind=item.kind, key=item.key)

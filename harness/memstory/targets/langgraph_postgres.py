@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final, cast
 
 from memstory.embedders import Embedders
 from memstory.errors import SetupError
-from memstory.target import Capability, Environment, Json, Target
+from memstory.target import Capability, Environment, Target
 from memstory.targets.langgraph import LanggraphFactory, LanggraphTarget
 from memstory.targets.langgraph_sqlite import CAPABILITIES as OF_DATABASES
 from memstory.targets.postgres_store import OPTION, VARIABLE, address_within, drop_unused, prepare, schema_of
@@ -91,11 +91,9 @@ class LanggraphPostgresFactory(LanggraphFactory):
 
     name: ClassVar[str] = "langgraph-postgres"
     spec: ClassVar[str | None] = "memstory.targets.langgraph_postgres:LanggraphPostgresFactory"
+    able: ClassVar[frozenset[Capability]] = CAPABILITIES
 
     _servers: PostgresServers
-
-    def capabilities(self, options: Mapping[str, Json]) -> frozenset[Capability]:
-        return CAPABILITIES
 
     async def start(self, folder: Path) -> None:
         self._servers = PostgresServers(folder)

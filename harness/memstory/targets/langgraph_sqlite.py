@@ -8,7 +8,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from memstory.target import Capability, Environment, Json, Target
+from memstory.target import Capability, Environment, Target
 from memstory.targets.langgraph import CAPABILITIES as IN_MEMORY
 from memstory.targets.langgraph import LanggraphFactory, LanggraphTarget
 from memstory.targets.sqlite_store import loading_driver, name_of
@@ -55,9 +55,7 @@ class LanggraphSqliteFactory(LanggraphFactory):
 
     name: ClassVar[str] = "langgraph-sqlite"
     spec: ClassVar[str | None] = "memstory.targets.langgraph_sqlite:LanggraphSqliteFactory"
-
-    def capabilities(self, options: Mapping[str, Json]) -> frozenset[Capability]:
-        return CAPABILITIES
+    able: ClassVar[frozenset[Capability]] = CAPABILITIES
 
     def target(self) -> Target:
         return SqliteTarget(self._embedders)

@@ -18,18 +18,18 @@ from memstory.target import (
     Environment,
     Hit,
     Item,
-    Json,
     Query,
     Receipt,
     ReceiptItem,
     Scope,
     Target,
-    TargetFactory,
 )
+from memstory.targets.conditions import refuse_undeclared
+from memstory.targets.embedding_factory import EmbeddingFactory
 
 CAPABILITIES: frozenset[Capability] = frozenset(
     {
-        *("add", "add.verbatim", "search", "context"),
+        *("add", "add.verbatim", "add.exact", "search", "context"),
         *("restart", "crash", "persistent", "scope.user", "option.embedder"),
     }
 )
@@ -75,42 +75,22 @@ class LlamaindexTarget(Target):
         return [Hit(id=None, text=text) for text in _MESSAGE.findall(await self.context(query, scope))]
 
     async def context(self, query: Query, scope: Scope) -> str:
-        _refuse(query, scope)
+        refuse_undeclared(query, scope, CAPABILITIES)
         async with self._asking:
             self._block.similarity_top_k = self._usual_count if query.top_k is None else query.top_k
             found: str = await self._block.aget([_message(query.text)], session_id=scope.user)
         return found
 
 
-class LlamaindexFactory(TargetFactory):
+class LlamaindexFactory(EmbeddingFactory):
     """LlamaIndex's VectorMemoryBlock over Chroma, with the embedder that the reference uses too."""
 
     name: ClassVar[str] = "llamaindex"
     spec: ClassVar[str | None] = "memstory.targets.llamaindex:LlamaindexFactory"
-
-    def __init__(self, embedders: Embedders | None = None) -> None:
-        self._embedders = embedders or Embedders()
-
-    def capabilities(self, options: Mapping[str, Json]) -> frozenset[Capability]:
-        return CAPABILITIES
+    able: ClassVar[frozenset[Capability]] = CAPABILITIES
 
     def target(self) -> Target:
         return LlamaindexTarget(self._embedders)
-
-    async def stop(self) -> None:
-        await self._embedders.close()
-
-
-def _refuse(query: Query, scope: Scope) -> None:
-    asked = {
-        "scope.session": scope.session is not None,
-        "search.min_score": query.min_score is not None,
-        "search.budget": query.token_budget is not None,
-        "search.where": query.where or query.kinds,
-    }
-    for capability, is_asked in asked.items():
-        if is_asked:
-            raise NotSupported(capability)
 
 
 def _message(text: str) -> Any:

@@ -25,9 +25,11 @@ from memstory.target import (
     Ref,
     Scope,
     Target,
-    TargetFactory,
 )
+from memstory.targets.conditions import refuse_undeclared
+from memstory.targets.embedding_factory import EmbeddingFactory, vector_length
 from memstory.targets.one_thread import OneThread
+from memstory.targets.receipts import unknown
 from memstory.targets.waited_embedder import WaitedEmbedder
 
 CAPABILITIES: frozenset[Capability] = frozenset(
@@ -35,12 +37,11 @@ CAPABILITIES: frozenset[Capability] = frozenset(
         *("add", "get.id", "list", "update"),
         *("search", "search.scores", "search.explain", "search.min_score", "search.where"),
         *("delete", "delete.reports_missing", "delete.scope"),
-        *("restart", "crash", "persistent", "scope.user", "scope.session"),
+        *("restart", "crash", "persistent", "scope.user", "scope.session", "scope.session_all"),
         *("embedder.fixed", "option.embedder", "option.llm", "option.ollama_host"),
     }
 )
 _KIND: Final = "memstory_kind"
-_PROBE: Final = "How many numbers has a vector?"
 # `get_all` gives 20 unless it is told how many.
 _EVERYTHING: Final = 1_000_000
 
@@ -77,8 +78,8 @@ class Mem0Target(Target):
     async def open(self, env: Environment, clock: Clock) -> None:
         self._embedder, self._llm = self._embedders.of(env), env.options.get("llm")
         self._embedding = _Embedding(WaitedEmbedder(self._embedder))
-        (probe,) = await self._embedder.embed([next(iter(env.vectors), _PROBE)], "document")
-        self._memory = await self._thread.run(_open, _configuration(env, len(probe)))
+        length = await vector_length(self._embedder, env)
+        self._memory = await self._thread.run(_open, _configuration(env, length))
         # Mem0 takes embedders by the name of a provider alone; what it made of that name is never called.
         self._memory.embedding_model = self._embedding
 
@@ -108,8 +109,7 @@ class Mem0Target(Target):
         return hit if hit is not None and ref.kind in (None, hit.kind) else None
 
     async def search(self, query: Query, scope: Scope) -> Sequence[Hit]:
-        if query.token_budget is not None:
-            raise NotSupported("search.budget")
+        refuse_undeclared(query, scope, CAPABILITIES)
         asked = {"top_k": query.top_k, "threshold": query.min_score}
         given = {name: value for name, value in asked.items() if value is not None}
         return await self._thread.run(self._search, query.text, _filters(scope, query.kinds, query.where), given)
@@ -120,7 +120,7 @@ class Mem0Target(Target):
     async def update(self, ref: Ref, item: Item, scope: Scope) -> Receipt:
         known = await self.get(ref, scope)
         if known is None or known.id is None:
-            raise Refused(f"update: nothing is remembered under {ref.id!r}")
+            raise unknown(ref)
         await self._thread.run(self._memory.update, known.id, item.text, dict(item.metadata) or None)
         return Receipt(items=[ReceiptItem(id=known.id, text=item.text, outcome="updated", kind=item.kind)])
 
@@ -179,17 +179,14 @@ class Mem0Target(Target):
             client.close()
 
 
-class Mem0Factory(TargetFactory):
+class Mem0Factory(EmbeddingFactory):
     """Mem0 with its local Qdrant, with the embedder that the reference uses too; `llm=ollama:NAME` lets it infer."""
 
     name: ClassVar[str] = "mem0"
     spec: ClassVar[str | None] = "memstory.targets.mem0:Mem0Factory"
 
-    def __init__(self, embedders: Embedders | None = None) -> None:
-        self._embedders = embedders or Embedders()
-
     def capabilities(self, options: Mapping[str, Json]) -> frozenset[Capability]:
-        return CAPABILITIES | {"add.verbatim" if options.get("llm") is None else "add.infer"}
+        return CAPABILITIES | ({"add.verbatim", "add.exact"} if options.get("llm") is None else {"add.infer"})
 
     async def start(self, folder: Path) -> None:
         # Read once, when Mem0 is imported: it reports to its makers and keeps a file in the home folder otherwise.
@@ -198,9 +195,6 @@ class Mem0Factory(TargetFactory):
 
     def target(self) -> Target:
         return Mem0Target(self._embedders)
-
-    async def stop(self) -> None:
-        await self._embedders.close()
 
 
 def _configuration(env: Environment, size: int) -> dict[str, Json]:

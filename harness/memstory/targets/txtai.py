@@ -11,7 +11,7 @@ from typing import Any, ClassVar, Final
 
 from memstory.clock import Clock
 from memstory.embedders import Embedders, TextEmbedder
-from memstory.errors import NotSupported, Refused
+from memstory.errors import Refused
 from memstory.target import (
     Capability,
     Environment,
@@ -20,14 +20,15 @@ from memstory.target import (
     Json,
     Query,
     Receipt,
-    ReceiptItem,
     Ref,
     Scope,
     Target,
-    TargetFactory,
 )
+from memstory.targets.conditions import refuse_undeclared
+from memstory.targets.embedding_factory import EmbeddingFactory
 from memstory.targets.given_ids import GivenIds
 from memstory.targets.one_thread import OneThread
+from memstory.targets.receipts import stored, unknown, updated
 from memstory.targets.waited_embedder import WaitedEmbedder
 
 CAPABILITIES: frozenset[Capability] = frozenset(
@@ -70,17 +71,14 @@ class TxtaiTarget(Target):
         ids = [self._ids.next() if item.key is None else _id_of_key(item, scope) for item in items]
         rows = [(id_, _row(item, scope)) for id_, item in zip(ids, items, strict=True)]
         await self._thread.run(self._index.upsert, rows)
-        return Receipt(items=[_receipt(id_, item, "stored") for id_, item in zip(ids, items, strict=True)])
+        return stored(items, ids)
 
     async def get(self, ref: Ref, scope: Scope) -> Hit | None:
         found = await self._thread.run(self._rows, _named(ref, scope), 1)
         return _hit(found[0]) if found else None
 
     async def search(self, query: Query, scope: Scope) -> Sequence[Hit]:
-        if query.min_score is not None:
-            raise NotSupported("search.min_score")
-        if query.token_budget is not None:
-            raise NotSupported("search.budget")
+        refuse_undeclared(query, scope, CAPABILITIES)
         equal = {**_within(scope, query.kinds), **{f"metadata.{name}": value for name, value in query.where.items()}}
         return [_hit(row) for row in await self._thread.run(self._rows, equal, query.top_k, query.text)]
 
@@ -90,11 +88,11 @@ class TxtaiTarget(Target):
     async def update(self, ref: Ref, item: Item, scope: Scope) -> Receipt:
         known = await self._thread.run(self._rows, _named(ref, scope), 1)
         if not known:
-            raise Refused(f"update: nothing is remembered under {ref.id or ref.key!r}")
+            raise unknown(ref)
         id_, row = known[0]["id"], json.loads(known[0]["data"])
         metadata = dict(item.metadata) or row["metadata"]
         await self._thread.run(self._index.upsert, [(id_, {**row, "text": item.text, "metadata": metadata})])
-        return Receipt(items=[_receipt(id_, item, "updated")])
+        return updated(item, id_)
 
     async def delete(self, ref: Ref, scope: Scope) -> bool:
         if ref.id is None and ref.key is None:
@@ -123,23 +121,15 @@ class TxtaiTarget(Target):
         self._index.close()
 
 
-class TxtaiFactory(TargetFactory):
+class TxtaiFactory(EmbeddingFactory):
     """txtai with content, with the embedder that the reference uses too; it is on disk once it is closed."""
 
     name: ClassVar[str] = "txtai"
     spec: ClassVar[str | None] = "memstory.targets.txtai:TxtaiFactory"
-
-    def __init__(self, embedders: Embedders | None = None) -> None:
-        self._embedders = embedders or Embedders()
-
-    def capabilities(self, options: Mapping[str, Json]) -> frozenset[Capability]:
-        return CAPABILITIES
+    able: ClassVar[frozenset[Capability]] = CAPABILITIES
 
     def target(self) -> Target:
         return TxtaiTarget(self._embedders)
-
-    async def stop(self) -> None:
-        await self._embedders.close()
 
 
 def _open(path: str, embedder: WaitedEmbedder) -> Any:
@@ -205,7 +195,3 @@ def _hit(found: Mapping[str, Json]) -> Hit:
         key=row["caller_key"],
         metadata=row["metadata"],
     )
-
-
-def _receipt(id_: str, item: Item, outcome: str) -> ReceiptItem:
-    return ReceiptItem(id=id_, text=item.text, outcome=outcome, kind=item.kind, key=item.key)
