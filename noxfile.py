@@ -86,9 +86,9 @@ def backends(session: nox.Session) -> None:
 def baseline(session: nox.Session) -> None:
     """Run every target on the stories and on LoCoMo, and publish what comes of it in reports/baseline."""
     install(session, "backends")
-    stories = ("stories", "-m", "not locomo")
-    measure(session, "reports/all/reference", *stories, *chosen(["reference"]))
-    measure(session, "reports/all/backends", *stories, *chosen([*ADAPTERS, *SERVERS]))
+    # Without the one story on data that a gate may not find; those data have a page of their own.
+    measure(session, "reports/all/reference", "stories", "-m", "not locomo", *chosen(["reference"]))
+    measure(session, "reports/all/backends", "stories", *chosen([*ADAPTERS, *SERVERS]))
     both = ("reports/all/reference", "reports/all/backends")
     session.run("memstory", "compare", *both, "--output", "reports/baseline/report.md")
     locomo = ("benchmarks/locomo.story.yaml", "--case-timeout", "3600")
