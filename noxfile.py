@@ -35,7 +35,7 @@ def install(session: nox.Session, group: str) -> None:
 def measure(session: nox.Session, folder: str, *words: str) -> None:
     """Run stories with these words for pytest; they may fail, for what a memory fails is what is asked for."""
     command = ("python", "-m", "pytest", "--report", folder, "--tb", "no", "-q", *words)
-    session.run(*command, success_codes=[0, 1], silent=True)
+    session.run(*command, success_codes=[0, 1])
 
 
 def chosen(targets: Iterable[str]) -> list[str]:
