@@ -40,7 +40,11 @@ NOTICE = "<!-- made by `python docs/make_reference.py`: change the code, not thi
 
 OUTCOMES = {
     "passed": ("PASSED", "every expectation held", "nobody"),
-    "failed": ("FAILED", "an expectation did not hold; the message says which, and what came instead", "the backend"),
+    "failed": (
+        "FAILED",
+        "an expectation did not hold, or a later step needs a value that no result had; the message says which",
+        "the backend",
+    ),
     "unsupported": ("SKIPPED", "the target lacks a capability, or the machine the data; the reason is told", "nobody"),
     "error": ("ERROR", "the target broke instead of answering, or could not be started", "the adapter or the machine"),
     "invalid": (

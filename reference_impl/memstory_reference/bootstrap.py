@@ -33,6 +33,7 @@ from memstory_reference.systems.pipeline.config import PipelineConfig
 from memstory_reference.systems.pipeline.service import PipelineParts, PipelineService
 from memstory_reference.systems.topics.config import TopicsConfig
 from memstory_reference.systems.topics.memory_service import MemoryService
+from memstory_reference.text.guards import secret_in
 from memstory_reference.topics_system import TopicsPorts, TopicsSystem
 
 if TYPE_CHECKING:
@@ -308,7 +309,7 @@ async def _shared_layers(place: PostgresPlace, embedder: Embedder | None) -> Lay
         opened.push_async_callback(crisis.aclose)
         feedback = await open_feedback(place.beside(FEEDBACK))
         opened.pop_all()
-    return LayersStores(memory=memory, crisis=crisis, feedback=feedback)
+    return LayersStores(memory=memory, crisis=crisis, feedback=feedback, shared=True)
 
 
 async def claim_layers(place: PostgresPlace, owner: str) -> None:
@@ -366,6 +367,7 @@ def _topics_config(settings: TopicsSettings) -> TopicsConfig:
         top_k=settings.top_k,
         min_score=settings.min_score,
         strict_topics=settings.strict_topics,
+        guard=None if settings.keep_secrets else secret_in,
         retention_days=settings.retention_days,
     )
 

@@ -31,6 +31,7 @@ class TopicsSettings:
     toolset: Literal["single", "dual"]
     strict_topics: bool
     retention_days: float | None
+    keep_secrets: bool
     chat: str
     ollama_host: str
     steps: int
@@ -62,6 +63,8 @@ def read_topics(file: Path) -> TopicsSettings:
     return default_topics().changed(mapping(read_text(file), str(file)), str(file))
 
 
+_SWITCH = Rule("true or false", lambda value: isinstance(value, bool))
+
 _RULES: Mapping[str, Rule] = {
     "chroma_path": text("the path of a folder"),
     "chroma_server": or_null(
@@ -72,8 +75,9 @@ _RULES: Mapping[str, Rule] = {
     "top_k": count(1_000),
     "min_score": number(-1, 1, "a number"),
     "toolset": Rule("single or dual", lambda value: value in ("single", "dual")),
-    "strict_topics": Rule("true or false", lambda value: isinstance(value, bool)),
+    "strict_topics": _SWITCH,
     "retention_days": or_null(number(0, 365_000, "a number of days")),
+    "keep_secrets": _SWITCH,
     "chat": text("offline, ollama:NAME, record:NAME@FILE or replay:FILE"),
     "ollama_host": text("an address such as http://127.0.0.1:11434", "http://", "https://"),
     "steps": count(100),

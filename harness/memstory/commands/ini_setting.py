@@ -1,4 +1,4 @@
-"""The ini setting `memstory_stories`, read from where pytest reads it, without starting pytest."""
+"""The file that holds pytest's settings, and the setting `memstory_stories` in it, without starting pytest."""
 
 from __future__ import annotations
 
@@ -28,14 +28,24 @@ _FILES: Final[Mapping[str, tuple[_Sections, bool]]] = {
 
 def story_folders(start: Path) -> Sequence[Path]:
     """Return the folders that the setting names, for a command that is typed in `start`."""
+    file, settings = _found(start)
+    return [(file.parent / word).resolve() for word in _words(settings.get(SETTING, []))] if file else []
+
+
+def settings_file(start: Path) -> Path | None:
+    """Return the file from which pytest takes its settings if it is started in `start`; None if there is none."""
+    return _found(start)[0]
+
+
+def _found(start: Path) -> tuple[Path | None, Mapping[str, Any]]:
     for folder in (start, *start.parents):
         for name, (sections, always) in _FILES.items():
             path = folder / name
             if path.is_file():
                 found = _settings(path, sections)
                 if found is not None or always:
-                    return [(folder / word).resolve() for word in _words((found or {}).get(SETTING, []))]
-    return []
+                    return path, found or {}
+    return None, {}
 
 
 def _settings(path: Path, sections: _Sections) -> Mapping[str, Any] | None:

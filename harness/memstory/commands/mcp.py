@@ -33,7 +33,9 @@ def _options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--env", action="append", default=[], metavar="NAME=VALUE", help="for COMMAND; {workspace} is a folder"
     )
-    parser.add_argument("--seconds", type=float, default=_SECONDS, help="how long it may take to start (%(default)g)")
+    parser.add_argument(
+        "--seconds", type=float, default=_SECONDS, help=f"how long it may take to start (default: {_SECONDS:g})"
+    )
     add_json(parser)
     parser.add_argument("command", nargs="*", metavar="COMMAND", help="the server's command; options go before it")
 

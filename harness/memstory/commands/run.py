@@ -1,18 +1,19 @@
-"""`memstory run`: pytest with the chosen stories, and nothing else of the project."""
+"""`memstory run`: pytest with the chosen stories, and no other tests of the project."""
 
 from __future__ import annotations
 
 import argparse
-import subprocess
+import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
 
 from memstory.commands.command import Command
+from memstory.commands.ini_setting import settings_file
 from memstory.commands.story_files import story_files
 
 _BUNDLED = "--bundled"
-_KILLED = 128
+_CONFIG = ("-c", "--config-file")
 
 
 def _options(parser: argparse.ArgumentParser) -> None:
@@ -28,16 +29,11 @@ def _options(parser: argparse.ArgumentParser) -> None:
 
 
 def _run(chosen: argparse.Namespace) -> int:
-    # A process of its own, as `python -m pytest` is: it finds adapters in this folder, and its exit code is ours.
+    # As `python -m pytest`, which finds adapters in this folder; in the place of this process, so that a signal, even
+    # one that kills, ends the run and not only somebody who waits for it.
     command = [sys.executable, "-m", "pytest", *pytest_arguments(chosen.passed_on)]
-    with subprocess.Popen(command) as process:  # noqa: S603  (what the user typed, given to pytest)
-        while True:
-            try:
-                code = process.wait()
-            except KeyboardInterrupt:
-                # It was sent to pytest as well, which writes the report of what was done: wait for it.
-                continue
-            return _KILLED - code if code < 0 else code
+    sys.stdout.flush()
+    os.execv(sys.executable, command)  # noqa: S606  (what the user typed, given to pytest)
 
 
 def pytest_arguments(typed: Sequence[str]) -> Sequence[str]:
@@ -49,9 +45,24 @@ def pytest_arguments(typed: Sequence[str]) -> Sequence[str]:
     nodes = [path for path in paths if "::" in path]
     searched = [path for path in paths if "::" not in path]
     files = story_files(searched, bundled=bundled) if searched or bundled or not nodes else ()
-    # Without it, the reports of bundled stories would go to where memstory is installed.
-    root = [f"--rootdir={Path.cwd()}"] if bundled and not any(word.startswith("--rootdir") for word in options) else []
-    return [*(str(file.path) for file in files), *nodes, *root, *options]
+    here = _this_project(options, alone=not paths) if bundled else []
+    return [*(str(file.path) for file in files), *nodes, *here, *options]
+
+
+def _this_project(options: Sequence[str], *, alone: bool) -> Sequence[str]:
+    """Return what makes pytest take reports, settings and targets of the project in this folder.
+
+    It would take those of the place where the bundled stories lie. `alone`: no path of the project is named.
+    """
+    here = Path.cwd()
+    words: list[str] = []
+    if not any(word.startswith("--rootdir") for word in options):
+        words.append(f"--rootdir={here}")
+    if not any(word.startswith(_CONFIG) for word in options):
+        words += ["-c", str(settings_file(here) or os.devnull)]
+    if alone and (here / "conftest.py").is_file():
+        words += ["-p", "conftest"]
+    return words
 
 
 COMMAND = Command(

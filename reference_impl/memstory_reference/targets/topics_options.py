@@ -14,6 +14,7 @@ from memstory_reference.settings import TopicsSettings, default_topics
 SETTINGS = (
     "chat",
     "collection",
+    "keep_secrets",
     "min_score",
     "ollama_host",
     "retention_days",

@@ -62,12 +62,15 @@ class Stage:
 
     async def process(self, store=None):
         stores = LayersStores(
-            memory=store or self.store, crisis=InMemoryCrisisLog(), feedback=InMemorySessionFeedback()
+            memory=store or self.store,
+            crisis=InMemoryCrisisLog(),
+            feedback=InMemorySessionFeedback(),
+            shared=True,
         )
         ports = LayersPorts(stores=stores, embedder=None, model=None, clock=self.clock, new_id=new_id)
         service = LayersService(ports=ports, config=LayersConfig(), mode=MemoryMode.LOCAL)
         await service.open()
-        part = LayersPart(service, self.bus, clock=self.clock, new_id=new_id)
+        part = LayersPart(service, self.bus, new_id=new_id)
         self.processes.append((part, service))
         await part.start()
         return part, service

@@ -7,10 +7,11 @@ import pytest
 
 from memstory.clock import StoryClock
 from memstory.conformance import TargetContract
-from memstory.errors import SetupError, StoryError
+from memstory.errors import NotSupported, SetupError, StoryError
 from memstory.host import HostedTarget
 from memstory.target import Environment, Item, Query, Scope
 from memstory_reference.adapters import embedded_postgres
+from memstory_reference.targets import layers_postgres
 from memstory_reference.targets.layers import LayersFactory
 from memstory_reference.targets.layers_postgres import PREFIX, VARIABLE
 
@@ -114,6 +115,21 @@ async def test_incognito_has_no_store_whatever_the_run_says(tmp_path):
 async def test_an_unknown_store_is_the_authors_mistake(tmp_path):
     with pytest.raises(StoryError, match="store is 'oracle'; allowed: sqlite, postgres"):
         await LayersFactory().target().open(environment(tmp_path, store="oracle"), StoryClock())
+
+
+@pytest.mark.parametrize("missing", ["wheel", "driver"])
+async def test_a_machine_without_a_server_does_not_support_the_store_and_says_what_to_install(
+    tmp_path, monkeypatch, missing
+):
+    monkeypatch.delenv(VARIABLE, raising=False)
+    if missing == "wheel":
+        monkeypatch.setattr(embedded_postgres, "PACKAGE", "no_such_package")
+    else:
+        monkeypatch.setattr(layers_postgres, "DRIVER", "no_such_package")
+    factory = LayersFactory()
+    await factory.start(tmp_path)
+    with pytest.raises(NotSupported, match=f"'store: postgres' needs a server.*{VARIABLE}"):
+        await factory.target().open(environment(tmp_path / "case"), StoryClock())
 
 
 @pytest.mark.parametrize("url", ["mysql://ann:s3cret@h/x", "postgresql://ann:s3cret@h/x?colour=blue"])

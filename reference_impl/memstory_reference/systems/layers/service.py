@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import logging
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -39,12 +38,16 @@ NO_SESSION = "-"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LayersStores:
-    """Where things are kept, each apart; open, and closed by the memory. `release` is called when they are closed."""
+    """Where things are kept, each apart; open, and closed by the memory. `release` is called when they are closed.
+
+    `shared` if other processes may use them at the same time.
+    """
 
     memory: LayersStore
     crisis: CrisisLogBackend
     feedback: SessionFeedbackBackend
     release: Callable[[], None] = lambda: None
+    shared: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -109,7 +112,7 @@ class LayersService:
             store=self._store, lanes=self._lanes, writer=writer, model=ports.model, clock=ports.clock, config=config
         )
         self._retrieval = Retrieval(store=self._store, embeddings=self._embeddings, config=config)
-        self._watch = IdleWatch(clock=ports.clock, idle=config.idle, end=self._end_idle)
+        self._watch = IdleWatch(clock=ports.clock, idle=config.idle, end=self._end_idle, active=self._store.aactive)
         self.records = RecordsDesk(
             store=self._store,
             writer=writer,
@@ -120,15 +123,14 @@ class LayersService:
         )
 
     async def open(self) -> None:
-        """Take up the sessions that a former process left active; those silent for too long end now."""
-        await self.watch_active()
-        await asyncio.sleep(0)
-        await self._watch.settle()
+        """Take up the sessions that a former process left active; those silent for too long end now.
 
-    async def watch_active(self) -> None:
-        """Watch every active session of the store, also of processes that are gone: it ends here if it falls silent."""
-        for buffer in await self._store.aactive():
-            self._watch.touched(buffer.owner, buffer.session, buffer.last_at)
+        From now on, where the store is shared, also those of processes that are gone.
+        """
+        await self._watch.look()
+        await self._watch.settle()
+        if self._ports.stores.shared:
+            self._watch.keep_looking()
 
     async def close(self) -> None:
         """Finish what is under way and release the stores; active sessions stay active for the next process."""

@@ -61,7 +61,7 @@ class SessionEnds:
     async def end(self, owner: str, session: str, reason: EndReason) -> EndReport | None:
         """End a session; None if it is not active, or has been spoken in since it was taken for idle."""
         buffer = await self._store.aload(owner, session)
-        if buffer is None:
+        if buffer is None or self._goes_on(buffer, reason):
             return None
         for turn in buffer.turns:
             # A crash, or a model that was down, may have left turns that nobody looked at.
@@ -69,13 +69,17 @@ class SessionEnds:
                 await self._lanes.extract(owner, session, turn.number)
         async with self._store.lock(f"memory/{owner}"), self._store.lock(f"session/{owner}/{session}"):
             buffer = await self._store.aload(owner, session)
-            if buffer is None or (reason is EndReason.IDLE and not self.is_idle(buffer)):
+            if buffer is None or self._goes_on(buffer, reason):
                 return None
             return await self._finish(buffer, reason)
 
     def is_idle(self, buffer: SessionMemoryBuffer) -> bool:
         """Say whether a session has been silent for the whole time that ends it."""
         return self._clock.now() - buffer.last_at >= self._config.idle
+
+    def _goes_on(self, buffer: SessionMemoryBuffer, reason: EndReason) -> bool:
+        # Another process may have heard a word of it meanwhile.
+        return reason is EndReason.IDLE and not self.is_idle(buffer)
 
     async def _finish(self, buffer: SessionMemoryBuffer, reason: EndReason) -> EndReport | None:
         arc = await summarise(self._model, buffer) if is_substantive(buffer, self._config) else None

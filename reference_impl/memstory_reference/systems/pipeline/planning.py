@@ -6,7 +6,7 @@ by one. The chunks of one text are all weighed against the memory as it was befo
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 
@@ -19,10 +19,9 @@ from memstory_reference.systems.pipeline.config import PipelineConfig
 from memstory_reference.systems.pipeline.memory import USER, ChunkReceipt, MemoryChunk, MemoryType, Outcome, Utterance
 from memstory_reference.systems.pipeline.reading.detectors import Detectors
 from memstory_reference.systems.pipeline.reading.routing import route
+from memstory_reference.text.guards import Guard
 
 Vector = NDArray[np.float32]
-Guard = Callable[[str], str | None]
-"""A text to the reason why it must not be kept, or None (SEC-12)."""
 
 _ROUNDING = 1e-6  # vectors are float32: what is 0.3 by arithmetic may come out a little below
 

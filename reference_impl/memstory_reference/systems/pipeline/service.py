@@ -28,7 +28,7 @@ from memstory_reference.systems.pipeline.memory import (
     RecallResult,
     Utterance,
 )
-from memstory_reference.systems.pipeline.planning import Guard, Insertion, Planner, Setting, Vector, Write
+from memstory_reference.systems.pipeline.planning import Insertion, Planner, Setting, Vector, Write
 from memstory_reference.systems.pipeline.prompt_block import prompt_block
 from memstory_reference.systems.pipeline.reading.cleaning import clean
 from memstory_reference.systems.pipeline.reading.detectors import Detectors
@@ -48,6 +48,7 @@ from memstory_reference.systems.pipeline.validation import (
     checked_utterance,
 )
 from memstory_reference.systems.pipeline.vector_mirror import VectorMirror
+from memstory_reference.text.guards import Guard
 from memstory_reference.text.tokens import WORDS, TokenCounter
 
 _log = logging.getLogger(__name__)

@@ -4,13 +4,20 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from memstory_reference.text.guards import Guard, secret_in
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TopicsConfig:
-    """`min_score` is a cosine; `retention_days=None` keeps engrams for ever."""
+    """`min_score` is a cosine; `retention_days=None` keeps engrams for ever.
+
+    `guard` says of a turn why it must not become an engram; None lets every turn be one. What a caller or a tool is
+    asked to save is not held against it.
+    """
 
     collection: str = "local2.memory"
     top_k: int = 5
     min_score: float = 0.3
     strict_topics: bool = True
     retention_days: float | None = None
+    guard: Guard | None = secret_in

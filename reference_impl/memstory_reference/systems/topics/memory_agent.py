@@ -25,6 +25,7 @@ class IngestCounts:
     ingested: int = 0
     skipped_no_query: int = 0
     skipped_no_answer: int = 0
+    skipped_secret: int = 0
     refused: int = 0
     failed: int = 0
 
@@ -64,6 +65,11 @@ class MemoryAgent:
             await self._ingest(envelope.owner, f"Q: {query}\nA: {answer}", payload)
 
     async def _ingest(self, owner: str, content: str, payload: Mapping[str, Json]) -> None:
+        guard = self._service.config.guard
+        if guard and (reason := guard(content)):
+            self._counts.skipped_secret += 1
+            _log.warning("a response is not kept: %s", reason)
+            return
         calls = payload.get("tool_calls")
         calls = calls if isinstance(calls, list) else []
         ids = {name: payload[name] for name in ("session_id", "query_id") if _is_id(payload.get(name))}

@@ -22,9 +22,9 @@ RESPONSE = {
 def heard(memory):
     """Start an agent; return it and a function that publishes a response and settles."""
 
-    async def start():
+    async def start(service=memory.service):
         bus = InProcessBus()
-        agent = MemoryAgent(memory.service, bus)
+        agent = MemoryAgent(service, bus)
         await agent.start()
 
         async def respond(payload, subject="response.generation", owner="ann"):
@@ -84,6 +84,35 @@ async def test_an_answer_that_looked_something_up_is_marked_as_a_recall(heard, m
     await respond({**RESPONSE, "tool_calls": [{"name": name} for name in tools]})
     (engram,) = await memory.service.list_engrams("ann")
     assert engram.metadata.get("is_recall", False) is is_recall
+
+
+SECRETS = [
+    {**RESPONSE, "query": "My card is 4111 1111 1111 1111, please book."},
+    {**RESPONSE, "answer": "Your key is ghp_0123456789abcdefghijABCDEFGHIJ."},
+]
+
+
+@pytest.mark.parametrize("payload", SECRETS)
+async def test_a_turn_with_a_secret_becomes_no_engram_and_is_counted(heard, memory, caplog, payload):  # SEC-12
+    agent, _, respond = await heard()
+    await respond(payload)
+    assert await memory.service.list_engrams("ann") == []
+    assert (agent.counts()["skipped_secret"], agent.counts()["ingested"]) == (1, 0)
+    assert memory.embedder.data()["calls"] == 0
+    assert "a response is not kept: it holds the" in caplog.text
+    assert not any(secret in caplog.text for secret in ("4111", "ghp_"))
+
+
+@pytest.mark.parametrize("guard", [None, lambda text: "it is about France" if "France" in text else None])
+async def test_the_guard_is_the_operators_choice(heard, make_memory, vectors, guard):
+    told = "Q: My PIN is 4711.\nA: Paris."
+    vectors[told] = [1, 0]
+    chosen = make_memory(guard=guard)
+    _, _, respond = await heard(chosen.service)
+    await respond({**RESPONSE, "query": "My PIN is 4711."})
+    await respond(RESPONSE)
+    kept = [engram.content for engram in await chosen.service.list_engrams("ann")]
+    assert (told in kept, len(kept)) == (True, 1 if guard else 2)
 
 
 async def test_the_agent_hears_responses_alone_and_publishes_nothing(heard, memory):

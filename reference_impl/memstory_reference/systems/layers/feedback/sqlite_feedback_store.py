@@ -12,7 +12,10 @@ from memstory_reference.systems.layers.identity import iso_now
 
 # The comment is kept as bytes: a text of SQLite cannot hold every character that people send, such as half of one.
 _HALVES_TOO = "surrogatepass"
-_COLUMNS = "id, owner, session, at, label, source, CAST(comment AS BLOB) AS comment"
+_OF_OWNER = (
+    "SELECT id, owner, session, at, label, source, CAST(comment AS BLOB) AS comment FROM session_feedback "
+    "WHERE owner = ? ORDER BY at, id"
+)
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS session_feedback (
     id TEXT PRIMARY KEY, owner TEXT NOT NULL, session TEXT NOT NULL, at TEXT NOT NULL, label TEXT NOT NULL,
@@ -50,9 +53,7 @@ class SqliteSessionFeedback:
         await self._db.run(self._db.close)
 
     def _listed(self, owner: str) -> list[SessionFeedbackRecord]:
-        query = f"SELECT {_COLUMNS} FROM session_feedback WHERE owner = ? ORDER BY at, id"
-        rows = self._db.execute(query, (owner,))
-        return [_record(row) for row in rows]
+        return [_record(row) for row in self._db.execute(_OF_OWNER, (owner,))]
 
     def _delete_owner(self, owner: str) -> int:
         gone = self._db.execute("DELETE FROM session_feedback WHERE owner = ?", (owner,)).rowcount
