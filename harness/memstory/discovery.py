@@ -75,7 +75,7 @@ def missing_vendor(target: str, error: ImportError, distribution: Distribution |
             hint = f"Install it with: pip install '{owner.name}[{extra}]'"
             break
     else:
-        hint = f"Install the package that provides '{missing}', or choose another --target."
+        hint = f"Install what provides '{missing}' or, if it is a module of yours, type the command in its folder."
     return f"the target '{target}' needs the package '{missing}', which is not installed. {hint}"
 
 

@@ -6,10 +6,7 @@ import asyncio
 import contextlib
 import json
 import os
-import signal
 import socket
-import subprocess
-import sys
 import tempfile
 from asyncio import StreamReader, StreamWriter
 from collections.abc import Mapping, Sequence
@@ -17,11 +14,12 @@ from itertools import count
 from pathlib import Path
 from typing import IO, Any
 
-from memstory.child_process import has_ended, how_it_ended, wait_for_end
+from memstory.child_process import wait_until
 from memstory.clock import Clock
 from memstory.codec import decode
 from memstory.embedding_time import EmbeddingTime
 from memstory.errors import NotSupported, TargetError
+from memstory.host_process import HostProcess, start
 from memstory.host_protocol import LONGEST_LINE, encode_arguments, error_from_json, hints_of, to_line
 from memstory.target import (
     Environment,
@@ -55,10 +53,11 @@ class HostedTarget(Target):
         if factory.spec is None:
             raise NotSupported("crash", "this target names no `spec`, so it cannot be run in a process of its own")
         self._spec = factory.spec
+        self._preload = factory.preload
         self._folder = folder
         self._numbers = count()
         self._waiting: dict[int, asyncio.Future[Json]] = {}
-        self._process: subprocess.Popen[bytes] | None = None
+        self._process: HostProcess | None = None
         self._output: IO[bytes] | None = None
         self._reading: asyncio.Task[None] | None = None
         self._writer: StreamWriter | None = None
@@ -68,7 +67,7 @@ class HostedTarget(Target):
         self._clock = clock
         self._folder.mkdir(parents=True, exist_ok=True)
         try:
-            reader, self._writer = await asyncio.open_connection(sock=self._start(), limit=LONGEST_LINE)
+            reader, self._writer = await asyncio.open_connection(sock=await self._start(), limit=LONGEST_LINE)
             self._reading = asyncio.create_task(self._read(reader))
             await self._call("open", env=env)
         except BaseException:
@@ -93,22 +92,21 @@ class HostedTarget(Target):
     @property
     def is_alive(self) -> bool:
         """Whether the child runs."""
-        return self._process is not None and not has_ended(self._process)
+        return self._process is not None and self._process.how_it_ended() is None
 
-    def _start(self) -> socket.socket:
+    async def _start(self) -> socket.socket:
         ours, theirs = socket.socketpair()
         # A file, not a pipe: nobody has to read it, and it outlives the child.
         self._output = tempfile.TemporaryFile()  # noqa: SIM115  (closed in _release)
-        with theirs:
-            self._process = subprocess.Popen(  # noqa: S603  (our own module)
-                [sys.executable, "-m", "memstory.host_child", str(theirs.fileno()), self._spec, str(self._folder)],
-                pass_fds=[theirs.fileno()],
-                stdin=subprocess.DEVNULL,
-                stdout=self._output,
-                stderr=self._output,
-                start_new_session=True,
-                env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
-            )
+        try:
+            with theirs:
+                self._process = await start(self._spec, self._folder, self._preload, theirs, self._output)
+        except TargetError as error:
+            ours.close()
+            raise TargetError(f"{error}{self._last_words()}") from error
+        except BaseException:
+            ours.close()
+            raise
         return ours
 
     async def _call(self, op: str, **args: Any) -> Any:
@@ -145,7 +143,7 @@ class HostedTarget(Target):
         finally:
             if self._process is not None:
                 # Its socket is closed a moment before it is gone, and how it went is worth knowing.
-                await wait_for_end(self._process, _LAST_WORDS_SECONDS)
+                await _wait_for_end(self._process, _LAST_WORDS_SECONDS)
             for reply in self._waiting.values():
                 if not reply.done():
                     reply.set_exception(TargetError(f"{ending}{self._last_words()}"))
@@ -155,15 +153,14 @@ class HostedTarget(Target):
         if process is not None:
             if patient and self._writer is not None:
                 self._writer.close()  # End of file: the child stops by itself.
-                await wait_for_end(process, _GOODBYE_SECONDS)
-            # The group, even if the child is gone: what it started must not outlive it.
-            with contextlib.suppress(ProcessLookupError):
-                os.killpg(process.pid, signal.SIGKILL)
-            await asyncio.to_thread(process.wait)
+                await _wait_for_end(process, _GOODBYE_SECONDS)
+            await process.end()
+        if self._writer is not None:
+            # Before the reader is waited for: a child that nobody could kill ends when it sees this.
+            self._writer.close()
         if self._reading is not None:
             await self._reading
         if self._writer is not None:
-            self._writer.close()
             with contextlib.suppress(ConnectionError):
                 await self._writer.wait_closed()
             self._writer = None
@@ -175,7 +172,7 @@ class HostedTarget(Target):
         """Return how the child ended and the end of what it printed."""
         if self._output is None:
             return ""
-        how = how_it_ended(self._process) if self._process is not None else ""
+        how = (self._process.how_it_ended() or "") if self._process is not None else ""
         size = self._output.seek(0, os.SEEK_END)
         self._output.seek(max(0, size - _LONGEST_TAIL))
         tail = self._output.read().decode(errors="replace").strip()
@@ -234,3 +231,7 @@ class HostedTarget(Target):
 
     async def inspect(self, what: str, args: Mapping[str, Json], scope: Scope) -> Json:
         return await self._call("inspect", what=what, args=args, scope=scope)
+
+
+async def _wait_for_end(process: HostProcess, seconds: float) -> None:
+    await wait_until(lambda: process.how_it_ended() is not None, seconds)

@@ -1,6 +1,7 @@
 """The child of `memstory.host`: one target that answers over an inherited socket.
 
-Run as `python -m memstory.host_child FD MODULE:CLASS FOLDER`; the end of the socket's file is the end of the process.
+Run as `python -m memstory.host_child FD MODULE:CLASS FOLDER`, or forked from `memstory.host_nursery`; the end of the
+socket's file is the end of the process.
 """
 
 from __future__ import annotations
@@ -116,14 +117,19 @@ def _end_with_parent(descriptor: int) -> None:
     os.killpg(0, signal.SIGKILL)
 
 
-async def _main(descriptor: int, spec: str, folder: Path) -> None:
+def run(descriptor: int, spec: str, folder: Path) -> None:
+    """Serve over the socket `descriptor` until it ends."""
+    Thread(target=_end_with_parent, args=(descriptor,), daemon=True).start()
+    # What a library prints must not look like an answer of ours to whoever reads standard output.
+    os.dup2(2, 1)
+    asyncio.run(_serve(descriptor, spec, folder))
+
+
+async def _serve(descriptor: int, spec: str, folder: Path) -> None:
     connection = socket.socket(fileno=descriptor)
     reader, writer = await asyncio.open_connection(sock=connection, limit=LONGEST_LINE)
     await Child(spec, folder, reader, writer).serve()
 
 
 if __name__ == "__main__":
-    Thread(target=_end_with_parent, args=(int(sys.argv[1]),), daemon=True).start()
-    # What a library prints must not look like an answer of ours to whoever reads standard output.
-    os.dup2(2, 1)
-    asyncio.run(_main(int(sys.argv[1]), sys.argv[2], Path(sys.argv[3])))
+    run(int(sys.argv[1]), sys.argv[2], Path(sys.argv[3]))

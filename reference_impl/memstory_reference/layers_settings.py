@@ -32,8 +32,8 @@ class LayersSettings:
 
     @property
     def is_postgres(self) -> bool:
-        """Whether the store is a database that others may use at the same time."""
-        return self.store.startswith(("postgres://", "postgresql://"))
+        """Whether the store is a database that others may use at the same time; other URLs its parser refuses."""
+        return "://" in self.store
 
     @property
     def place(self) -> str:

@@ -62,6 +62,8 @@ class Odd(Oracle):
                 os._exit(7)
             case "grandchild":
                 return subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"]).pid
+            case "environment":
+                return [os.environ.get("ODD"), os.getcwd(), sys.path[0], os.getppid()]
             case "boom":
                 raise ZeroDivisionError("in the child")
             case "big":
@@ -93,9 +95,10 @@ def odd(tmp_path, monkeypatch):
     (tmp_path / "odd_target.py").write_text(HOSTED)
     monkeypatch.syspath_prepend(str(tmp_path))
 
-    def make(name="OddFactory"):
+    def make(name="OddFactory", preload=()):
         factory = TargetFactory()
         factory.spec = f"odd_target:{name}"
+        factory.preload = preload
         return HostedTarget(factory, tmp_path / "host")
 
     return make
@@ -108,11 +111,11 @@ def env(tmp_path):
     return Environment(workspace=str(workspace), owner="ann")
 
 
-@pytest.fixture
-async def opened(odd, env):
+@pytest.fixture(params=[(), ("memstory.controls",)], ids=["cold", "forked"])
+async def opened(odd, env, request):
     """Yield an open hosted target and the clock of its story."""
     clock = StoryClock()
-    target = odd()
+    target = odd(preload=request.param)
     await target.open(env, clock)
     yield target, clock
     await target.kill()

@@ -154,6 +154,10 @@ class HostileFactory(TargetFactory):
 
     def target(self):
         return Hostile()
+
+
+class ForkedFactory(HostileFactory):
+    spec, preload = "hostile_backend:ForkedFactory", ("memstory.controls",)
 """
 
 STORY = """\
@@ -217,12 +221,13 @@ def judge(tmp_path, monkeypatch):
     (story,) = load_stories(tmp_path / "h.story.yaml", "h.story.yaml")
 
     async def go(how, *, hosted, seconds=60.0):
-        from hostile_backend import HostileFactory  # noqa: PLC0415  (written a moment ago)
+        from hostile_backend import ForkedFactory, HostileFactory  # noqa: PLC0415  (written a moment ago)
 
+        factory = ForkedFactory() if hosted == "forked" else HostileFactory()
         case = Case(story=story, target="hostile")
         work = tmp_path / f"work-{how.replace(' ', '-')}-{hosted}"
         limits = Limits(case_seconds=seconds)
-        recording = await run(case, HostileFactory(), work, options={"how": how}, hosted=hosted, limits=limits)
+        recording = await run(case, factory, work, options={"how": how}, hosted=bool(hosted), limits=limits)
         return evaluate(case, [recording])
 
     return go
@@ -303,15 +308,17 @@ async def test_a_target_that_does_not_close_is_an_error_although_all_was_right(j
         ("blocks in add", "timed out after 2 s in step 1"),
     ],
 )
-async def test_a_process_that_dies_or_blocks_is_an_error_with_its_last_words(judge, monkeypatch, how, said):
+@pytest.mark.parametrize("hosted", ["cold", "forked"])
+async def test_a_process_that_dies_or_blocks_is_an_error_with_its_last_words(judge, monkeypatch, how, said, hosted):
     monkeypatch.setattr(stage, "CLOSING_SECONDS", 0.5)
-    result = await judge(how, hosted=True, seconds=2.0)
+    result = await judge(how, hosted=hosted, seconds=2.0)
     assert (result.outcome, said in result.reason) == ("error", True), result.reason
-    assert (await judge("friendly", hosted=True)).outcome == "passed"
+    assert (await judge("friendly", hosted=hosted)).outcome == "passed"
 
 
-async def test_what_a_dead_backend_has_started_ends_with_it(judge, tmp_path):
-    assert (await judge("grandchild dies", hosted=True)).outcome == "error"
+@pytest.mark.parametrize("hosted", ["cold", "forked"])
+async def test_what_a_dead_backend_has_started_ends_with_it(judge, tmp_path, hosted):
+    assert (await judge("grandchild dies", hosted=hosted)).outcome == "error"
     assert ended_within(int((tmp_path / "grandchild.pid").read_text()), 5)
 
 

@@ -13,6 +13,7 @@ from memstory.commands.output import counted, say
 from memstory.commands.results_files import runs_at
 from memstory.errors import SetupError
 from memstory.reporting.escaping import visible
+from memstory.reporting.holding import Hold
 from memstory.reporting.markdown import render
 from memstory.reporting.merging import cut_short, merged
 from memstory.reporting.recordings import RECORDINGS_NAME
@@ -35,7 +36,7 @@ def _run(chosen: argparse.Namespace) -> int:
         raise SetupError(f"{output} holds one of the shards: name another folder for --output")
     document = merged(runs)
     recordings, missing = _recordings(chosen.results, document)
-    with begin_reports(output):
+    with _begun(output):
         write_text(output / RESULTS_NAME, json.dumps(document, indent=1, ensure_ascii=False) + "\n")
         write_text(output / REPORT_NAME, render(document))
         if not missing:
@@ -47,6 +48,13 @@ def _run(chosen: argparse.Namespace) -> int:
         sys.stderr.write(visible(f"{line}\n"))
     say(visible(f"{output}: {counted(len(runs), 'shard')}, {headline(document)}"))
     return OK
+
+
+def _begun(output: Path) -> Hold:
+    try:
+        return begin_reports(output)
+    except OSError as error:
+        raise SetupError(f"nothing can be written to {output}: {error.strerror}. Name another --output") from error
 
 
 def _recordings(typed: Sequence[Path], document: Json) -> tuple[str, Sequence[Path]]:

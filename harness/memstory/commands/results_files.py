@@ -35,7 +35,7 @@ def runs_at(typed: Sequence[Path]) -> list[Run]:
     paths = [path.resolve().parent if path.name == RESULTS_NAME else path.resolve().with_suffix("") for path in typed]
     twice = [str(one) for number, one in enumerate(typed) if paths[number] in paths[:number]]
     if twice:
-        raise SetupError(f"{twice[0]} is named twice: a run cannot be compared with itself")
+        raise SetupError(f"{twice[0]} is named twice: leave one of the two out")
     return [Run(name=_name(path, paths), document=document_at(one)) for path, one in zip(paths, typed, strict=True)]
 
 

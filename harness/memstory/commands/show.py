@@ -5,16 +5,20 @@ from __future__ import annotations
 import argparse
 import sys
 from pathlib import Path
+from typing import Final
 
 from memstory.commands.command import OK, Command, add_json
 from memstory.commands.output import say, say_json
 from memstory.commands.run_folder import run_folder
 from memstory.commands.timeline import SHORT, timeline
 from memstory.errors import SetupError
-from memstory.grammar import unknown
+from memstory.grammar import nearest, unknown
 from memstory.reporting import read_results
 from memstory.reporting.writing import RESULTS_NAME
 from memstory.target import Json
+
+_FEW: Final = 20
+"""So many names are read; of more, only a near one helps."""
 
 
 def _options(parser: argparse.ArgumentParser) -> None:
@@ -54,7 +58,10 @@ def _case(document: Json, wanted: str) -> Json:
         raise SetupError(
             f"the story {wanted} has several cases; name one: {', '.join(case['id'] for case in of_story)}"
         )
-    raise SetupError(unknown(wanted, "case", by_id))
+    if len(by_id) <= _FEW:
+        raise SetupError(unknown(wanted, "case", by_id))
+    near = nearest(wanted, [*by_id, *dict.fromkeys(case["story"] for case in document["cases"])])
+    raise SetupError(f"unknown case '{wanted}'.{near} The run has {len(by_id)} cases; its report.md names them.")
 
 
 def _trial(case: Json, wanted: int | None) -> int:

@@ -45,7 +45,9 @@ def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> pytest.Col
         return None
     from memstory.pytest_plugin.collect import StoryFile  # noqa: PLC0415  (see the module's docstring)
 
-    return StoryFile.from_parent(parent, path=file_path)
+    # Of a file outside the project, pytest would leave the path out of the id, and with it the end that marks stories.
+    outside = not file_path.is_relative_to(parent.config.rootpath)
+    return StoryFile.from_parent(parent, path=file_path, nodeid=file_path.as_posix() if outside else None)
 
 
 @pytest.hookimpl(trylast=True)

@@ -47,5 +47,12 @@ def hear_worker(config: pytest.Config, output: Mapping[str, Json]) -> None:
 def _key(item: StoryItem | InvalidItem) -> tuple[str, ...]:
     # Retrieval tasks are long: they are dealt out by themselves, target by target, as the steps are.
     if isinstance(item, InvalidItem):
-        return ("invalid", "", item.nodeid)
-    return ("retrieval" if item.case.story.retrieval else "steps", item.case.target, item.nodeid)
+        return ("invalid", "", _name(item))
+    return ("retrieval" if item.case.story.retrieval else "steps", item.case.target, _name(item))
+
+
+def _name(item: StoryItem | InvalidItem) -> str:
+    if item.path.is_relative_to(item.config.rootpath):
+        return item.nodeid
+    # Machines may have memstory, and the stories that it brings, in different places.
+    return f"{item.path.name}::{item.nodeid.partition('::')[2]}"

@@ -70,10 +70,12 @@ def told(counts: Mapping[str, int]) -> str:
 def _without_secrets(value: Json, secrets: Secrets) -> tuple[Json, int]:
     """Take out what stands in the fields of ours, which are walked, and in what was said, which is searched whole.
 
-    Twice, for a reason may quote a part of what is known for a secret by its form in the recording only.
+    Twice if any was found: a reason may quote a part of what is a secret by its form in the recording only.
     """
     learning = Secrets(secrets.known)
-    _walked(value, learning)
+    made, count = _walked(value, learning)
+    if not learning.found:
+        return made, count
     return _walked(value, Secrets([*secrets.known, *learning.found]))
 
 

@@ -58,7 +58,8 @@ class McpSession:
         if not done:
             words = self._words()
             await self.close()
-            raise TargetError(f"{self._name}: the server did not come up within {self._start_seconds:g} s{words}")
+            late = f"did not come up within {self._start_seconds:g} s; 'start_seconds' can give it longer"
+            raise TargetError(f"{self._name}: the server {late}{words}")
 
     async def close(self) -> None:
         """Disconnect; a server of our own is ended."""

@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 from collections.abc import AsyncIterator, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
-from typing import Protocol, TypeAlias
+from typing import Final, Protocol, TypeAlias
 
 import anyio
 import httpx2
@@ -16,6 +16,8 @@ from mcp.shared.message import SessionMessage
 from mcp_types import jsonrpc_message_adapter
 
 from memstory.targets.child_server import ChildServer, Launch
+
+_LONGEST_NOISE: Final = 200
 
 Incoming: TypeAlias = "SessionMessage | Exception"
 Pair: TypeAlias = tuple[MemoryObjectReceiveStream[Incoming], MemoryObjectSendStream[SessionMessage]]
@@ -40,6 +42,7 @@ class PipeStreams:
 
     def __init__(self, launch: Launch) -> None:
         self.noise = 0
+        self._last_noise = ""
         self._server = ChildServer(launch)
 
     @asynccontextmanager
@@ -63,8 +66,12 @@ class PipeStreams:
                     stream.close()
 
     def last_words(self) -> str:
-        """Return how the server ended and what it printed on standard error."""
-        return self._server.last_words()
+        """Return how the server ended, what it printed on standard error, and its last line that was no message."""
+        said = self._server.last_words()
+        if not self.noise:
+            return said
+        noise = f"lines on its standard output that are no messages: {self.noise}, the last: {self._last_noise}"
+        return f"{noise}; {said}" if said else noise
 
     async def _read(self, to_session: MemoryObjectSendStream[Incoming]) -> None:
         # The end of the stream tells the session that the server has gone.
@@ -73,7 +80,9 @@ class PipeStreams:
                 try:
                     message = jsonrpc_message_adapter.validate_json(line, by_name=False)
                 except ValueError:
-                    self.noise += bool(line.strip())
+                    if words := line.decode("utf-8", "replace").strip():
+                        self.noise += 1
+                        self._last_noise = words[:_LONGEST_NOISE]
                     continue
                 await to_session.send(SessionMessage(message))
             await self._server.settle()
@@ -110,5 +119,5 @@ class HttpStreams:
             yield streams  # type: ignore[misc]  # the SDK types them by protocols that these streams fulfil
 
     def last_words(self) -> str:
-        """Return nothing: what it prints stays with it."""
-        return ""
+        """Return where it was asked: what it prints stays with it."""
+        return f"it was asked at {self._url}"

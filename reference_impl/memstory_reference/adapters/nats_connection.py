@@ -70,7 +70,9 @@ class Connection:
     async def close(self) -> None:
         """Send what is written, then leave; closing twice is harmless."""
         self._closing = True
-        await self.client.close()
+        # Where no server is, nats-py (2.16) still tries to send it what is left, such as the end of a subscription.
+        with contextlib.suppress(ConnectionError):
+            await self.client.close()
         self._closed.set()
 
     async def _connect(self) -> None:
@@ -121,6 +123,12 @@ class Connection:
         return UnavailableError(f"the bus at {self.place} does not answer now; it is tried again every second")
 
     def _not_reached(self) -> SetupProblem:
+        if isinstance(self._last_error, ConnectionResetError):
+            # Of a server that refuses us and hangs up, often only the hanging up arrives.
+            return SetupProblem(
+                f"what answers at {self.place} ended the connection: it does not take this user, password or TLS, or "
+                "is no NATS server; credentials are written nats://USER:PASSWORD@HOST:PORT"
+            )
         said = str(self._last_error or f"no answer within {CONNECT_SECONDS:g} seconds")
         return SetupProblem(
             f"no bus answers at {self.place} ({without_secrets(said)}). Start one by 'nats-server -a 127.0.0.1' (from "

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
+from memstory_reference.errors import InputError
 from memstory_reference.ports import Json
 from memstory_reference.settings import TopicsSettings, default_topics, read_topics
 
@@ -35,4 +36,7 @@ def chosen_settings(parsed: argparse.Namespace) -> TopicsSettings:
     if typed["store"] is not None:
         # A folder that was typed is meant, whatever server the file names.
         changes["chroma_server"] = None
+        if "://" in typed["store"]:
+            # Not repeated, for it may hold a password.
+            raise InputError("--store is a URL; the topics memory lies in a folder, and layers can be in Postgres")
     return settings.changed(changes, "command line")

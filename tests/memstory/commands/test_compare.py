@@ -75,7 +75,7 @@ def test_two_runs_of_one_target_are_told_apart_in_words(terminal, run):
     ("words", "said"),
     [
         (["one"], "one target of one run is nothing to compare"),
-        (["one", "one"], "one is named twice: a run cannot be compared with itself"),
+        (["one", "one"], "one is named twice: leave one of the two out"),
         (["one", "--diff"], "--diff is for two runs of one target, given are one with control:oracle"),
         (["one", "nowhere"], "no file or folder nowhere"),
         (["one", "broken.json"], "broken.json is damaged: it has no complete, fingerprint, summary, cases"),

@@ -48,6 +48,7 @@ def test_words_after_the_command_are_the_servers_own(terminal):
         (["no-such-server-anywhere"], "the command 'no-such-server-anywhere' is not found"),
         (["--url", "http://127.0.0.1:9/mcp"], "mine: the server did not come up"),
         (["--url", "ftp://x"], "'url'"),
+        (["echo", "hello"], "standard output that are no messages: 1, the last: hello"),
         (["{nobody}"], "unknown placeholder {nobody}"),
     ],
 )

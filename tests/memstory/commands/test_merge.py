@@ -92,6 +92,9 @@ def test_a_shard_named_twice_and_an_output_among_the_shards_are_refused(terminal
     said = terminal.type("merge", "s1", "s2", "--output", "s1")
     assert (said.code, "s1 holds one of the shards" in said.err) == (2, True)
     assert (terminal.folder / "s1/results.json").exists()
+    terminal.save("", "file")
+    said = terminal.type("merge", "s1", "s2", "--output", "file")
+    assert said.err == "memstory merge: nothing can be written to file: File exists. Name another --output\n"
 
 
 @pytest.mark.parametrize("cut", [{"complete": False}, {"cases": 2}])

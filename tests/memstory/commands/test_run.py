@@ -33,7 +33,33 @@ def test_leading_paths_become_story_files_and_the_rest_is_left_as_it_is(terminal
 def test_bundled_stories_are_named_and_report_into_this_folder(terminal):
     given = pytest_arguments(["--target", "mine", "--bundled"])
     assert str(bundled_stories() / "s5_memory_recall.yaml") in given
-    assert given[-3:] == [f"--rootdir={terminal.folder}", "--target", "mine"]
+    assert given[-5:] == [f"--rootdir={terminal.folder}", "-c", os.devnull, "--target", "mine"]
+
+
+@pytest.mark.parametrize("workers", [[], pytest.param(["-n", "1"], marks=pytest.mark.slow)])
+def test_bundled_stories_are_run_with_the_settings_and_targets_of_this_folder(terminal, workers):
+    settings = terminal.save("[pytest]\nmemstory_redact = texts\n", "pytest.ini")
+    terminal.save(
+        "from memstory.controls import OracleFactory\ndef pytest_memstory_targets(config):\n"
+        "    return {'mine': OracleFactory()}\n",
+        "conftest.py",
+    )
+    assert pytest_arguments(["--bundled"])[-4:] == ["-c", str(settings), "-p", "conftest"]
+    words = ["run", "--bundled", "--target", "mine", "-k", "FD1[mine]", "-p", "no:cacheprovider", *workers]
+    done = subprocess.run(  # noqa: S603  (our own interpreter)
+        [*MEMSTORY, *words], cwd=terminal.folder, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "memstory: 1 passed" in done.stdout
+    assert "Redacted before it was written" in done.stdout
+    assert (terminal.folder / "reports/latest/report.md").exists()
+
+
+def test_settings_that_were_typed_win_and_a_project_with_paths_brings_its_own_conftest(terminal):
+    terminal.save()
+    terminal.save("", "conftest.py")
+    typed = ["a.story.yaml", "--bundled", "--rootdir=x", "-c", "other.ini"]
+    assert pytest_arguments(typed)[-3:] == ["--rootdir=x", "-c", "other.ini"]
 
 
 def test_nothing_to_run_is_told_and_ends_with_2(terminal):
@@ -78,7 +104,6 @@ def test_an_interrupt_leaves_a_report_and_ends_with_2(terminal):
     terminal.save("story: A\ntitle: T\nsteps: [{add: x}]\n---\nstory: B\ntitle: T\nsteps: [{add: wait}]\n")
     process = subprocess.Popen(  # noqa: S603  (our own interpreter)
         [*MEMSTORY, "run", "--target", "slow_target:Factory", "-q", "-p", "no:cacheprovider"],
-        start_new_session=True,
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
         cwd=terminal.folder,
@@ -87,6 +112,6 @@ def test_an_interrupt_leaves_a_report_and_ends_with_2(terminal):
         if Path(terminal.folder, "waiting").exists():
             break
         time.sleep(0.05)
-    os.killpg(process.pid, signal.SIGINT)  # as Ctrl-C in a terminal does: to both processes
+    process.send_signal(signal.SIGINT)  # to the one process that there is, by whoever started it
     assert process.wait(timeout=30) == 2
     assert (terminal.folder / "reports/latest/report.md").exists()

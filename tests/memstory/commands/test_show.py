@@ -87,6 +87,13 @@ def test_what_cannot_be_shown_is_one_line(terminal, words, message):
     assert said.err.count("\n") == 1
 
 
+def test_of_many_cases_only_a_near_one_is_named(terminal):
+    terminal.save("---\n".join(f"story: tea{n}\ntitle: T\nsteps: [{{add: x}}]\n" for n in range(21)))
+    terminal.record()
+    said = terminal.type("show", "out", "tae7")
+    assert said.err.startswith("memstory show: unknown case 'tae7'. Did you mean 'tea7'? The run has 21 cases;")
+
+
 def test_a_story_with_several_cases_asks_for_one(terminal):
     terminal.save("story: tea\ntitle: T\nparametrize: [{x: a}, {x: b}]\nsteps: [{add: '${x}'}]\n")
     terminal.record()

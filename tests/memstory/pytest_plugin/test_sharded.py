@@ -98,3 +98,15 @@ def test_a_wrong_shard_is_refused_before_anything_runs(project):
     result = project.run("--shard", "3/2")
     assert result.ret == pytest.ExitCode.USAGE_ERROR
     assert "'3/2' is no shard: say which of how many, from 1/1 on, such as 2/5" in result.stderr.str()
+
+
+def test_shards_fit_together_wherever_the_stories_lie_outside_of_the_project(project, tmp_path_factory):
+    folders = []
+    for number in (1, 2):
+        place = tmp_path_factory.mktemp("installed") / "b.story.yaml"
+        place.write_text("---".join(STORIES.format(story, 1) for story in range(5)), "utf-8")
+        folders.append(str(project.path / f"part{number}"))
+        here = ("-c", str(project.path / "tox.ini"), f"--rootdir={project.path}")
+        project.run(str(place), *here, "--shard", f"{number}/2", "--report", folders[-1])
+    assert main(["merge", *folders, "--output", str(project.path / "merged")]) == 0
+    assert len(project.results("merged")) == 5

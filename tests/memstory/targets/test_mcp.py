@@ -401,5 +401,7 @@ async def test_a_header_without_its_variable_is_a_setup_error(url, tmp_path, mon
 
 async def test_an_address_where_nobody_is_is_an_error_that_names_the_target(tmp_path, monkeypatch):
     monkeypatch.setenv("FAR_TOKEN", "secret")
-    with pytest.raises(TargetError, match="far: the server did not come up"):
+    with pytest.raises(
+        TargetError, match=r"far: the server did not come up.*; it was asked at http://127\.0\.0\.1:9/mcp"
+    ):
         await McpFactory(http_table("http://127.0.0.1:9/mcp")).start(tmp_path)

@@ -163,11 +163,25 @@ async def test_a_server_that_goes_and_comes_back_is_logged_and_found_again(tmp_p
         await bus.close()
 
 
+async def test_who_leaves_while_the_server_is_gone_leaves_in_peace(tmp_path):
+    with EmbeddedNats(tmp_path) as server:
+        bus = await open_nats_bus(server.url, "test")
+
+        async def hear(_):
+            raise AssertionError
+
+        await bus.subscribe("a", hear, name="hear")
+        server.kill()
+        await until(lambda: not bus.connection.client.is_connected)
+        await bus.close()
+        await bus.connection.wait_closed()
+
+
 async def test_no_server_and_a_wrong_password_are_one_clear_message(tmp_path):
     with EmbeddedNats(tmp_path, password="geheim") as server:  # noqa: S106  (it guards nothing)
         await (await open_nats_bus(server.url, "test")).close()
         for url in (server.url.replace("geheim", "falsch"), server.url.replace("memstory:geheim@", "")):
-            with pytest.raises(SetupProblem, match="Authorization Violation") as refused:
+            with pytest.raises(SetupProblem, match=r"Authorization Violation|does not take this user") as refused:
                 await open_nats_bus(url, "test")
             assert "falsch" not in str(refused.value)
         url = server.url

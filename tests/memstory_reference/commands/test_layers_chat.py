@@ -96,6 +96,11 @@ def test_a_wrong_command_names_the_nearest_and_fails_a_script(typed):
         (("--bus", "nats://h", "--chat", "offline"), "--chat is decided by the processes that serve"),
         (("--bus", "127.0.0.1"), "'127.0.0.1' is no address of a bus; allowed: nats://HOST:PORT"),
         (("--system", "layers", "--store", "postgresql://h/db?schema=A-B"), "schema 'A-B'"),
+        (
+            ("--system", "layers", "--store", "mysql://u:p@h/db"),
+            "the store's URL begins with 'mysql://u'; allowed: post",
+        ),
+        (("--store", "postgresql://u:p@h/db"), "--store is a URL; the topics memory lies in a folder"),
         (("--system", "layers", "--chat", "gpt"), "there is no chat model named 'gpt'"),
     ],
 )
