@@ -150,6 +150,7 @@ class Nursery:
     def _pid(self, line: bytes) -> int:
         """Return the number of the child that was made; raises why there is none."""
         if not line:
+            self._is_fit = False  # Its sockets close a moment before the system says that it has ended.
             raise TargetError("the process that was to fork the target's has ended")
         answer = json.loads(line)
         if "refused" in answer:

@@ -45,7 +45,7 @@ def test_a_page_and_json_can_be_written(terminal, run):
     said = terminal.type("compare", "one", "two", "--output", "page.md", "--json", "--against", "control:nothing")
     assert json.loads(said.out)["flips"][0]["against"] == "control:nothing"
     page = (terminal.folder / "page.md").read_text("utf-8")
-    assert page.startswith("# Comparison\n\n1 stories on 2 columns")
+    assert page.startswith("# Comparison\n\nStories: 1, of which 1 were")
     assert "| tea | A fact is found | ✅ | ❌ |" in page
     assert terminal.type("compare", "one", "two", "--output", "page.md").out == "page.md: 2 columns, 1 story\n"
 

@@ -8,7 +8,7 @@ from memstory.target import Json
 
 
 def as_baseline(document: Json) -> Json:
-    """Return `document` without steps, verdicts and times: outcomes, scores and the ranking of each question stay.
+    """Return `document` without steps, verdicts, tracebacks and times: outcomes, scores and rankings stay.
 
     What stories and memories said goes with the steps; a reason for failing may still quote them.
     """
@@ -24,7 +24,10 @@ def _without(part: Mapping[str, Json]) -> dict[str, Json]:
     """Return a case or a trial of it; one that shows its evidence elsewhere has none to be cut."""
     empty: dict[str, Json] = {name: [] for name in ("steps", "verdicts") if name in part}
     cut = {"retrieval": [_record(record) for record in part["retrieval"]]} if "retrieval" in part else {}
-    return {**part, **empty, **cut, "seconds": 0.0}
+    failure = part.get("failure")
+    # A traceback names folders of the machine that it comes from.
+    told = {"failure": {**failure, "detail": None}} if failure else {}
+    return {**part, **empty, **cut, **told, "seconds": 0.0}
 
 
 def _record(record: Json) -> Json:

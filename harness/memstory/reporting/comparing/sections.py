@@ -100,8 +100,8 @@ def _with_symbols(cell: str) -> str:
 def _summary(comparison: Comparison) -> str:
     several = sum(len(row.outcomes) > 1 for row in comparison.rows)
     said = (
-        f"{len(comparison.rows)} stories on {len(comparison.columns)} columns, which are targets of one run or of "
-        f"several; {several} of the stories were asked of at least two."
+        f"Stories: {len(comparison.rows)}, of which {several} were asked of at least two columns. "
+        f"Columns: {len(comparison.columns)}, which are targets of one run or of several."
     )
     shared = "; ".join(f"{name} {value}" for name, value in _shared_facts(comparison).items())
     partial = [f"{made.column} ({part})" for made in comparison.columns if (part := _partial(made))]

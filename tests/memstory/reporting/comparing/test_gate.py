@@ -106,3 +106,10 @@ def test_a_baseline_is_results_without_steps_and_times_and_judges_alike(run):
     new = run("new", run.case(trials=3), run.retrieval([0] * 20))
     assert gate(Run(name="old", document=slim), new) == gate(old, new)
     assert as_baseline(slim) == slim
+
+
+def test_a_baseline_holds_no_traceback():
+    failure = {"kind": "error", "message": "gone", "step": [], "detail": 'File "/home/ann/memory.py"'}
+    document = {"fingerprint": {}, "cases": [{"failure": failure, "trials": [{"failure": failure}]}]}
+    (case,) = as_baseline(document)["cases"]
+    assert case["failure"] == case["trials"][0]["failure"] == {**failure, "detail": None}
