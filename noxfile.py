@@ -67,7 +67,7 @@ def controls(session: nox.Session) -> None:
 def compare(session: nox.Session) -> None:
     """Put targets side by side in reports/compare/compare.md: `nox -s compare -- --target reference --target mem0`."""
     named = {word.removeprefix("--target=") for word in session.posargs}
-    install(session, "backends" if named & set(HEAVY) else "bench")
+    install(session, "backends" if named & set(HEAVY) else "run")
     folder = "reports/compare"
     measure(session, folder, "stories", *session.posargs)
     session.run("memstory", "compare", folder, "--output", f"{folder}/compare.md")
