@@ -26,16 +26,16 @@ from unittest import mock
 import chromadb
 from chromadb.config import Settings
 
-from memstory.cases import Case
+from memstory.case import Case
 from memstory.clock import STORY_START, Clock
-from memstory.embedders import Embedders, Purpose
 from memstory.errors import Mark
-from memstory.evaluation import evaluate
-from memstory.runner import Limits, run
-from memstory.schema import InvalidStory, load_stories
-from memstory.story import Step, Story
+from memstory.judging.evaluation import evaluate
+from memstory.language.stories import InvalidStory, load_stories
+from memstory.language.story import Step, Story
+from memstory.running.runner import Limits, run
 from memstory.target import Environment, Hit, Item, Json, Query, Receipt, Ref, Scope, Target, TargetFactory
-from memstory.targets import chroma
+from memstory.targets.embedders import Embedders, Purpose
+from memstory.targets.vector_stores import chroma
 
 GOAL_SHARE, GOAL_MICROSECONDS = 0.05, 150.0
 DIMENSION, K = 384, 10

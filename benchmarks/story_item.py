@@ -40,8 +40,8 @@ _NO_OP = """
 import memstory.pytest_plugin.collect as collect
 import memstory.pytest_plugin.session as session
 from memstory.errors import Mark
-from memstory.results import CaseResult
-from memstory.story import Story
+from memstory.results.outcomes import CaseResult
+from memstory.language.story import Story
 
 PASSED = CaseResult(
     id="", story="", title="", target="", where="", digest="", outcome="passed", reason=None, trials=()

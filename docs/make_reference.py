@@ -12,26 +12,18 @@ from typing import Any, get_args
 
 from memstory.capabilities import FEATURES, OPERATIONS, PREFIXES
 from memstory.cli import COMMANDS, load_command, parser_of
-from memstory.commands import examples
-from memstory.commands.steps import expectable
+from memstory.commands.authoring import examples
+from memstory.commands.authoring.steps import expectable
 from memstory.controls import FAULTS
 from memstory.datasets.loading import DATASETS, LOCOMO_VARIABLE
-from memstory.discovery import known_names, load_targets
 from memstory.errors import SetupError
-from memstory.grammar import grammar
+from memstory.language.grammar import grammar
+from memstory.language.vocabulary import CALL_CHECKS, HIT_CHECKS, HIT_FIELDS, MATCHERS, METRICS, MODIFIERS, STEPS
 from memstory.pytest_plugin.options import add_options
 from memstory.reporting.views import SYMBOLS
-from memstory.results import Outcome
+from memstory.results.outcomes import Outcome
+from memstory.targets.discovery import known_names, load_targets
 from memstory.targets.mapping.tables import schema as table_schema
-from memstory.vocabulary import (
-    CALL_CHECKS,
-    HIT_CHECKS,
-    HIT_FIELDS,
-    MATCHERS,
-    METRICS,
-    MODIFIERS,
-    STEPS,
-)
 
 Schema = Mapping[str, Any]
 

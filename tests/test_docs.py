@@ -10,14 +10,14 @@ from pathlib import Path
 import pytest
 
 from memstory.capabilities import FEATURES, OPERATIONS
-from memstory.cases import Case
+from memstory.case import Case
 from memstory.cli import COMMANDS, load_command, parser_of
 from memstory.controls import CONTROLS
-from memstory.discovery import load_targets
-from memstory.evaluation import evaluate
-from memstory.grammar import grammar
-from memstory.runner import run
-from memstory.schema import InvalidStory, parse_stories
+from memstory.judging.evaluation import evaluate
+from memstory.language.grammar import grammar
+from memstory.language.stories import InvalidStory, parse_stories
+from memstory.running.runner import run
+from memstory.targets.discovery import load_targets
 
 ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs"

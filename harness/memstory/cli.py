@@ -1,6 +1,6 @@
 """`memstory …`: write stories, check them, run them, and look at what came out.
 
-Each command is a module of `memstory.commands`, imported only when it is typed, so that `--help` is quick.
+Each command is a module below `memstory.commands`, imported only when it is typed, so that `--help` is quick.
 """
 
 from __future__ import annotations
@@ -18,23 +18,28 @@ from typing import Final, NoReturn
 from memstory.commands.command import FINDINGS, OK, USAGE, Command
 from memstory.errors import MemstoryError
 
-COMMANDS: Final[Mapping[str, str]] = {
-    "new": "write a story, a corpus or a target to start from",
-    "validate": "check stories without running them",
-    "list": "list stories with what they need",
-    "explain": "say what a story needs and which targets can run it",
-    "steps": "what a step can be, and what its result has",
-    "matchers": "what can be said of a result",
-    "schema": "write the JSON Schema by which editors complete and check stories",
-    "mcp": "look at the tools of an MCP server, and draft a target of it",
-    "run": "run stories with pytest",
-    "show": "show what happened in a recorded case, step by step",
-    "rejudge": "judge the recordings of a run again, without the target",
-    "merge": "put the shards of one run together",
-    "compare": "put targets and runs side by side",
-    "gate": "hold a run against its baseline",
-    "report": "write report.md again, or the report of a run that was killed",
+_GROUPS: Final[Mapping[str, Mapping[str, str]]] = {
+    "authoring": {
+        "new": "write a story, a corpus or a target to start from",
+        "validate": "check stories without running them",
+        "list": "list stories with what they need",
+        "explain": "say what a story needs and which targets can run it",
+        "steps": "list the steps with what they take and return",
+        "matchers": "list what a story can assert about a result",
+        "schema": "write the JSON Schema by which editors complete and check stories",
+        "mcp": "look at the tools of an MCP server, and draft a target from them",
+    },
+    "running": {"run": "run stories with pytest"},
+    "results": {
+        "show": "show what happened in a recorded case, step by step",
+        "rejudge": "judge the recordings of a run again, without the target",
+        "merge": "put the shards of one run together",
+        "compare": "put targets and runs side by side",
+        "gate": "compare a run with its baseline",
+        "report": "write report.md again, or the report of a run that was killed",
+    },
 }
+COMMANDS: Final[Mapping[str, str]] = {name: line for group in _GROUPS.values() for name, line in group.items()}
 """Every command with its line in `memstory --help`; the module of the same name has the rest."""
 
 INTERRUPTED: Final = 130
@@ -80,9 +85,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def load_command(name: str) -> Command:
     """Return the command of that name."""
-    command = import_module(f"memstory.commands.{name}").COMMAND
+    group = next(group for group, lines in _GROUPS.items() if name in lines)
+    module = f"memstory.commands.{group}.{name}"
+    command = import_module(module).COMMAND
     if not isinstance(command, Command):
-        raise TypeError(f"memstory.commands.{name}.COMMAND is no Command")
+        raise TypeError(f"{module}.COMMAND is not a Command")
     return command
 
 

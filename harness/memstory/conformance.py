@@ -26,9 +26,9 @@ from unittest import SkipTest
 
 from memstory.capabilities import is_known
 from memstory.clock import StoryClock
-from memstory.discovery import load_spec
 from memstory.errors import NotSupported, Refused
 from memstory.target import Environment, Hit, Item, Json, Query, Ref, Scope, Target, TargetFactory
+from memstory.targets.discovery import load_spec
 
 ANN = Scope(user="conformance.ann", session="session-1")
 BOB = Scope(user="conformance.bob", session="session-1")

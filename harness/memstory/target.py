@@ -21,7 +21,7 @@ Json: TypeAlias = Any
 """None, bool, int, float, str, or lists and string-keyed mappings of these."""
 
 Capability: TypeAlias = str
-"""`search`, `search.min_score`, `job.compress`, `option.toolset`, `scope.user` …: see `memstory.capabilities`."""
+"""`search`, `search.min_score`, `job.compress`, `option.toolset`, `scope.user` …: see `memstory.language.needs`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -2,10 +2,10 @@
 
 import pytest
 
-from memstory.embedders import Embedders
 from memstory.errors import NotSupported
 from memstory.target import Item, Query, Scope
-from memstory.targets.llamaindex import LlamaindexFactory
+from memstory.targets.embedders import Embedders
+from memstory.targets.frameworks.llamaindex import LlamaindexFactory
 
 vendor = "llama_index"
 ANN = Scope(user="ann", session="one")

@@ -19,11 +19,11 @@ import pytest
 from onnx import TensorProto, helper, numpy_helper
 
 from memstory.conformance import TargetContract
-from memstory.discovery import load_targets
 from memstory.errors import SetupError, TargetError
-from memstory.table_targets import bundled_tables
+from memstory.targets.discovery import load_targets
 from memstory.targets.mapping.parsing import parse_table
-from memstory.targets.mcp import McpFactory
+from memstory.targets.services.mcp import McpFactory
+from memstory.targets.table_targets import bundled_tables
 from memstory_reference.adapters import minilm_graph, weights
 from memstory_reference.adapters.cache_folder import cache_folder
 from memstory_reference.errors import SetupProblem

@@ -4,10 +4,10 @@ import json
 
 import pytest
 
-from memstory.embedders import Embedders
 from memstory.errors import NotSupported, Refused, SetupError
 from memstory.target import Item, Query, Ref, Scope
-from memstory.targets.mem0 import Mem0Factory
+from memstory.targets.embedders import Embedders
+from memstory.targets.frameworks.mem0 import Mem0Factory
 
 vendor = "mem0"
 ANN, BOB = Scope(user="ann", session="one"), Scope(user="bob", session="one")

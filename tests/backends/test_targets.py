@@ -3,10 +3,10 @@
 import pytest
 
 from memstory.conformance import TargetContract
-from memstory.embedders import Embedders
-from memstory.targets.llamaindex import LlamaindexFactory
-from memstory.targets.mem0 import Mem0Factory
-from memstory.targets.txtai import TxtaiFactory
+from memstory.targets.embedders import Embedders
+from memstory.targets.frameworks.llamaindex import LlamaindexFactory
+from memstory.targets.frameworks.mem0 import Mem0Factory
+from memstory.targets.vector_stores.txtai import TxtaiFactory
 from memstory_reference.targets.embedders import minilm
 
 

@@ -2,10 +2,10 @@
 
 import pytest
 
-from memstory.embedders import Embedders
 from memstory.errors import Refused
 from memstory.target import Item, Query, Ref, Scope
-from memstory.targets.txtai import TxtaiFactory
+from memstory.targets.embedders import Embedders
+from memstory.targets.vector_stores.txtai import TxtaiFactory
 
 vendor = "txtai"
 ANN, BOB = Scope(user="ann", session="one"), Scope(user="bob", session="one")

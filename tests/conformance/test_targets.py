@@ -4,14 +4,14 @@ import pytest
 
 from memstory.conformance import TargetContract
 from memstory.controls import OracleFactory
-from memstory.embedders import Embedders
-from memstory.targets.bm25 import Bm25Factory
-from memstory.targets.chroma import ChromaFactory
-from memstory.targets.fts5 import Fts5Factory
-from memstory.targets.langgraph import LanggraphFactory
-from memstory.targets.langgraph_postgres import LanggraphPostgresFactory
-from memstory.targets.langgraph_sqlite import LanggraphSqliteFactory
-from memstory.targets.sqlite_vec import SqliteVecFactory
+from memstory.targets.embedders import Embedders
+from memstory.targets.frameworks.langgraph import LanggraphFactory
+from memstory.targets.frameworks.langgraph_postgres import LanggraphPostgresFactory
+from memstory.targets.frameworks.langgraph_sqlite import LanggraphSqliteFactory
+from memstory.targets.vector_stores.chroma import ChromaFactory
+from memstory.targets.vector_stores.sqlite_vec import SqliteVecFactory
+from memstory.targets.words.bm25 import Bm25Factory
+from memstory.targets.words.fts5 import Fts5Factory
 from memstory_reference.targets.embedders import minilm
 from memstory_reference.targets.layers import LayersFactory
 from memstory_reference.targets.manager import ManagerFactory

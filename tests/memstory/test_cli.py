@@ -25,16 +25,16 @@ commands:
     validate  check stories without running them
     list      list stories with what they need
     explain   say what a story needs and which targets can run it
-    steps     what a step can be, and what its result has
-    matchers  what can be said of a result
+    steps     list the steps with what they take and return
+    matchers  list what a story can assert about a result
     schema    write the JSON Schema by which editors complete and check stories
-    mcp       look at the tools of an MCP server, and draft a target of it
+    mcp       look at the tools of an MCP server, and draft a target from them
     run       run stories with pytest
     show      show what happened in a recorded case, step by step
     rejudge   judge the recordings of a run again, without the target
     merge     put the shards of one run together
     compare   put targets and runs side by side
-    gate      hold a run against its baseline
+    gate      compare a run with its baseline
     report    write report.md again, or the report of a run that was killed
 
 examples:

@@ -8,14 +8,14 @@ from pathlib import Path
 
 import pytest
 
-from memstory.cases import Case
+from memstory.case import Case
 from memstory.controls import Oracle
-from memstory.embedders import Embedders
 from memstory.embedding_time import EmbeddingTime, announce, embedding
 from memstory.errors import Mark
-from memstory.runner import run
-from memstory.story import Step, Story
+from memstory.language.story import Step, Story
+from memstory.running.runner import run
 from memstory.target import Environment, TargetFactory
+from memstory.targets.embedders import Embedders
 
 NAP = 0.02
 MARK = Mark("a.yaml", 1, 1)

@@ -13,15 +13,15 @@ from pathlib import Path
 
 import pytest
 
-from memstory import stage
-from memstory.cases import Case
+from memstory.case import Case
 from memstory.clock import StoryClock
 from memstory.errors import TargetError
-from memstory.evaluation import evaluate
-from memstory.host import HostedTarget
+from memstory.judging.evaluation import evaluate
+from memstory.language.stories import load_stories
 from memstory.reporting import Spool, build, make_fingerprint
-from memstory.runner import Limits, run
-from memstory.schema import load_stories
+from memstory.running import stage
+from memstory.running.hosting.host import HostedTarget
+from memstory.running.runner import Limits, run
 from memstory.target import Environment, Item, Scope
 
 pytest_plugins = ["pytester"]
@@ -326,7 +326,7 @@ async def test_what_a_dead_backend_has_started_ends_with_it(judge, tmp_path, hos
 async def test_an_answer_longer_than_a_line_may_be_is_told(tmp_path, monkeypatch):
     from hostile_backend import HostileFactory  # noqa: PLC0415  (written a moment ago)
 
-    monkeypatch.setattr("memstory.host.LONGEST_LINE", 1 << 12)
+    monkeypatch.setattr("memstory.running.hosting.host.LONGEST_LINE", 1 << 12)
     hosted = HostedTarget(HostileFactory(), tmp_path / "host")
     await hosted.open(Environment(workspace=str(tmp_path), owner="ann"), StoryClock())
     with pytest.raises(TargetError, match="the target's process sent what is no answer"):
@@ -339,7 +339,7 @@ import asyncio, sys
 from pathlib import Path
 from hostile_backend import HostileFactory
 from memstory.clock import StoryClock
-from memstory.host import HostedTarget
+from memstory.running.hosting.host import HostedTarget
 from memstory.target import Environment, Item, Scope
 
 async def main():

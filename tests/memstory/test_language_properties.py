@@ -8,9 +8,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from memstory.errors import StoryError
-from memstory.schema import InvalidStory, parse_stories
-from memstory.story import Story
-from memstory.vocabulary import CALL_CHECKS, HIT_CHECKS, HIT_FIELDS, MATCHERS, MODIFIERS, STEPS
+from memstory.language.stories import InvalidStory, parse_stories
+from memstory.language.story import Story
+from memstory.language.vocabulary import CALL_CHECKS, HIT_CHECKS, HIT_FIELDS, MATCHERS, MODIFIERS, STEPS
 
 RICH = """
 story: R

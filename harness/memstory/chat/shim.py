@@ -10,9 +10,9 @@ from typing import Final
 from memstory.chat.agent import Agent
 from memstory.chat.model import DEFAULT, ChatModel, load_model
 from memstory.chat.tools import TOOLSETS, MemoryTools, usual_toolset
-from memstory.discovery import CONTROL
 from memstory.errors import NotSupported, SetupError, StoryError
 from memstory.target import Capability, Environment, Json, Target
+from memstory.targets.discovery import CONTROL
 
 OPTIONS: Final = ("chat", "toolset")
 """The shim's own options."""

@@ -6,11 +6,11 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from memstory.commands.output import counted, say, say_json, table
-from memstory.discovery import known_names, load_targets
 from memstory.errors import MemstoryError, SetupError
-from memstory.table_targets import bundled_tables, project_tables
 from memstory.target import Json, TargetFactory
-from memstory.targets.mapping.project_file import FILE
+from memstory.targets.discovery import known_names, load_targets
+from memstory.targets.project_file import FILE
+from memstory.targets.table_targets import bundled_tables, project_tables
 
 
 def load_known() -> tuple[Mapping[str, Mapping[str, TargetFactory]], Mapping[str, str]]:

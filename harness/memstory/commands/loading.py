@@ -9,8 +9,8 @@ from pathlib import Path
 from memstory.commands.output import with_progress
 from memstory.commands.story_files import StoryFile
 from memstory.errors import Mark, StoryError
-from memstory.schema import InvalidStory, load_stories
-from memstory.story import Story
+from memstory.language.stories import InvalidStory, load_stories
+from memstory.language.story import Story
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

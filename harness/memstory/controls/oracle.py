@@ -19,7 +19,6 @@ from typing import ClassVar, Final
 from memstory.clock import Clock
 from memstory.codec import decode, encode
 from memstory.errors import NotSupported, Refused
-from memstory.retrieval import Collection
 from memstory.target import (
     Capability,
     Environment,
@@ -34,6 +33,7 @@ from memstory.target import (
     Target,
     TargetFactory,
 )
+from memstory.tasks.retrieval import Collection
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

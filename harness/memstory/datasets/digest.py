@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from hashlib import sha256
 
 from memstory.codec import encode
-from memstory.retrieval import Collection
+from memstory.tasks.retrieval import Collection
 
 
 def digest_of(collections: Sequence[Collection]) -> str:

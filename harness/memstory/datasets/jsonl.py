@@ -15,8 +15,8 @@ from typing import NoReturn, TypeVar
 
 from memstory.datasets.digest import digest_of
 from memstory.errors import Mark, StoryError
-from memstory.retrieval import Collection, Document, Question, RetrievalTask
 from memstory.target import Json
+from memstory.tasks.retrieval import Collection, Document, Question, RetrievalTask
 
 DOCUMENT_FIELDS = {
     "id": "text",

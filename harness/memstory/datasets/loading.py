@@ -13,8 +13,8 @@ from memstory.bundled import bundled_stories
 from memstory.datasets.jsonl import read_documents, read_task
 from memstory.datasets.locomo import read_locomo
 from memstory.errors import Mark, NotSupported, SetupError, StoryError
-from memstory.retrieval import Document, RetrievalTask
-from memstory.story import Retrieval
+from memstory.language.story import Retrieval
+from memstory.tasks.retrieval import Document, RetrievalTask
 
 LOCOMO_VARIABLE: Final = "MEMSTORY_LOCOMO"
 LOCOMO_PLACE: Final = Path("shared", "data", "locomo-dev.json")

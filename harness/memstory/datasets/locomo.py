@@ -14,8 +14,8 @@ from typing import Final
 
 from memstory.datasets.digest import digest_of
 from memstory.errors import SetupError
-from memstory.retrieval import Collection, Document, Question, RetrievalTask
 from memstory.target import Json
+from memstory.tasks.retrieval import Collection, Document, Question, RetrievalTask
 
 # Several harnesses have this map rotated; these are the numbers of the paper's own evaluation code.
 CATEGORIES: Final = {1: "multi-hop", 2: "temporal", 3: "open-domain", 4: "single-hop", 5: "adversarial"}

@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 
 from memstory.chat import OPTIONS, check_model_name, gives_chat_to
-from memstory.discovery import check_names, load_targets
 from memstory.errors import SetupError
 from memstory.pytest_plugin.options import chosen_names, chosen_options, is_typed
-from memstory.table_targets import project_tables
 from memstory.target import Json, TargetFactory
+from memstory.targets.discovery import check_names, load_targets
+from memstory.targets.table_targets import project_tables
 
 _OPTION = "option."
 

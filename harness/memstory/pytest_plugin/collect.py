@@ -6,12 +6,12 @@ from collections.abc import Iterable, Iterator, Sequence
 
 import pytest
 
-from memstory.cases import cases_of
+from memstory.case import cases_of
 from memstory.errors import SetupError, StoryError
+from memstory.language.stories import InvalidStory, load_stories
+from memstory.language.story import Story
 from memstory.pytest_plugin.items import InvalidItem, StoryItem, tell_invalid, tell_outcome
 from memstory.pytest_plugin.session import SessionState, state_of
-from memstory.schema import InvalidStory, load_stories
-from memstory.story import Story
 
 
 class StoryFile(pytest.File):

@@ -8,12 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from memstory.cases import Case
+from memstory.case import Case
 from memstory.errors import Mark
-from memstory.recording import Recording, StepRecord
-from memstory.results import CaseResult, TrialResult, Verdict
-from memstory.schema import InvalidStory
-from memstory.story import Step, Story
+from memstory.language.stories import InvalidStory
+from memstory.language.story import Step, Story
+from memstory.results.outcomes import CaseResult, TrialResult, Verdict
+from memstory.results.recording import Recording, StepRecord
 from memstory.target import Json
 
 _LONGEST_VALUE = 400

@@ -14,11 +14,11 @@ from typing import Any
 
 import pytest
 
-from memstory.cases import Case
+from memstory.case import Case
+from memstory.language.stories import InvalidStory
 from memstory.pytest_plugin.failure_text import broken_text, failed_text, invalid_text
 from memstory.pytest_plugin.session import SessionState
-from memstory.results import CaseResult
-from memstory.schema import InvalidStory
+from memstory.results.outcomes import CaseResult
 
 
 class BracketedItem(pytest.Item):

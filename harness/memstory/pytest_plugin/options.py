@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from memstory.redaction_level import DEFAULT_LEVEL, LEVELS, Level
-from memstory.sharding import Shard, parse_shard
+from memstory.pytest_plugin.sharding import Shard, parse_shard
+from memstory.results.redaction_level import DEFAULT_LEVEL, LEVELS, Level
 
 if TYPE_CHECKING:
     from memstory.target import Json

@@ -15,7 +15,6 @@ from memstory.pytest_plugin.hookspecs import SESSION
 from memstory.pytest_plugin.leaving import leave_in_time
 from memstory.pytest_plugin.options import chosen_options, redaction_level, report_folder
 from memstory.pytest_plugin.worker import Worker
-from memstory.redaction_level import Level, stricter
 from memstory.reporting import (
     Secrets,
     Spool,
@@ -26,7 +25,8 @@ from memstory.reporting import (
     terminal_summary,
     write_reports,
 )
-from memstory.results import CaseResult
+from memstory.results.outcomes import CaseResult
+from memstory.results.redaction_level import Level, stricter
 from memstory.target import Json
 
 LEFT: Final = "memstory_left"

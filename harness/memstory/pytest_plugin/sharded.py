@@ -9,7 +9,7 @@ import pytest
 
 from memstory.pytest_plugin.items import InvalidItem, StoryItem
 from memstory.pytest_plugin.session import LEFT, begin, is_worker, state_of
-from memstory.sharding import Shard, part_of, places_in
+from memstory.pytest_plugin.sharding import Shard, part_of, places_in
 from memstory.target import Json
 
 _OUTPUT: Final = "memstory_shard"

@@ -13,21 +13,21 @@ from typing import Any
 
 import pytest
 
-from memstory.asking import Progress
-from memstory.cases import Case
+from memstory.case import Case
 from memstory.chat import Chats
-from memstory.environments import owner_of
 from memstory.errors import TargetError
-from memstory.evaluation import evaluate
-from memstory.failures import failure_of
-from memstory.guarded import contained
-from memstory.recording import Recording, StepRecord
-from memstory.results import CaseResult
-from memstory.runner import RETRIEVAL_SECONDS, Limits, run
-from memstory.steps import Holds
-from memstory.story import Step, Trials
+from memstory.judging.evaluation import evaluate
+from memstory.language.story import Step, Trials
+from memstory.results.outcomes import CaseResult
+from memstory.results.recording import Recording, StepRecord
+from memstory.running.asking import Progress
+from memstory.running.environments import owner_of
+from memstory.running.failures import failure_of
+from memstory.running.hosting.guarded import contained
+from memstory.running.performer import Holds
+from memstory.running.runner import RETRIEVAL_SECONDS, Limits, run
+from memstory.running.watchdog import interrupted_after
 from memstory.target import Json, TargetFactory
-from memstory.watchdog import interrupted_after
 
 START_SECONDS = 300.0
 """How long a target's factory may take to start; a first start may fetch much."""

@@ -6,12 +6,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from statistics import fmean
 from typing import Final
 
-from memstory.metrics import reciprocal_rank
-from memstory.perturbation import level_name
 from memstory.reporting import views
 from memstory.reporting.escaping import inline, table
-from memstory.statistics import paired_bootstrap
+from memstory.scoring.metrics import reciprocal_rank
+from memstory.scoring.statistics import paired_bootstrap
 from memstory.target import Json
+from memstory.tasks.perturbation import level_name
 
 _SEED: Final = 0
 _LEFT_OUT: Final = ("precision@", "recall_all@")

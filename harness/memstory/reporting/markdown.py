@@ -6,12 +6,12 @@ from collections.abc import Iterable
 from typing import Final
 
 from memstory.reporting import views
-from memstory.reporting.document import natural
 from memstory.reporting.escaping import inline, table
 from memstory.reporting.failures import could_not_run, went_wrong
-from memstory.reporting.redaction import told
 from memstory.reporting.repetition import repetition
 from memstory.reporting.scores import retrieval
+from memstory.results.document import natural
+from memstory.results.redaction import told
 from memstory.target import Json
 
 SLOWEST: Final = 10

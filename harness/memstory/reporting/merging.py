@@ -7,8 +7,8 @@ from typing import Final
 
 from memstory.errors import SetupError
 from memstory.reporting.comparing import Run, what_differs
-from memstory.reporting.document import assemble
-from memstory.reporting.fingerprint import fullest
+from memstory.results.document import assemble
+from memstory.results.fingerprint import fullest
 from memstory.target import Json
 
 _EQUAL: Final = ("memstory", "python", "options")

@@ -9,11 +9,11 @@ from typing import Final
 from tabulate import tabulate
 
 from memstory.reporting import views
-from memstory.reporting.document import build
 from memstory.reporting.escaping import shorten, visible
-from memstory.reporting.fingerprint import make_fingerprint
-from memstory.reporting.redaction import told
-from memstory.results import CaseResult
+from memstory.results.document import build
+from memstory.results.fingerprint import make_fingerprint
+from memstory.results.outcomes import CaseResult
+from memstory.results.redaction import told
 from memstory.target import Json
 
 ALL_ROWS: Final = 40

@@ -6,8 +6,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from memstory.perturbation import level_name
 from memstory.target import Json
+from memstory.tasks.perturbation import level_name
 
 SYMBOLS: Final = {"passed": "✅", "failed": "❌", "unsupported": "⬜", "error": "💥", "invalid": "⚠️"}
 SCORE_COLUMNS: Final = {"recall@5": "R@5", "recall@10": "R@10", "ndcg@10": "nDCG@10", "mrr": "MRR"}

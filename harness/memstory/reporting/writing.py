@@ -10,13 +10,13 @@ from tempfile import NamedTemporaryFile
 from typing import Final
 
 from memstory.errors import SetupError
-from memstory.reporting.document import SCHEMA, build
-from memstory.reporting.fingerprint import make_fingerprint
-from memstory.reporting.holding import Hold
 from memstory.reporting.markdown import render
-from memstory.reporting.recordings import RECORDINGS_NAME, recordings_text
-from memstory.reporting.spool import SPOOL_NAME, Spool
-from memstory.results import CaseResult
+from memstory.results.document import SCHEMA, build
+from memstory.results.fingerprint import make_fingerprint
+from memstory.results.holding import Hold
+from memstory.results.outcomes import CaseResult
+from memstory.results.recordings import RECORDINGS_NAME, recordings_text
+from memstory.results.spool import SPOOL_NAME, Spool
 from memstory.target import Json
 
 RESULTS_NAME: Final = "results.json"

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import ClassVar
 
-from memstory.embedders import Embedders, TextEmbedder
 from memstory.target import Capability, Environment, Json, TargetFactory
+from memstory.targets.embedders import Embedders, TextEmbedder
 
 _PROBE = "How many numbers has a vector?"
 

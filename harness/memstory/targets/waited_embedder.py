@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 
-from memstory.embedders import Purpose, TextEmbedder
+from memstory.targets.embedders import Purpose, TextEmbedder
 
 
 class WaitedEmbedder:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from memstory.embedders import Purpose as HarnessPurpose
+from memstory.targets.embedders import Purpose as HarnessPurpose
 from memstory_reference import bootstrap
 from memstory_reference.ports import Purpose
 from memstory_reference.settings import default_topics

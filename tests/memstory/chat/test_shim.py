@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from memstory.cases import Case
+from memstory.case import Case
 from memstory.chat import GROUP, Chats, check_model_name
 from memstory.controls import Oracle, OracleFactory
 from memstory.errors import Mark, SetupError, StoryError
-from memstory.runner import run
-from memstory.story import Step, Story
+from memstory.language.story import Step, Story
+from memstory.running.runner import run
 from memstory.target import Receipt, TargetFactory, Turn
 
 MARK = Mark("stories/x.yaml", 3, 1)

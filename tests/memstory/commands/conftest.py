@@ -7,13 +7,13 @@ from dataclasses import dataclass
 
 import pytest
 
-from memstory.cases import Case
+from memstory.case import Case
 from memstory.cli import main
-from memstory.discovery import load_targets
-from memstory.evaluation import evaluate
+from memstory.judging.evaluation import evaluate
+from memstory.language.stories import load_stories
 from memstory.reporting import make_fingerprint, write_reports
-from memstory.runner import run
-from memstory.schema import load_stories
+from memstory.running.runner import run
+from memstory.targets.discovery import load_targets
 
 ORACLE = "control:oracle"
 

@@ -5,10 +5,10 @@ import json
 import pytest
 from jsonschema import Draft202012Validator
 
-from memstory.checks import Context, judge
-from memstory.commands import examples
-from memstory.schema import InvalidStory, parse_stories
-from memstory.vocabulary import CALL_CHECKS, HIT_CHECKS, MATCHERS, STEPS
+from memstory.commands.authoring import examples
+from memstory.language.matchers import Context, judge
+from memstory.language.stories import InvalidStory, parse_stories
+from memstory.language.vocabulary import CALL_CHECKS, HIT_CHECKS, MATCHERS, STEPS
 
 SAVED = "story: A\ntitle: T\nsteps:\n  - add: {text: x, key: tea}\n    save: {ferry: id, first: id}\n"
 

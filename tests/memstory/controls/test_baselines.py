@@ -5,9 +5,9 @@ import pytest
 from memstory.capabilities import FEATURES, OPERATIONS
 from memstory.clock import StoryClock
 from memstory.controls import BASELINES, CONTROLS, FAULTS
-from memstory.discovery import load_targets
-from memstory.grammar import grammar
+from memstory.language.grammar import grammar
 from memstory.target import Environment, Item, Query, Ref, Scope
+from memstory.targets.discovery import load_targets
 
 SCOPE = Scope(user="ann")
 TEXTS = ["the cat sat", "a dog barked", "catalogue of boats", "rain in May"]

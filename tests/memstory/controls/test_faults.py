@@ -5,14 +5,14 @@ import re
 import pytest
 
 from memstory.bundled import bundled_stories
-from memstory.cases import cases_of
+from memstory.case import cases_of
 from memstory.clock import StoryClock
 from memstory.controls import BROAD, FAULTS, MUTANTS, OracleFactory
 from memstory.controls.faults import changes, durability, owners, searching, texts, writes
 from memstory.controls.mutants import Mutant
-from memstory.discovery import load_spec
-from memstory.schema import load_stories
+from memstory.language.stories import load_stories
 from memstory.target import Environment, Item, Query, Ref, Scope
+from memstory.targets.discovery import load_spec
 
 ANN, BOB = Scope(user="ann"), Scope(user="bob")
 STORIES = [

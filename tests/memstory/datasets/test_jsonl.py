@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from memstory.datasets import load_task
 from memstory.errors import Mark, StoryError
-from memstory.story import Retrieval
+from memstory.language.story import Retrieval
 
 MARK = Mark("stories/q.yaml", 4, 12)
 CORPORA = Path(__file__).parents[3] / "stories" / "corpora"

@@ -7,7 +7,7 @@ import pytest
 from memstory.datasets import load_task, locomo
 from memstory.datasets.loading import find_locomo
 from memstory.errors import Mark, NotSupported, SetupError, StoryError
-from memstory.story import Retrieval
+from memstory.language.story import Retrieval
 
 MARK = Mark("stories/q.yaml", 4, 12)
 

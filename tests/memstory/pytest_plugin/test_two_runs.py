@@ -10,7 +10,7 @@ import time
 import pytest
 
 from memstory.reporting import report_from_spool
-from memstory.reporting.spool import SPOOL_NAME
+from memstory.results.spool import SPOOL_NAME
 
 pytest_plugins = ["pytester"]
 

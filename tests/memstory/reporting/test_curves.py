@@ -4,10 +4,10 @@ from dataclasses import replace
 
 import pytest
 
-from memstory.checks.metrics import scores_of
-from memstory.recording import QuestionRecord, RetrievalRecord
+from memstory.language.matchers.means import scores_of
 from memstory.reporting import build
 from memstory.reporting.curves import curves
+from memstory.results.recording import QuestionRecord, RetrievalRecord
 
 
 @pytest.fixture

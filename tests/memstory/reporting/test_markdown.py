@@ -8,7 +8,7 @@ from markdown_it import MarkdownIt
 
 from memstory.reporting import build, make_fingerprint
 from memstory.reporting.markdown import render
-from memstory.results import Score
+from memstory.results.outcomes import Score
 
 READER = MarkdownIt("commonmark").enable(["table", "strikethrough"])
 OWN_TAGS = re.compile(r"<details><summary>.*</summary>|</details>")

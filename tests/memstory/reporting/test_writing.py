@@ -5,7 +5,7 @@ import pytest
 
 from memstory.errors import SetupError
 from memstory.reporting import Spool, make_fingerprint, report_from_spool, write_reports
-from memstory.reporting.spool import SPOOL_NAME
+from memstory.results.spool import SPOOL_NAME
 
 
 def write(folder, results, **options):

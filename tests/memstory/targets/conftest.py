@@ -7,8 +7,8 @@ from contextlib import asynccontextmanager
 import pytest
 
 from memstory.clock import StoryClock
-from memstory.embedders import Embedders
 from memstory.target import Environment
+from memstory.targets.embedders import Embedders
 
 
 class Letters:

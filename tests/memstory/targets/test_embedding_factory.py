@@ -1,5 +1,5 @@
-from memstory.embedders import Embedders
 from memstory.target import Environment
+from memstory.targets.embedders import Embedders
 from memstory.targets.embedding_factory import EmbeddingFactory, vector_length
 
 WORKSPACE = {"workspace": "unused", "owner": "ann"}

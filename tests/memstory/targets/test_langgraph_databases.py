@@ -8,10 +8,10 @@ import pytest
 from memstory.clock import StoryClock
 from memstory.errors import SetupError
 from memstory.target import Environment, Item, Query, Scope
-from memstory.targets import langgraph_postgres
-from memstory.targets.langgraph_postgres import GROUP, LanggraphPostgresFactory
-from memstory.targets.langgraph_sqlite import LanggraphSqliteFactory
-from memstory.targets.postgres_store import VARIABLE
+from memstory.targets.frameworks import langgraph_postgres
+from memstory.targets.frameworks.langgraph_postgres import GROUP, LanggraphPostgresFactory
+from memstory.targets.frameworks.langgraph_sqlite import LanggraphSqliteFactory
+from memstory.targets.frameworks.postgres_store import VARIABLE
 
 ANN = Scope(user="ann.dot/slash", session="one")
 EVERYWHERE = Scope(user=ANN.user)

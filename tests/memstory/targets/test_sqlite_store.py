@@ -6,8 +6,8 @@ from memstory.clock import StoryClock
 from memstory.errors import NotSupported
 from memstory.target import Environment
 from memstory.targets import sqlite_store
-from memstory.targets.langgraph_sqlite import LanggraphSqliteFactory
-from memstory.targets.sqlite_vec import SqliteVecFactory
+from memstory.targets.frameworks.langgraph_sqlite import LanggraphSqliteFactory
+from memstory.targets.vector_stores.sqlite_vec import SqliteVecFactory
 
 
 class WithoutExtensions:

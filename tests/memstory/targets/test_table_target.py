@@ -2,8 +2,8 @@ import pytest
 
 from memstory.errors import Refused
 from memstory.target import Item, Query, Ref, Scope
-from memstory.targets.fts5 import Fts5Factory
-from memstory.targets.sqlite_vec import SqliteVecFactory
+from memstory.targets.vector_stores.sqlite_vec import SqliteVecFactory
+from memstory.targets.words.fts5 import Fts5Factory
 
 ANN, BOB = Scope(user="ann"), Scope(user="bob")
 MORNING = Scope(user="ann", session="morning")

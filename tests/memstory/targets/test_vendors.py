@@ -7,9 +7,9 @@ import pytest
 
 from memstory.errors import NotSupported, Refused
 from memstory.target import Item, Query, Ref, Scope
-from memstory.targets.bm25 import Bm25Factory
-from memstory.targets.chroma import ChromaFactory
-from memstory.targets.langgraph import LanggraphFactory
+from memstory.targets.frameworks.langgraph import LanggraphFactory
+from memstory.targets.vector_stores.chroma import ChromaFactory
+from memstory.targets.words.bm25 import Bm25Factory
 
 ANN = Scope(user="ann.dot/slash", session="one")
 EVERYWHERE = Scope(user=ANN.user)

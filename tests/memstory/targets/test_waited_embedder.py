@@ -1,5 +1,5 @@
-from memstory.embedders import TimedEmbedder
 from memstory.embedding_time import EmbeddingTime
+from memstory.targets.embedders import TimedEmbedder
 from memstory.targets.one_thread import OneThread
 from memstory.targets.waited_embedder import WaitedEmbedder
 

@@ -8,7 +8,7 @@ import pytest
 from memstory.clock import StoryClock
 from memstory.conformance import TargetContract
 from memstory.errors import NotSupported, SetupError, StoryError
-from memstory.host import HostedTarget
+from memstory.running.hosting.host import HostedTarget
 from memstory.target import Environment, Item, Query, Scope
 from memstory_reference.adapters import embedded_postgres
 from memstory_reference.targets import layers_postgres

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from memstory.clock import StoryClock
-from memstory.discovery import load_targets
 from memstory.target import Environment, Item, Query, Scope
+from memstory.targets.discovery import load_targets
 
 SYSTEMS = ("topics", "observations", "pipeline", "layers", "manager")
 ANN = Scope(user="case.ann")

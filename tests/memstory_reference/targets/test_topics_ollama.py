@@ -13,10 +13,10 @@ from typing import Any
 
 import pytest
 
-from memstory.cases import Case
-from memstory.evaluation import evaluate
-from memstory.runner import Limits, run
-from memstory.schema import load_stories, parse_stories
+from memstory.case import Case
+from memstory.judging.evaluation import evaluate
+from memstory.language.stories import load_stories, parse_stories
+from memstory.running.runner import Limits, run
 from memstory_reference.adapters.minilm import MiniLmEmbedder
 from memstory_reference.adapters.offline_chat import OfflineChat
 from memstory_reference.ports import Message, Purpose, ToolRequest, ToolSpec

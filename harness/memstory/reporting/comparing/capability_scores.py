@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from memstory.reporting.comparing.columns import Column
-from memstory.reporting.document import OUTCOMES
+from memstory.results.document import OUTCOMES
 from memstory.target import Json
 
 EVERY: Final = "all of these"

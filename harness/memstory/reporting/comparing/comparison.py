@@ -22,7 +22,7 @@ from memstory.reporting.comparing.outcomes import (
     shares_of,
 )
 from memstory.reporting.comparing.paired import Difference, differences, metrics_of
-from memstory.reporting.document import OUTCOMES
+from memstory.results.document import OUTCOMES
 from memstory.target import Json
 
 

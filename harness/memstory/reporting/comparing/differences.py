@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from memstory.checks.difference import difference
-from memstory.perturbation import level_name
+from memstory.language.matchers.difference import difference
 from memstory.reporting.comparing.columns import Column
-from memstory.reporting.document import evidence, natural
 from memstory.reporting.views import step_number
+from memstory.results.document import evidence, natural
 from memstory.target import Json
+from memstory.tasks.perturbation import level_name
 
 _TIMES = frozenset({"seconds", "embedding_seconds"})
 

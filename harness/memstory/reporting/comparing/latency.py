@@ -8,7 +8,7 @@ from math import ceil
 from typing import Final, NamedTuple
 
 from memstory.reporting.comparing.columns import Column
-from memstory.reporting.document import evidence
+from memstory.results.document import evidence
 from memstory.target import Json
 
 OPERATIONS: Final = (

@@ -5,10 +5,10 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping, Sequence
 
-from memstory.perturbation import level_name
 from memstory.reporting import views
 from memstory.reporting.comparing.columns import Run
 from memstory.target import Json
+from memstory.tasks.perturbation import level_name
 
 _DIGEST_SHOWN = 12
 

@@ -8,7 +8,7 @@ from typing import Final
 
 from memstory.reporting.comparing.columns import Column
 from memstory.reporting.comparing.latency import OPERATIONS
-from memstory.reporting.document import evidence, natural
+from memstory.results.document import evidence, natural
 from memstory.target import Json
 
 JUDGED: Final = ("passed", "failed")

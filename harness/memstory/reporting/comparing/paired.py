@@ -6,15 +6,15 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Final, TypeAlias
 
-from memstory.checks.metrics import value_of
 from memstory.codec import decode
-from memstory.metrics import mean
-from memstory.perturbation import level_name
-from memstory.recording import QuestionRecord
-from memstory.reporting.document import evidence
+from memstory.language.matchers.means import value_of
 from memstory.reporting.views import ABSTENTION
-from memstory.statistics import Interval, paired_bootstrap
+from memstory.results.document import evidence
+from memstory.results.recording import QuestionRecord
+from memstory.scoring.metrics import mean
+from memstory.scoring.statistics import Interval, paired_bootstrap
 from memstory.target import Json
+from memstory.tasks.perturbation import level_name
 
 SEED: Final = 1
 """Of the resampling: the same two runs give the same interval."""

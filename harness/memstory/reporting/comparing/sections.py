@@ -14,9 +14,9 @@ from memstory.reporting.comparing.comparison import Comparison, Made
 from memstory.reporting.comparing.latency import Latency, Spread
 from memstory.reporting.comparing.outcomes import JUDGED, Row
 from memstory.reporting.comparing.paired import Difference
-from memstory.reporting.document import natural
 from memstory.reporting.escaping import inline, shorten, visible
 from memstory.reporting.escaping import table as markdown_table
+from memstory.results.document import natural
 
 _WIDTH = 60
 _NOTE_WIDTH = 100

@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from memstory.capabilities import is_known
 from memstory.errors import SetupError
-from memstory.grammar import nearest
+from memstory.language.grammar import nearest
 from memstory.target import Json
 from memstory.targets.mapping.model import ALWAYS, NAMES, OPERATIONS, STARTING, STARTING_NAMES, Call, Operation, Table
 from memstory.targets.mapping.paths import Path, parse_path

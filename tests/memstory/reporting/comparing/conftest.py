@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from memstory.checks.metrics import scores_of
-from memstory.recording import Failure, QuestionRecord, Recording, RetrievalRecord, StepRecord
+from memstory.language.matchers.means import scores_of
 from memstory.reporting import build, make_fingerprint
 from memstory.reporting.comparing import Run
-from memstory.results import CaseResult, TrialResult
+from memstory.results.outcomes import CaseResult, TrialResult
+from memstory.results.recording import Failure, QuestionRecord, Recording, RetrievalRecord, StepRecord
 
 
 class MakeRun:

@@ -99,7 +99,7 @@ def test_a_new_story_is_noted_and_not_judged(run):
 def test_a_baseline_is_results_without_steps_and_times_and_judges_alike(run):
     old = run("old", run.case(trials=3), run.retrieval([1] * 20, seconds=3.5))
     slim = as_baseline(old.document)
-    schema = json.loads(files("memstory.reporting").joinpath("results.schema.json").read_text("utf-8"))
+    schema = json.loads(files("memstory.results").joinpath("results.schema.json").read_text("utf-8"))
     jsonschema.validate(slim, schema)
     assert all(not case["steps"] and case["seconds"] == 0 for case in slim["cases"])
     assert slim["cases"][0]["retrieval"][0]["questions"][0]["seconds"] == 0

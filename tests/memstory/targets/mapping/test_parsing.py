@@ -4,11 +4,11 @@ import pytest
 from jsonschema import Draft202012Validator
 
 from memstory.errors import SetupError
-from memstory.table_targets import bundled_tables
 from memstory.targets.mapping.able import capabilities_of
 from memstory.targets.mapping.parsing import parse_table
-from memstory.targets.mapping.project_file import read_tables
 from memstory.targets.mapping.tables import schema
+from memstory.targets.project_file import read_tables
+from memstory.targets.table_targets import bundled_tables
 
 GOOD = """
 [targets.mine]

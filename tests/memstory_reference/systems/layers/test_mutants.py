@@ -11,10 +11,10 @@ from pathlib import Path
 
 import pytest
 
-from memstory.cases import Case
-from memstory.evaluation import evaluate
-from memstory.runner import run
-from memstory.schema import load_stories
+from memstory.case import Case
+from memstory.judging.evaluation import evaluate
+from memstory.language.stories import load_stories
+from memstory.running.runner import run
 from memstory_reference.storage.database_store import Database
 from memstory_reference.systems.layers import (
     entries,

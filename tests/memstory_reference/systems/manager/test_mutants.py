@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from memstory.cases import Case
-from memstory.evaluation import evaluate
-from memstory.runner import run
-from memstory.schema import load_stories
+from memstory.case import Case
+from memstory.judging.evaluation import evaluate
+from memstory.language.stories import load_stories
+from memstory.running.runner import run
 from memstory_reference.systems.manager import deadlines, loop, manager, memory, memory_tools, migration, nearest, rows
 from memstory_reference.systems.manager.housekeeping import Housekeeping
 from memstory_reference.systems.manager.loop import AgentLoop

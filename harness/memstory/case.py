@@ -1,0 +1,48 @@
+"""story x target -> Case: the unit that runs, is judged and is reported."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from memstory.controls import FAULTS
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from memstory.language.story import Story
+
+
+CONTROL = "control:"
+EMPTY_CONTROL = f"{CONTROL}nothing"
+"""The memory that remembers nothing. It gets every story, since one that it passes shows nothing about any target."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Case:
+    """One story on one target. Rows of `parametrize` are already stories of their own, named by `story.row`."""
+
+    story: Story
+    target: str
+
+    @property
+    def id(self) -> str:
+        """`S5[topics]`, or `S5[topics-row]`."""
+        row = f"-{self.story.row}" if self.story.row else ""
+        return f"{self.story.id}[{self.target}{row}]"
+
+
+def cases_of(stories: Sequence[Story], targets: Sequence[str]) -> Iterator[Case]:
+    """Yield a case for every story and every chosen target that the story does not exclude, in order."""
+    for story in stories:
+        for target in targets:
+            if _is_for(story, target):
+                yield Case(story=story, target=target)
+
+
+def _is_for(story: Story, target: str) -> bool:
+    # There are many narrow faults: each gets the stories that are written against it.
+    control = target.removeprefix(CONTROL)
+    if target.startswith(CONTROL) and control in FAULTS:
+        return control in story.control
+    return not story.targets or target in story.targets or target == EMPTY_CONTROL

@@ -1,0 +1,173 @@
+"""`memstory explain`: what a story needs of a target, where that comes from, and which targets have it."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from memstory.capabilities import FEATURES, OPERATIONS, PREFIXES
+from memstory.chat import gives_chat_to, with_shim
+from memstory.commands.authoring.origins import reasons
+from memstory.commands.command import FINDINGS, OK, Command, add_json
+from memstory.commands.known_targets import load_known
+from memstory.commands.loading import Loaded, load
+from memstory.commands.output import say, say_json, table
+from memstory.commands.story_files import SUFFIXES, StoryFile, story_files
+from memstory.errors import MemstoryError, SetupError
+from memstory.language.grammar import unknown
+from memstory.language.story import Story
+from memstory.target import Capability, TargetFactory
+from memstory.targets.discovery import load_targets
+from memstory.targets.table_targets import project_tables
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ability:
+    """What one target has to say to one story: `lacks` is empty where it can; `problem` where it cannot even tell.
+
+    `is_shimmed` says that the harness talks in its place: it does not chat itself.
+    """
+
+    target: str
+    lacks: Sequence[Capability] = ()
+    problem: str | None = None
+    is_shimmed: bool = False
+
+    @property
+    def can(self) -> bool:
+        """Whether the story would run."""
+        return not self.lacks and self.problem is None
+
+
+def _options(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("story", metavar="STORY", help="a story file, or the id of a story here or of a bundled one")
+    parser.add_argument(
+        "--target", action="append", metavar="NAME", help="ask only this target; may be repeated (default: all known)"
+    )
+    add_json(parser)
+
+
+def _run(chosen: argparse.Namespace) -> int:
+    loaded, stories = _chosen_stories(chosen.story)
+    for error in loaded.errors if chosen.story in loaded.files or not stories else ():
+        sys.stderr.write(f"{error}\n")
+    if not stories:
+        return FINDINGS
+    factories, problems = _factories(chosen.target)
+    answers = {story: _abilities(stories[story], factories, problems) for story in stories}
+    if chosen.json:
+        say_json([_as_json(stories[name], answers[name]) for name in stories])
+    else:
+        say("\n\n".join(_as_text(stories[name], answers[name]) for name in stories))
+    return OK if all(any(ability.can for ability in abilities) for abilities in answers.values()) else FINDINGS
+
+
+def _chosen_stories(wanted: str) -> tuple[Loaded, Mapping[str, Story]]:
+    """Return what was read, and the stories that are meant by name; rows of one story need the same, so one stands."""
+    if Path(wanted).suffix in SUFFIXES:
+        loaded = load(story_files([wanted]))
+        return loaded, {story.id: story for story in loaded.stories}
+    loaded = load(_everywhere())
+    stories = {story.id: story for story in loaded.stories}
+    if wanted in stories:
+        return loaded, {wanted: stories[wanted]}
+    if any(story.id == wanted for story in loaded.invalid):
+        return loaded, {}
+    raise SetupError(unknown(wanted, "story", stories))
+
+
+def _everywhere() -> Sequence[StoryFile]:
+    return story_files(["."], bundled=True)
+
+
+def _factories(names: Sequence[str] | None) -> tuple[Mapping[str, TargetFactory], Sequence[Ability]]:
+    """Return the factories by name; of those that nobody asked for, one that cannot be loaded only says so."""
+    if names:
+        # As `python -m` would: an adapter lies in the folder in which the command is typed.
+        sys.path.insert(0, str(Path.cwd()))
+        return load_targets(names, project_tables(Path.cwd())), ()
+    found, problems = load_known()
+    members = {name: factory for factories in found.values() for name, factory in factories.items()}
+    return members, [Ability(target=name, problem=why) for name, why in problems.items()]
+
+
+def _abilities(story: Story, factories: Mapping[str, TargetFactory], problems: Sequence[Ability]) -> Sequence[Ability]:
+    return [*(_ability(story, name, factory) for name, factory in factories.items()), *problems]
+
+
+def _ability(story: Story, name: str, factory: TargetFactory) -> Ability:
+    if story.targets and name not in story.targets:
+        return Ability(target=name, problem=f"the story is only for {', '.join(story.targets)}")
+    try:
+        able = factory.capabilities(story.options)
+    except MemstoryError as error:
+        return Ability(target=name, problem=str(error))
+    is_shimmed = "chat" in story.needs and gives_chat_to(name, able)
+    able = with_shim(able) if is_shimmed else able
+    return Ability(target=name, lacks=sorted(story.needs - able), is_shimmed=is_shimmed)
+
+
+def _meaning(capability: Capability) -> str:
+    known = OPERATIONS.get(capability) or FEATURES.get(capability)
+    return known or f"{PREFIXES[capability.partition('.')[0]]}: {capability.partition('.')[2]}"
+
+
+def _as_text(story: Story, abilities: Sequence[Ability]) -> str:
+    why = reasons(story)
+    needs = [[name, _meaning(name), "; ".join(why[name])] for name in sorted(story.needs)]
+    answers = [
+        [ability.target, "yes" if ability.can else "no", ability.problem or _lacking(ability)] for ability in abilities
+    ]
+    return "\n\n".join([
+        f"{story.id}: {story.title}\n{story.mark}",
+        table(["needs", "a target that", "because of"], needs, [None, 40, 50]) or "It needs nothing of a target.",
+        table(["target", "can", "lacks"], answers, [None, None, 70]),
+    ])  # fmt: skip
+
+
+def _lacking(ability: Ability) -> str:
+    return ", ".join([*ability.lacks, *(["chat of its own: the harness talks for it"] if ability.is_shimmed else [])])
+
+
+def _as_json(story: Story, abilities: Sequence[Ability]) -> dict[str, object]:
+    why = reasons(story)
+    return {
+        "story": story.id,
+        "title": story.title,
+        "where": str(story.mark),
+        "needs": [
+            {"capability": name, "meaning": _meaning(name), "because": why[name]} for name in sorted(story.needs)
+        ],
+        "targets": [
+            {
+                "target": one.target,
+                "can": one.can,
+                "lacks": list(one.lacks),
+                "problem": one.problem,
+                "shim": one.is_shimmed,
+            }
+            for one in abilities
+        ],
+    }  # fmt: skip
+
+
+COMMAND = Command(
+    about=(
+        "Say what a story needs of a target, which steps that comes from, and which of the known targets can "
+        "run it. Nobody types needs by hand: they follow from the steps and expectations."
+    ),
+    examples="""
+examples:
+  memstory explain S5                                     a bundled story, or one of this folder, by its id
+  memstory explain mine.story.yaml                        every story of a file
+  memstory explain S5 --target my_memory:MyFactory        only whether your own backend can
+""",
+    exit_codes=(
+        "exit codes: 0 some target can run it, 1 none can or it is no valid story, 2 there is no such story or target"
+    ),
+    options=_options,
+    run=_run,
+)

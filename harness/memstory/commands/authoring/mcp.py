@@ -1,0 +1,131 @@
+"""`memstory mcp inspect`: the tools of an MCP server, and the draft of a target that uses them."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import re
+import tempfile
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Final
+
+from memstory.commands.command import OK, Command, add_json
+from memstory.commands.output import counted, say, say_json, table
+from memstory.errors import SetupError
+from memstory.target import Json, ToolSchema
+from memstory.targets.mapping.drafting import draft
+from memstory.targets.mapping.model import Table
+from memstory.targets.mapping.parsing import parse_table
+from memstory.targets.services.mcp import McpTransport
+
+_FILE: Final = "the command line"
+_SECONDS: Final = 300.0
+
+
+def _options(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("what", choices=["inspect"], help="list the server's tools and draft a table for memstory.toml")
+    parser.add_argument("--name", default="mine", metavar="NAME", help="name of the target (default: mine)")
+    parser.add_argument("--url", metavar="URL", help="a server elsewhere, by streamable HTTP, instead of COMMAND")
+    parser.add_argument(
+        "--header", action="append", default=[], metavar="NAME=VALUE", help="for --url; ${NAME} is a variable's value"
+    )
+    parser.add_argument(
+        "--env", action="append", default=[], metavar="NAME=VALUE", help="for COMMAND; {workspace} is a folder"
+    )
+    parser.add_argument(
+        "--seconds", type=float, default=_SECONDS, help=f"how long it may take to start (default: {_SECONDS:g})"
+    )
+    add_json(parser)
+    parser.add_argument("command", nargs="*", metavar="COMMAND", help="the server's command; options go before it")
+
+
+def _run(typed: argparse.Namespace) -> int:
+    parser = argparse.ArgumentParser(prog="memstory mcp")
+    _options(parser)
+    ours = _ours(typed.passed_on)
+    chosen = parser.parse_args(typed.passed_on[:ours])
+    # What begins with a dash after the server's command is the server's own.
+    chosen.command = [word for place, word in enumerate(typed.passed_on[ours:]) if place or word != "--"]
+    return _inspect(chosen)
+
+
+def _inspect(chosen: argparse.Namespace) -> int:
+    start = _start(chosen)
+    found = parse_table(chosen.name, {"type": "mcp", "start_seconds": chosen.seconds, **start}, _FILE)
+    with tempfile.TemporaryDirectory(prefix="memstory-inspect-") as folder:
+        about, tools = asyncio.run(_asked(found, Path(folder)))
+    drafted = draft(chosen.name, start, tools)
+    if chosen.json:
+        say_json({"server": dict(about), "tools": [_as_json(tool) for tool in tools], "draft": drafted})
+        return OK
+    rows = [[tool.name, _arguments(tool), " ".join(tool.description.split())] for tool in tools]
+    say(f"{about.get('server', 'the server')}: {counted(len(tools), 'tool')}\n")
+    say(table(["tool", "arguments (* must be given)", "what it does"], rows, [None, 50, 60]))
+    say(f"\nA draft for memstory.toml; every FILL IN is yours, then: memstory run --target {chosen.name}\n\n{drafted}")
+    return OK
+
+
+async def _asked(found: Table, folder: Path) -> tuple[Mapping[str, str], Sequence[ToolSchema]]:
+    transport = McpTransport(found)
+    try:
+        await transport.open({"workspace": str(folder), "case": "inspect", "seed": 0})
+        session = await transport.any_session()
+        return session.about(), await session.tools()
+    finally:
+        await transport.close()
+
+
+def _ours(typed: Sequence[str]) -> int:
+    """Return how many of the words are ours: `inspect` and the options before the server's command."""
+    place = 1
+    while place < len(typed) and typed[place].startswith("--") and typed[place] != "--":
+        place += 1 if "=" in typed[place] or typed[place] == "--json" else 2
+    return min(place, len(typed))
+
+
+def _start(chosen: argparse.Namespace) -> dict[str, Json]:
+    if bool(chosen.command) == bool(chosen.url):
+        raise SetupError("give either the server's COMMAND or --url URL")
+    if not re.fullmatch(r"[A-Za-z0-9_-]+", chosen.name):
+        raise SetupError(f"--name {chosen.name!r} is no name for a table; letters, digits, '-' and '_' are")
+    if chosen.url:
+        headers = _pairs("--header", chosen.header)
+        return {"url": chosen.url, **({"headers": headers} if headers else {})}
+    env = _pairs("--env", chosen.env)
+    return {"command": chosen.command, **({"env": env} if env else {})}
+
+
+def _pairs(option: str, written: Sequence[str]) -> dict[str, str]:
+    for one in written:
+        if "=" not in one:
+            raise SetupError(f"{option} {one!r} is not NAME=VALUE")
+    return {name: value for name, _, value in (one.partition("=") for one in written)}
+
+
+def _arguments(tool: ToolSchema) -> str:
+    required = tool.parameters.get("required", ())
+    return ", ".join(f"{name}*" if name in required else name for name in tool.parameters.get("properties") or {})
+
+
+def _as_json(tool: ToolSchema) -> dict[str, Json]:
+    return {"name": tool.name, "description": tool.description, "parameters": dict(tool.parameters)}
+
+
+COMMAND = Command(
+    about=(
+        "Start an MCP server, list its tools with their arguments, and draft a [targets.NAME] table for memstory.toml "
+        "that maps them to the operations of a memory. What names do not tell is in the draft as a comment that says "
+        "what to fill in. The server gets a folder that is removed afterwards."
+    ),
+    examples="""
+examples:
+  memstory mcp inspect npx -y @modelcontextprotocol/server-memory
+  memstory mcp inspect --name ours --env DATA={workspace} python server.py
+  memstory mcp inspect --url http://127.0.0.1:8000/mcp --header 'Authorization=Bearer ${TOKEN}'
+""",
+    exit_codes="exit codes: 0 the server answered, 2 it cannot be started or reached",
+    options=_options,
+    run=_run,
+    passes_on=True,
+)

@@ -1,0 +1,117 @@
+"""`memstory new`: files to start from, which work at once."""
+
+from __future__ import annotations
+
+import argparse
+import re
+from collections.abc import Mapping
+from importlib.resources import files
+from pathlib import Path
+from typing import Final
+
+from memstory.commands.authoring.schema import MODE_LINE, SCHEMA_NAME
+from memstory.commands.command import OK, Command
+from memstory.commands.output import say
+from memstory.errors import SetupError
+
+_TEMPLATES: Final[Mapping[str, Mapping[str, str]]] = {
+    "story": {"{name}.story.yaml": "story.yaml"},
+    "corpus": {
+        "{name}.jsonl": "corpus.jsonl",
+        "{name}.queries.jsonl": "corpus.queries.jsonl",
+        "{name}.story.yaml": "corpus.story.yaml",
+    },
+    "target": {
+        "{name}.py": "target.py.txt",
+        "test_{name}.py": "test_target.py.txt",
+        "{name}.story.yaml": "target.story.yaml",
+    },
+}
+"""For each kind, the files it consists of and the templates they are made from."""
+
+_NAME: Final = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,49}\Z")
+
+
+def _options(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("kind", choices=list(_TEMPLATES), help="what to write: story, corpus or target")
+    parser.add_argument("name", metavar="NAME", help="its name: a letter, then letters, digits, '-' and '_'")
+    parser.add_argument("--folder", type=Path, default=Path(), metavar="DIR", help="where to (default: here)")
+
+
+def _run(chosen: argparse.Namespace) -> int:
+    written = write(chosen.kind, chosen.name, chosen.folder)
+    for path in written:
+        say(f"wrote {path.as_posix()}")
+    story = written[-1]
+    say(f"check it:  memstory validate {story.as_posix()}")
+    if chosen.kind == "target":
+        here = "" if chosen.folder == Path() else f"(cd {chosen.folder.as_posix()}) "
+        say(f"run it:    {here}memstory run {story.name} --target {_words(chosen.name, story.name)['__SPEC__']}")
+        say(f"test it:   {here}python -m pytest {written[1].name}")
+        say(f"then put calls of your backend into {written[0].as_posix()}")
+    else:
+        say(f"run it:    memstory run {story.as_posix()} --target control:oracle")
+        say("then make it say what your memory must do; 'memstory steps' and 'memstory matchers' list the words")
+    return OK
+
+
+def write(kind: str, name: str, folder: Path) -> list[Path]:
+    """Write the files of `kind` into `folder`, the story last, and return their paths; none is overwritten."""
+    if not _NAME.match(name):
+        raise SetupError(f"'{name}' is no name: it begins with a letter and goes on with letters, digits, '-' and '_'")
+    if kind == "target":
+        name = name.replace("-", "_")
+    contents = {
+        folder / pattern.format(name=name): _filled(template, name, pattern.format(name=name), folder)
+        for pattern, template in _TEMPLATES[kind].items()
+    }
+    taken = [path.as_posix() for path in contents if path.exists()]
+    if taken:
+        raise SetupError(
+            f"{' and '.join(taken)} {'is' if len(taken) == 1 else 'are'} there already; choose another name"
+        )
+    folder.mkdir(parents=True, exist_ok=True)
+    for path, text in contents.items():
+        path.write_text(text, "utf-8")
+    return list(contents)
+
+
+def _filled(template: str, name: str, file: str, folder: Path) -> str:
+    text = files("memstory").joinpath("templates", template).read_text("utf-8")
+    for word, value in _words(name, file).items():
+        text = text.replace(word, value)
+    # The line is a promise to editors, so it is given only where the schema is.
+    has_schema = file.endswith(".yaml") and (folder / SCHEMA_NAME).exists()
+    return f"{MODE_LINE}\n{text}" if has_schema else text
+
+
+def _words(name: str, file: str) -> Mapping[str, str]:
+    module = name.replace("-", "_")
+    class_name = "".join(part[:1].upper() + part[1:] for part in module.split("_"))
+    return {
+        "__ID__": name,
+        "__NAME__": name,
+        "__FILE__": file,
+        "__CLASS__": class_name,
+        "__SPEC__": f"{module}:{class_name}Factory",
+    }
+
+
+COMMAND = Command(
+    about=(
+        "Write files to start from. They are valid and run as they are; nothing is ever overwritten.\n"
+        "  story    NAME.story.yaml: steps with expectations\n"
+        "  corpus   NAME.jsonl, NAME.queries.jsonl and a story that scores how well the documents are found\n"
+        "  target   NAME.py: an adapter to your own backend, test_NAME.py: what every adapter has to keep, and\n"
+        "           NAME.story.yaml: the first stories to run on it"
+    ),
+    examples="""
+examples:
+  memstory new story forgets-on-request
+  memstory new corpus recipes --folder stories
+  memstory new target my_memory
+""",
+    exit_codes=("exit codes: 0 written, 2 not written: a file of that name is there, or it is no name"),
+    options=_options,
+    run=_run,
+)

@@ -1,0 +1,106 @@
+"""`memstory validate`: the front half of a run, over all files, with every mistake at once."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from memstory.commands.command import FINDINGS, OK, Command, add_json, add_story_paths
+from memstory.commands.loading import Loaded, load
+from memstory.commands.output import counted, say, say_json, with_progress
+from memstory.commands.story_files import story_files
+from memstory.datasets import load_task
+from memstory.errors import NotSupported, SetupError, StoryError
+from memstory.language.story import Retrieval, Story
+from memstory.targets.discovery import check_names
+
+
+def _options(parser: argparse.ArgumentParser) -> None:
+    add_story_paths(parser)
+    add_json(parser)
+
+
+def _run(chosen: argparse.Namespace) -> int:
+    files = story_files(chosen.paths, bundled=chosen.bundled)
+    loaded = load(files)
+    errors, notes = _with_data(loaded)
+    if chosen.json:
+        say_json(_as_json(loaded, errors, notes))
+        return FINDINGS if errors else OK
+    for line in (*map(str, errors), *(f"{note} (a note, no error)" for note in notes)):
+        say(line)
+    count, among = counted(len({story.id for story in loaded.stories}), "story"), counted(len(files), "file")
+    say(f"{counted(len(errors), 'error')} in {among}; {count} could be read" if errors else
+        f"{count} in {among}: nothing is wrong")  # fmt: skip
+    return FINDINGS if errors else OK
+
+
+def _as_json(loaded: Loaded, errors: Sequence[StoryError], notes: Sequence[str]) -> dict[str, object]:
+    return {
+        "files": len(loaded.files),
+        "stories": len({story.id for story in loaded.stories}),
+        "errors": [
+            {"where": str(error.mark) if error.mark else None, "message": error.message}
+            for error in errors
+        ],
+        "notes": list(notes),
+    }  # fmt: skip
+
+
+def _with_data(loaded: Loaded) -> tuple[Sequence[StoryError], Sequence[str]]:
+    """Return all errors, those of data files among them, and what is worth knowing though it is none."""
+    errors = list(loaded.errors)
+    notes = list(_unknown_targets(loaded.stories))
+    read: set[tuple[object, ...]] = set()
+    for story in with_progress([story for story in loaded.stories if story.retrieval], "set of data"):
+        task, base = story.retrieval, loaded.files[story.mark.file].parent
+        if task is None or (what := _identity(task, base)) in read:
+            continue
+        read.add(what)
+        try:
+            load_task(task, base)
+        except StoryError as error:
+            errors.append(error)
+        except (NotSupported, SetupError) as error:
+            notes.append(f"{task.mark}: {error}")
+    return sorted(errors, key=_place), notes
+
+
+def _identity(task: Retrieval, base: Path) -> tuple[object, ...]:
+    return (base, task.corpus, task.queries, task.dataset, task.path)
+
+
+def _place(error: StoryError) -> tuple[str, int, int]:
+    return (error.mark.file, error.mark.line, error.mark.column) if error.mark else ("", 0, 0)
+
+
+def _unknown_targets(stories: Sequence[Story]) -> Iterator[str]:
+    """Yield where `targets:` names one that is not installed: the story would silently never run."""
+    told: set[str] = set()
+    for story in stories:
+        for name in set(story.targets) - told:
+            told.add(name)
+            try:
+                check_names([name])
+            except SetupError as error:
+                yield f"{story.mark}: under 'targets': {error}"
+
+
+COMMAND = Command(
+    about=(
+        "Check stories as a run would read them, without running them: the YAML, the grammar, names, ids that"
+        " are used twice, files of data that are missing or wrong. Every mistake is told at once, as "
+        "file:line:column."
+    ),
+    examples="""
+examples:
+  memstory validate                        every story below this folder
+  memstory validate mine.story.yaml        one file
+  memstory validate --bundled              the stories that come with memstory
+  memstory validate --json | jq .errors    for programs
+""",
+    exit_codes=("exit codes: 0 nothing is wrong, 1 something is, 2 there is nothing to check"),
+    options=_options,
+    run=_run,
+)

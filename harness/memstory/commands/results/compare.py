@@ -1,0 +1,104 @@
+"""`memstory compare`: targets and runs side by side."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from memstory.codec import encode
+from memstory.commands.command import FINDINGS, OK, USAGE, Command, add_json
+from memstory.commands.output import counted, say, say_json
+from memstory.commands.results.results_files import runs_at
+from memstory.errors import SetupError
+from memstory.reporting.comparing import (
+    Run,
+    as_markdown,
+    as_text,
+    columns_of,
+    compare,
+    differences_in_words,
+    named_column,
+    what_differs,
+)
+from memstory.reporting.escaping import visible
+from memstory.reporting.writing import write_text
+
+_SHOWN = 20
+_TWO = 2
+
+
+def _options(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "results", nargs="+", type=Path, metavar="RESULTS", help="the folder of a run, or a results.json of any name"
+    )
+    parser.add_argument("--against", metavar="COLUMN", help="hold every column against this one (default: the same "
+                        "target in an earlier run, else the first column)")  # fmt: skip
+    parser.add_argument("--output", type=Path, metavar="FILE", help="write a page of markdown")
+    parser.add_argument("--diff", action="store_true", help="say in words what differs in two runs of one target")
+    add_json(parser)
+
+
+def _run(chosen: argparse.Namespace) -> int:
+    runs = runs_at(chosen.results)
+    unlike = what_differs(runs)
+    if unlike:
+        sys.stderr.write(_refusal(unlike))
+        return USAGE
+    if chosen.diff:
+        return _diff(runs)
+    columns = columns_of(runs)
+    if len(columns) < _TWO:
+        raise SetupError("one target of one run is nothing to compare: name another run, or run another target too")
+    comparison = compare(runs, named_column(columns, chosen.against) if chosen.against else None)
+    if chosen.output:
+        write_text(chosen.output, as_markdown(comparison))
+    if chosen.json:
+        say_json(encode(comparison))
+    elif chosen.output:
+        say(f"{chosen.output}: {counted(len(columns), 'column')}, {counted(len(comparison.rows), 'story')}")
+    else:
+        say(as_text(comparison))
+    return OK
+
+
+def _refusal(unlike: Sequence[str]) -> str:
+    more = len(unlike) - _SHOWN
+    lines = [*unlike[:_SHOWN], *([f"and {more} more"] if more > 0 else [])]
+    return visible(
+        "memstory compare: these runs cannot be compared; run the stories again, or leave out what differs (-k):\n"
+        + "".join(f"  {line}\n" for line in lines)
+    )
+
+
+def _diff(runs: Sequence[Run]) -> int:
+    columns = columns_of(runs)
+    if len(runs) != _TWO or len(columns) != _TWO or columns[0].target != columns[1].target:
+        raise SetupError(
+            "--diff is for two runs of one target, given are "
+            f"{', '.join(f'{one.run.name} with {one.target}' for one in columns) or 'runs without a target'}"
+        )
+    lines = differences_in_words(*columns)
+    say(visible("\n".join(lines)) if lines else "no difference, but for times")
+    return FINDINGS if lines else OK
+
+
+COMMAND = Command(
+    about=(
+        "Put targets and runs side by side: the matrix of stories, what flipped, retrieval scores with the "
+        "interval of each difference, times, and what each could not do. Runs of other stories, data, k, trials or "
+        "seeds are refused; targets, versions, embedders, models and options may differ and are shown. With --diff, "
+        "what the memory did differently in two runs of one target."
+    ),
+    examples="""
+examples:
+  memstory compare reports/latest                              the targets of one run
+  memstory compare reports/mine reports/other --output compare.md
+  memstory compare reports/latest --against topics --json
+  memstory compare reports/before reports/after --diff         two runs of one target
+""",
+    exit_codes=("exit codes: 0 compared, 1 with --diff: they differ, 2 the runs are unlike, or one cannot be read"),
+    options=_options,
+    run=_run,
+)

@@ -1,0 +1,87 @@
+"""`memstory merge`: the shards of one run, put together to the report that the whole run would have given."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from memstory.commands.command import OK, Command
+from memstory.commands.output import counted, say
+from memstory.commands.results.results_files import runs_at
+from memstory.errors import SetupError
+from memstory.reporting.escaping import visible
+from memstory.reporting.markdown import render
+from memstory.reporting.merging import cut_short, merged
+from memstory.reporting.views import headline
+from memstory.reporting.writing import REPORT_NAME, RESULTS_NAME, begin_reports, write_text
+from memstory.results.holding import Hold
+from memstory.results.recordings import RECORDINGS_NAME
+from memstory.target import Json
+
+
+def _options(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "results", nargs="+", type=Path, metavar="RESULTS", help="the folder of a shard, or a results.json of any name"
+    )
+    parser.add_argument("--output", type=Path, required=True, metavar="DIR", help="folder of the merged report")
+
+
+def _run(chosen: argparse.Namespace) -> int:
+    output: Path = chosen.output
+    runs = runs_at(chosen.results)
+    if any(output.resolve() in (typed.resolve(), typed.resolve().parent) for typed in chosen.results):
+        raise SetupError(f"{output} holds one of the shards: name another folder for --output")
+    document = merged(runs)
+    recordings, missing = _recordings(chosen.results, document)
+    with _begun(output):
+        write_text(output / RESULTS_NAME, json.dumps(document, indent=1, ensure_ascii=False) + "\n")
+        write_text(output / REPORT_NAME, render(document))
+        if not missing:
+            write_text(output / RECORDINGS_NAME, recordings)
+    for line in [
+        *(f"cut short: {line}" for line in cut_short(runs)),
+        *(f"without recordings: {folder} has no {RECORDINGS_NAME}" for folder in missing),
+    ]:
+        sys.stderr.write(visible(f"{line}\n"))
+    say(visible(f"{output}: {counted(len(runs), 'shard')}, {headline(document)}"))
+    return OK
+
+
+def _begun(output: Path) -> Hold:
+    try:
+        return begin_reports(output)
+    except OSError as error:
+        raise SetupError(f"nothing can be written to {output}: {error.strerror}. Name another --output") from error
+
+
+def _recordings(typed: Sequence[Path], document: Json) -> tuple[str, Sequence[Path]]:
+    """Return the recordings of all shards in the order of the document's cases, and the folders that have none."""
+    folders = [path if path.is_dir() else path.parent for path in typed]
+    missing = [folder for folder in folders if not (folder / RECORDINGS_NAME).is_file()]
+    if missing:
+        return "", missing
+    lines = [line for folder in folders for line in (folder / RECORDINGS_NAME).read_text("utf-8").splitlines()]
+    order = {case["id"]: place for place, case in enumerate(document["cases"])}
+    ranked = sorted(lines, key=lambda line: order.get(json.loads(line)["id"], len(order)))
+    return "".join(f"{line}\n" for line in ranked), ()
+
+
+COMMAND = Command(
+    about=(
+        "Put the shards of one run together: results.json, report.md and recordings.jsonl as the whole run would have "
+        "written them, but for times. All shards must be there, each once, and be of one run: the same selection of "
+        "stories, the same options and versions. What differs or is missing is told, and nothing is written then."
+    ),
+    examples="""
+examples:
+  memstory run stories --shard 1/2 --report reports/one        on one machine
+  memstory run stories --shard 2/2 --report reports/two        on another
+  memstory merge reports/one reports/two --output reports/whole
+""",
+    exit_codes=("exit codes: 0 merged, 2 these are not all the shards of one run, or one cannot be read"),
+    options=_options,
+    run=_run,
+)

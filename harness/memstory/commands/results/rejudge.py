@@ -1,0 +1,98 @@
+"""`memstory rejudge`: the recordings of a run, judged by the stories as they are now."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from memstory.commands.command import FINDINGS, OK, Command, add_json
+from memstory.commands.loading import Loaded, load
+from memstory.commands.output import counted, say, say_json, table, with_progress
+from memstory.commands.results.rejudging import Rejudged, rejudged
+from memstory.commands.results.run_folder import run_folder
+from memstory.commands.story_files import story_files
+from memstory.errors import SetupError
+from memstory.language.story import Story
+from memstory.reporting import read_recordings
+from memstory.results.recordings import RECORDINGS_NAME, RecordedCase
+
+
+def _options(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("results", type=Path, metavar="RESULTS", help="the folder of a run, or results.json in it")
+    parser.add_argument(
+        "paths", nargs="*", metavar="PATH", help="story files, or folders to search (default: the files of that run)"
+    )
+    add_json(parser)
+
+
+def _run(chosen: argparse.Namespace) -> int:
+    cases = read_recordings(run_folder(chosen.results) / RECORDINGS_NAME)
+    loaded = load(story_files(chosen.paths or _files_of(cases)))
+    for error in loaded.errors:
+        sys.stderr.write(f"{error}\n")
+    stories = _by_name(loaded)
+    judged = [rejudged(case, stories.get((case.story, case.row))) for case in with_progress(cases, "case")]
+    flipped = [one for one in judged if one.flipped]
+    if chosen.json:
+        say_json([_as_json(one) for one in judged])
+    else:
+        _tell(judged, flipped)
+    return FINDINGS if flipped or loaded.invalid else OK
+
+
+def _files_of(cases: Sequence[RecordedCase]) -> Sequence[str]:
+    files = dict.fromkeys(case.where.rsplit(":", 2)[0] for case in cases)
+    missing = [file for file in files if not Path(file).is_file()]
+    if missing:
+        raise SetupError(
+            f"the run was about {', '.join(missing)}, which is not here: type this where the run was started, "
+            "or name the story files behind the folder"
+        )
+    return list(files)
+
+
+def _by_name(loaded: Loaded) -> Mapping[tuple[str, str | None], Story]:
+    return {(story.id, story.row): story for story in loaded.stories}
+
+
+def _tell(judged: Sequence[Rejudged], flipped: Sequence[Rejudged]) -> None:
+    if flipped:
+        rows = [[one.id, one.was, "cannot be judged" if one.now == "cannot" else one.now, one.reason or ""]
+                for one in flipped]  # fmt: skip
+        say(table(["case", "was", "is now", "because"], rows, [None, None, None, 80]) + "\n")
+    changed = sum(one.story_changed and not one.flipped for one in judged)
+    said = f"{counted(len(judged), 'case')} judged again: {len(judged) - len(flipped)} as before, {len(flipped)} not"
+    say(f"{said} ({counted(changed, 'story')} among the former changed since)" if changed else said)
+
+
+def _as_json(one: Rejudged) -> dict[str, object]:
+    return {
+        "case": one.id,
+        "was": one.was,
+        "now": one.now,
+        "reason": one.reason,
+        "story_changed": one.story_changed,
+    }
+
+
+COMMAND = Command(
+    about=(
+        "Judge the recordings of a run again by the stories as they are now: after an expectation was "
+        "changed, or with a newer memstory. No target is opened and nothing is run. What is judged otherwise "
+        "is listed. A story that now does other things than were recorded cannot be judged so, and is listed "
+        "too. results.json is left as it is."
+    ),
+    examples="""
+examples:
+  memstory rejudge reports/latest                        by the files of that run
+  memstory rejudge reports/latest mine.story.yaml        by other files
+  memstory rejudge reports/baseline --json
+""",
+    exit_codes=(
+        "exit codes: 0 every case is judged as before, 1 some are not, 2 there are no recordings, or of another version"
+    ),
+    options=_options,
+    run=_run,
+)

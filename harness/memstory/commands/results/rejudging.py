@@ -1,0 +1,119 @@
+"""A recording and today's story -> how it is judged now, or why it cannot be: pure."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Literal
+
+from memstory.case import Case
+from memstory.errors import MissingValue, StoryError
+from memstory.judging.evaluation import evaluate
+from memstory.judging.step_verdicts import locate
+from memstory.language.names import substitute
+from memstory.language.references import REFERENCE
+from memstory.language.story import Step, Story, Trials
+from memstory.reporting.views import step_number
+from memstory.results.outcomes import Outcome
+from memstory.results.recording import Recording, StepRecord
+from memstory.results.recordings import RecordedCase
+from memstory.results.redaction import told
+from memstory.tasks.perturbation import levels_of
+
+Judged = Outcome | Literal["cannot"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rejudged:
+    """One case: how it was judged and how it is now, with the reason; `cannot` where the recording does not fit."""
+
+    id: str
+    was: Outcome
+    now: Judged
+    reason: str | None
+    story_changed: bool
+
+    @property
+    def flipped(self) -> bool:
+        """Whether it is judged otherwise now, or cannot be judged any more."""
+        return self.now != self.was
+
+
+def rejudged(recorded: RecordedCase, story: Story | None) -> Rejudged:
+    """Judge `recorded` by `story`, which is None where no file has it any more."""
+    if story is None:
+        return _cannot(recorded, f"the story {recorded.story} is in none of the files")
+    if recorded.redacted:
+        return _cannot(recorded, f"{told(recorded.redacted)} were redacted from its recording: run it again")
+    changed = story.digest != recorded.digest
+    if changed and (difference := _does_other_things(story, recorded)):
+        return _cannot(recorded, f"{difference}: run it again")
+    story = replace(story, trials=_trials(story.trials, len(recorded.recordings)))
+    result = evaluate(Case(story=story, target=recorded.target), recorded.recordings)
+    return Rejudged(
+        id=recorded.id, was=recorded.outcome, now=result.outcome, reason=result.reason, story_changed=changed
+    )
+
+
+def _cannot(recorded: RecordedCase, reason: str) -> Rejudged:
+    return Rejudged(id=recorded.id, was=recorded.outcome, now="cannot", reason=reason, story_changed=True)
+
+
+def _trials(written: Trials, count: int) -> Trials:
+    """Return the story's rule for as many trials as were recorded, as a run with `--trials` does."""
+    at_least = count if written.at_least == written.count else min(written.at_least, count)
+    return Trials(count=count, at_least=at_least)
+
+
+def _does_other_things(story: Story, recorded: RecordedCase) -> str | None:
+    """Return in what the story does something else now than was recorded; what it expects may differ."""
+    if dict(story.options) != dict(recorded.options):
+        return "the story's options changed since"
+    for recording in recorded.recordings:
+        if difference := _other_steps(story, recording) or _other_data(story, recording):
+            return difference
+    return None
+
+
+def _other_steps(story: Story, recording: Recording) -> str | None:
+    last_index = recording.steps[-1].path[0] + 1 if recording.steps else 0
+    if recording.failure is None and len(story.steps) != last_index:
+        return f"{last_index} steps were recorded and the story has {len(story.steps)} now"
+    for record in recording.steps:
+        place = locate(story, record.path)
+        if place is None:
+            return f"step {step_number(record.path)} is gone"
+        if place.step.op != record.op or _other_arguments(place.step, record):
+            return f"{place.label} is not what was recorded"
+    return None
+
+
+def _other_arguments(step: Step, record: StepRecord) -> bool:
+    if set(REFERENCE.findall(json.dumps(step.args))) & step.save.keys():
+        # The names of the record are those after the step, which has just changed what its own argument stood for.
+        return False
+    try:
+        return bool(_plain(substitute(step.args, record.names)) != _plain(record.args))
+    except (MissingValue, StoryError):
+        # A name that the step needs was not saved then: whatever it would have stood for, this is another step.
+        return True
+
+
+def _plain(value: object) -> object:
+    if isinstance(value, Mapping):
+        return {name: _plain(inner) for name, inner in value.items()}
+    return [_plain(inner) for inner in value] if isinstance(value, Sequence) and not isinstance(value, str) else value
+
+
+def _other_data(story: Story, recording: Recording) -> str | None:
+    if recording.failure is not None:
+        return None
+    if bool(story.retrieval) != bool(recording.retrieval):
+        return "the story was about something else"
+    if story.retrieval is None:
+        return None
+    if {record.k for record in recording.retrieval} != {story.retrieval.k}:
+        return "'k' changed since"
+    levels = [dict(record.level) for record in recording.retrieval]
+    return None if levels == [dict(level) for level in levels_of(story.perturb)] else "the perturbations changed since"

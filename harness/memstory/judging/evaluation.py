@@ -1,0 +1,118 @@
+"""Recording -> CaseResult: every expectation judged, with its reason. Pure: nothing is run and nothing is read."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from memstory.case import Case
+from memstory.judging.score_verdicts import score_verdicts, wanted_metrics
+from memstory.judging.step_verdicts import StepPlace, locate, step_verdicts
+from memstory.language.matchers.means import scores_of, warnings_of
+from memstory.language.story import Story, Trials
+from memstory.results.outcomes import CaseResult, Outcome, Score, TrialResult, Verdict
+from memstory.results.recording import Failure, Recording
+
+
+def evaluate(case: Case, recordings: Sequence[Recording]) -> CaseResult:
+    """Judge all trials of a case."""
+    story = case.story
+    trials = tuple(judge_trial(story, recording) for recording in recordings)
+    outcome, reason = _together(trials, story.trials)
+    return CaseResult(
+        id=case.id,
+        story=story.id,
+        title=story.title,
+        target=case.target,
+        where=str(story.mark),
+        digest=story.digest,
+        outcome=outcome,
+        reason=reason,
+        trials=trials,
+        tags=story.tags,
+        covers=story.covers,
+        needs=tuple(sorted(story.needs)),
+        options=story.options,
+        row=story.row,
+        control=story.control,
+        control_because=story.control_because,
+        seconds=sum(recording.seconds for recording in recordings),
+    )
+
+
+def judge_trial(story: Story, recording: Recording) -> TrialResult:
+    """Judge one recording of a story."""
+    scores = tuple(score for task in recording.retrieval for score in scores_of(task, wanted_metrics(story)))
+    verdicts = (*step_verdicts(story, recording), *score_verdicts(story, recording, scores))
+    outcome, reason = _outcome(story, recording, verdicts, scores)
+    warnings = tuple(warning for task in recording.retrieval for warning in warnings_of(task))
+    return TrialResult(
+        outcome=outcome, reason=reason, verdicts=verdicts, scores=scores, recording=recording, warnings=warnings
+    )
+
+
+def _outcome(
+    story: Story, recording: Recording, verdicts: Sequence[Verdict], scores: Sequence[Score]
+) -> tuple[Outcome, str | None]:
+    failure = recording.failure
+    if failure is not None and failure.kind != "failed":
+        return failure.kind, _failure_reason(story, failure)
+    failing = [verdict for verdict in verdicts if not verdict.passed]
+    if failing:
+        more = f" (and {len(failing) - 1} more)" if len(failing) > 1 else ""
+        return "failed", verdict_line(story, failing[0]) + more
+    if failure is not None:
+        return failure.kind, _failure_reason(story, failure)
+    if story.retrieval is not None and not scores:
+        return "error", f"{story.mark} retrieval: no question could be measured"
+    return "passed", None
+
+
+def verdict_line(story: Story, verdict: Verdict) -> str:
+    """Return a verdict as one line: where it stands in the story, which step it speaks of, and why."""
+    step = locate(story, verdict.step) if verdict.step else None
+    place = f" {step.label}" if step else ""
+    return _one_line(f"{verdict.where}{place}: {verdict.reason}")
+
+
+def _failure_reason(story: Story, failure: Failure) -> str:
+    step = locate(story, failure.step) if failure.step else None
+    if failure.kind == "unsupported" and step is None:
+        return _one_line(failure.message)
+    if failure.kind == "invalid" and failure.message.startswith(f"{story.mark.file}:"):
+        # What is wrong in a story may know its own line, which is nearer than that of the story.
+        return _one_line(failure.message)
+    return _one_line(f"{_place(story, step)}: {failure.message}")
+
+
+def _place(story: Story, step: StepPlace | None) -> str:
+    return f"{step.step.mark} {step.label}" if step else str(story.mark)
+
+
+def _one_line(text: str) -> str:
+    return " ".join(text.split())
+
+
+def _together(trials: Sequence[TrialResult], rule: Trials) -> tuple[Outcome, str | None]:
+    """Aggregate: trials that broke count neither as passed nor as failed, so they may leave it undecided."""
+    if not trials:
+        return "error", "nothing was recorded"
+    for outcome in _deciding(trials):
+        return outcome, next(trial.reason for trial in trials if trial.outcome == outcome)
+    passed = sum(trial.outcome == "passed" for trial in trials)
+    broken = sum(trial.outcome == "error" for trial in trials)
+    first = next((trial.reason for trial in trials if trial.outcome != "passed"), None)
+    if len(trials) == 1:
+        return trials[0].outcome, first
+    at_least = min(rule.at_least, len(trials))
+    said = f"{passed} of {len(trials)} trials passed, {at_least} needed"
+    if broken:
+        said += f", {broken} broke"
+    if passed >= at_least:
+        return "passed", None if first is None else f"flaky: {said}; first miss: {first}"
+    return ("error" if passed + broken >= at_least else "failed"), f"{said}; first miss: {first}"
+
+
+def _deciding(trials: Sequence[TrialResult]) -> Iterator[Outcome]:
+    """Outcomes that say the same of every trial: what is wrong is the story, or the target's abilities."""
+    present = {trial.outcome for trial in trials}
+    yield from (outcome for outcome in ("invalid", "unsupported") if outcome in present)

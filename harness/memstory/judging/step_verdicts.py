@@ -1,0 +1,206 @@
+"""Verdicts on the steps of a story: which record belongs to which step, and what its expectations find."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from memstory.language.matchers import Context, judge
+from memstory.language.matchers.budgets import context_tokens, latency_ms
+from memstory.language.matchers.calls import faulty_schemas, violations_of_schema
+from memstory.language.names import pick
+from memstory.language.story import Expectation, Matcher, Step, Story
+from memstory.results.outcomes import Verdict
+from memstory.results.recording import Recording, StepRecord
+from memstory.target import Json, ToolSchema
+
+_COUNTED = ("parallel", "repeat")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StepPlace:
+    """A step with the words for its place: `step 2 (say)`, or `step 2.1, pass 3 (add)` within a block."""
+
+    step: Step
+    label: str
+
+
+def locate(story: Story, path: Sequence[int]) -> StepPlace | None:
+    """Return the step at a recorded path, in which a block's index is followed by its pass; None if there is none."""
+    steps, rest = story.steps, tuple(path)
+    numbers: list[str] = []
+    passes: list[str] = []
+    while rest and rest[0] < len(steps):
+        step, rest = steps[rest[0]], rest[1:]
+        numbers.append(str(_index_of(step, steps) + 1))
+        if not rest:
+            passed = f", pass {'.'.join(passes)}" if passes else ""
+            return StepPlace(step=step, label=f"step {'.'.join(numbers)}{passed} ({step.op})")
+        if step.op in _COUNTED:
+            passes.append(str(rest[0] + 1))
+            rest = rest[1:]
+        steps = step.steps
+    return None
+
+
+def _index_of(step: Step, steps: Sequence[Step]) -> int:
+    return next(index for index, one in enumerate(steps) if one is step)
+
+
+def step_verdicts(story: Story, recording: Recording) -> tuple[Verdict, ...]:
+    """Judge every step that was carried out, in the order of the story; of repeated attempts, the last one."""
+    records = {tuple(record.path): record for record in recording.steps}
+    contents: dict[str, str] = {}
+    verdicts: list[Verdict] = []
+    for path, record in records.items():
+        place = locate(story, path)
+        if place is None:
+            continue
+        contents.update(_saved_texts(place.step, record))
+        verdicts += _of_record(place.step, record, contents, recording.tools)
+    if recording.failure is None:
+        verdicts += _left_out(story, records)
+    return tuple(verdicts)
+
+
+def holds(step: Step, record: StepRecord) -> bool:
+    """Return whether all that `step` expects is so, for a runner that asks again until it is."""
+    return all(verdict.passed for verdict in _of_record(step, record, _saved_texts(step, record), ()))
+
+
+def _saved_texts(step: Step, record: StepRecord) -> dict[str, str]:
+    """Map names that stand for ids to the texts beside them, for backends that give no ids."""
+    texts = {}
+    for name, path in step.save.items():
+        if path.rpartition(".")[2] != "id":
+            continue
+        beside = f"{path.rpartition('.')[0]}.text".lstrip(".")
+        text = pick(record.result, beside) or pick(record.args, beside)
+        if isinstance(text, str):
+            texts[name] = text
+    return texts
+
+
+def _left_out(story: Story, records: Mapping[tuple[int, ...], StepRecord]) -> Iterator[Verdict]:
+    for index, step in enumerate(story.steps):
+        if (index,) not in records:
+            reason = "this step left no record, so it was not carried out"
+            yield Verdict(
+                passed=False, field="step", check="recorded", where=str(step.mark), reason=reason, step=(index,)
+            )
+
+
+def _of_record(
+    step: Step, record: StepRecord, contents: Mapping[str, str], announced: Sequence[ToolSchema]
+) -> Iterator[Verdict]:
+    context = Context(names=record.names, contents=contents)
+    refusal = _refusal(step, record)
+    foreseen = any(expected.field in ("error", "refusal") for expected in step.expect)
+    if record.error is not None and not foreseen:
+        reason = f"was refused: {record.error}"
+        yield _bare(step, record, "error", "refused", reason)
+        return
+    for expected in step.expect:
+        if expected.field == "error":
+            yield from _of_refusal(expected, record, refusal, context)
+        elif record.error is None:
+            yield from _of_field(step, expected, record, context)
+    yield from _schema_verdicts(step, record, announced)
+
+
+def _refusal(step: Step, record: StepRecord) -> str | None:
+    """The text of a refusal; a tool refuses within its result."""
+    if record.error is None and step.op == "tool" and isinstance(record.result, Mapping):
+        return record.result.get("error")
+    return record.error
+
+
+def _of_refusal(expected: Expectation, record: StepRecord, refusal: str | None, context: Context) -> Iterator[Verdict]:
+    if refusal is not None and expected.matchers:
+        for matcher in expected.matchers:
+            yield _verdict("error", refusal, matcher, record, context)
+        return
+    reason = "was not refused, and should have been" if refusal is None else f"was refused: {refusal}"
+    yield Verdict(
+        passed=refusal is not None,
+        field="error",
+        check="refused",
+        where=str(expected.mark),
+        reason=reason,
+        step=record.path,
+        expected="a refusal",
+        actual=refusal or "no refusal",
+    )
+
+
+def _of_field(step: Step, expected: Expectation, record: StepRecord, context: Context) -> Iterator[Verdict]:
+    value = _value(step, expected.field, record)
+    for matcher in expected.matchers:
+        yield _verdict(expected.field, value, matcher, record, context)
+
+
+def _verdict(field: str, value: Json, matcher: Matcher, record: StepRecord, context: Context) -> Verdict:
+    found = judge(field, value, matcher, context)
+    return Verdict(
+        passed=found.holds,
+        field=field,
+        check=matcher.name,
+        where=str(matcher.mark),
+        reason=f"{field} {found.says}",
+        step=record.path,
+        expected=found.expected,
+        actual=found.actual,
+        difference=found.difference,
+    )
+
+
+def _value(step: Step, field: str, record: StepRecord) -> Json:
+    """Return what an expectation on `field` speaks of."""
+    if field == "result" and step.op == "tool":
+        called = record.result or {}
+        return called.get("result") if called.get("error") is None else called["error"]
+    read = _VALUES.get(field)
+    return read(record) if read else record.result
+
+
+def _hits(record: StepRecord) -> list[Json]:
+    found = record.result if isinstance(record.result, list) else [record.result]
+    return [hit for hit in found if hit is not None]
+
+
+def _receipt(record: StepRecord) -> Json:
+    if not isinstance(record.result, Mapping) or "items" not in record.result:
+        return record.result
+    return {**record.result, "outcomes": [item.get("outcome") for item in record.result["items"]]}
+
+
+def _announced(record: StepRecord) -> dict[str, Json]:
+    return {
+        tool["name"]: {"description": tool.get("description"), "parameters": tool.get("parameters")}
+        for tool in record.result or ()
+    }
+
+
+_VALUES: Mapping[str, Callable[[StepRecord], Json]] = {
+    "answer": lambda record: (record.result or {}).get("answer", ""),
+    "context_tokens": context_tokens,
+    "hits": _hits,
+    "latency_ms": latency_ms,
+    "receipt": _receipt,
+    "tool_calls": lambda record: (record.result or {}).get("tool_calls", []),
+    "tools": _announced,
+}
+
+
+def _schema_verdicts(step: Step, record: StepRecord, announced: Sequence[ToolSchema]) -> Iterator[Verdict]:
+    """Fail calls of a turn that break the announced schema, and announced schemas that are none."""
+    if step.op == "say" and isinstance(record.result, Mapping):
+        faults = violations_of_schema(record.result.get("tool_calls") or (), announced)
+        yield from (_bare(step, record, "tool_calls", "schema", fault) for fault in faults)
+    if step.op == "tools":
+        yield from (_bare(step, record, "tools", "schema", fault) for fault in faulty_schemas(record.result or ()))
+
+
+def _bare(step: Step, record: StepRecord, field: str, check: str, reason: str) -> Verdict:
+    return Verdict(passed=False, field=field, check=check, where=str(step.mark), reason=reason, step=record.path,
+                   actual=reason)  # fmt: skip

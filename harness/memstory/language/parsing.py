@@ -1,0 +1,167 @@
+"""A tree that the grammar has been held against -> Story, with all that a grammar cannot say."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from memstory.capabilities import FEATURES, OPERATIONS, is_known
+from memstory.controls import CONTROLS, FAULTS
+from memstory.errors import StoryError
+from memstory.language.grammar import unknown, violations
+from memstory.language.matchers.groups import fields, group
+from memstory.language.needs import needs
+from memstory.language.reading import Reading
+from memstory.language.rows import Row
+from memstory.language.story import Expectation, Retrieval, Step, Story, Trials
+from memstory.language.text import Document, TreePath
+from memstory.language.words.step_parsing import read_steps
+from memstory.target import Capability, Json
+
+_OUTCOMES = {"pass": "passed", "fail": "failed"}
+
+
+def story_of(document: Document, row: Row) -> tuple[Story | None, Sequence[StoryError]]:
+    """Return the story of one row, or None with everything that is wrong with it."""
+    errors: list[StoryError] = []
+    if not isinstance(row.tree, dict):
+        return None, (StoryError("a story is a mapping: it starts with 'story: ID' and 'title: …'", document.mark),)
+    found = list(violations(row.tree, document))
+    reading = Reading(document=document, errors=errors, broken=[path for path, _ in found])
+    _read_vectors(reading, row.tree)
+    steps = read_steps(reading, row.tree.get("steps"))
+    parts = _parts(reading, row.tree)
+    every = [error for _, error in found] + errors
+    if every:
+        return None, tuple(every)
+    return _story(reading, row, steps, parts), ()
+
+
+def _story(reading: Reading, row: Row, steps: Sequence[Step], parts: Mapping[str, Any]) -> Story:
+    tree, document = row.tree, reading.document
+    text = document.text.strip() + (f"\n# row {row.name}" if row.name else "")
+    return Story(
+        id=tree["story"],
+        title=tree["title"],
+        mark=document.mark,
+        digest=hashlib.sha256(text.encode()).hexdigest()[:16],
+        tags=tuple(tree.get("tags", ())),
+        covers=tuple(tree.get("covers", ())),
+        targets=tuple(tree.get("targets", ())),
+        needs=_needs(reading, tree, steps),
+        options=tree.get("options", {}),
+        vectors=reading.vectors,
+        model=tuple(tree.get("model", ())),
+        steps=steps,
+        perturb=tree.get("perturb", {}),
+        control={name: _OUTCOMES[word] for name, word in tree.get("control", {}).items() if name != "because"},
+        control_because=tree.get("control", {}).get("because"),
+        settles=tree.get("settle", "auto") == "auto",
+        redact=tree.get("redact", "none"),
+        row=row.name,
+        notes=tree.get("notes"),
+        **parts,
+    )
+
+
+def _needs(reading: Reading, tree: Mapping[str, Json], steps: Sequence[Step]) -> frozenset[Capability]:
+    found = set(needs(steps)) | set(tree.get("requires", ()))
+    found |= {f"option.{name}" for name in tree.get("options", ())}
+    if reading.vectors:
+        found.add("embedder.fixed")
+    if "model" in tree:
+        found.add("llm.scripted")
+    if "retrieval" in tree:
+        found |= {"add", "search"}
+    return frozenset(found)
+
+
+def _read_vectors(reading: Reading, tree: Mapping[str, Json]) -> None:
+    if reading.sound(("vectors",)):
+        for text, vector in tree.get("vectors", {}).items():
+            reading.vector(text, vector, ("vectors", text))
+
+
+def _parts(reading: Reading, tree: Mapping[str, Json]) -> Mapping[str, Any]:
+    """Return what is parsed beside the steps; a part that the grammar refused is left out."""
+    retrieval = _retrieval(reading, tree)
+    _one_purpose(reading, tree)
+    if reading.sound(("requires",)):
+        for index, capability in enumerate(tree.get("requires", ())):
+            if not is_known(capability):
+                reading.fault(("requires", index), unknown(capability, "capability", [*OPERATIONS, *FEATURES]))
+    _known_controls(reading, tree)
+    return {
+        "retrieval": retrieval,
+        "trials": _trials(reading, tree),
+        "expect": _story_expectations(reading, tree, retrieval),
+    }
+
+
+def _known_controls(reading: Reading, tree: Mapping[str, Json]) -> None:
+    for name in tree.get("control", {}) if reading.sound(("control",)) else ():
+        if name not in (*CONTROLS, "because"):
+            reading.fault(
+                ("control", name), unknown(name, "control", CONTROLS.keys() - FAULTS.keys(), FAULTS), at_key=True
+            )
+
+
+def _one_purpose(reading: Reading, tree: Mapping[str, Json]) -> None:
+    if ("steps" in tree) == ("retrieval" in tree):
+        found = "has both" if "steps" in tree else "has neither"
+        reading.fault((), f"a story has either 'steps' or a 'retrieval'; this one {found}")
+    if "retrieval" not in tree:
+        where = "beside the step that it speaks of" if "expect" in tree else "in a story with a 'retrieval'"
+        for key in ("expect", "perturb"):
+            if key in tree:
+                reading.fault((key,), f"'{key}' at the top belongs to a retrieval story; write it {where}", at_key=True)
+
+
+def _retrieval(reading: Reading, tree: Mapping[str, Json]) -> Retrieval | None:
+    path: TreePath = ("retrieval",)
+    task = tree.get("retrieval")
+    if not isinstance(task, dict) or not reading.sound(path):
+        return None
+    given = {name for name in ("corpus", "queries", "dataset") if name in task}
+    if given not in ({"corpus", "queries"}, {"dataset"}):
+        reading.fault(path, "a retrieval names 'corpus' and 'queries', or a 'dataset'; "
+                      f"found: {', '.join(sorted(given)) or 'none of them'}", at_key=True)  # fmt: skip
+    if "path" in task and "dataset" not in task:
+        reading.fault((*path, "path"), "'path' says where a 'dataset' is; a corpus is named by 'corpus'", at_key=True)
+    return Retrieval(mark=reading.mark(path), **{**task, "k": int(task.get("k", 10))})
+
+
+def _trials(reading: Reading, tree: Mapping[str, Json]) -> Trials:
+    if not (reading.sound(("trials",)) and reading.sound(("pass",))):
+        return Trials()
+    count = int(tree.get("trials", 1))
+    at_least = int(tree.get("pass", {}).get("at_least", count))
+    if at_least > count:
+        reading.fault(("pass", "at_least"), f"{at_least} trials must pass, but there {_are(count)}; raise 'trials' or "
+                      "lower 'at_least'")  # fmt: skip
+    return Trials(count=count, at_least=at_least)
+
+
+def _are(count: int) -> str:
+    return "is only 1" if count == 1 else f"are only {count}"
+
+
+def _story_expectations(
+    reading: Reading, tree: Mapping[str, Json], retrieval: Retrieval | None
+) -> Sequence[Expectation]:
+    if not isinstance(tree.get("expect"), dict) or not reading.sound(("expect",)):
+        return ()
+    return tuple(_expectations(reading, tree["expect"], retrieval))
+
+
+def _expectations(reading: Reading, expect: Mapping[str, Json], retrieval: Retrieval | None) -> Iterator[Expectation]:
+    for name, value in expect.items():
+        path: TreePath = ("expect", name)
+        for metric in value if name == "metrics" and retrieval else ():
+            cut = int(metric.partition("@")[2] or 0)
+            if retrieval and cut > retrieval.k:
+                reading.fault((*path, metric), f"'{metric}' looks at {cut} results, but 'k' is {retrieval.k}; "
+                              f"write {{retrieval: {{k: {cut}}}}} or more", at_key=True)  # fmt: skip
+        matchers = (fields(reading, value, path),) if name == "metrics" else group(reading, value, path)
+        yield Expectation(field=name, matchers=matchers, mark=reading.mark(path))

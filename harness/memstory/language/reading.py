@@ -1,0 +1,76 @@
+"""What the reading of one story needs to know and collects on the way: places, faults, saved names, vectors."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from memstory.errors import Mark, StoryError
+from memstory.language.grammar import nearest
+from memstory.language.references import REFERENCE
+from memstory.language.text import Document, TreePath
+from memstory.target import Json
+
+COUNTER = "i"
+"""The name that counts the passes of `repeat` and `parallel`."""
+
+
+@dataclass(slots=True, kw_only=True)
+class Reading:
+    """The state of reading one story. `broken` are the paths at which the grammar was violated."""
+
+    document: Document
+    errors: list[StoryError]
+    broken: Sequence[TreePath] = ()
+    saved: set[str] = field(default_factory=set)
+    vectors: dict[str, Sequence[float]] = field(default_factory=dict)
+
+    def fault(self, path: TreePath, message: str, *, at_key: bool = False) -> None:
+        """Note what is wrong at `path`."""
+        mark = self.document.at_key(path) if at_key else self.document.at(path)
+        self.errors.append(StoryError(message, mark))
+
+    def mark(self, path: TreePath) -> Mark:
+        """Return where the key that leads to `path` was written, or the value where there is no key."""
+        return self.document.at_key(path)
+
+    def sound(self, path: TreePath) -> bool:
+        """Return whether the grammar had nothing against what is at `path` and below."""
+        return not any(place[: len(path)] == path for place in self.broken)
+
+    def vector(self, text: str, vector: Sequence[float], path: TreePath) -> None:
+        """Note that `vector` stands for `text`; another vector for the same text is a fault."""
+        numbers = tuple(float(number) for number in vector)
+        known = self.vectors.setdefault(text, numbers)
+        if known != numbers:
+            self.fault(path, f"the text '{text:.60}' has another vector already: {list(known)}; one text, one vector")
+
+    def known_name(self, name: str, path: TreePath) -> None:
+        """Make it a fault that no step before has saved `name`."""
+        if name not in self.saved:
+            known = f"saved before: {', '.join(sorted(self.saved))}" if self.saved else "nothing is saved before"
+            self.fault(path, f"no earlier step saves '{name}'.{nearest(name, self.saved)} ({known})")
+
+    def known_references(self, value: Json, path: TreePath, *, counting: bool) -> None:
+        """Make each `${name}` within `value` a fault whose name stands for nothing; `counting` knows `${i}`."""
+        known = self.saved | ({COUNTER} if counting else set())
+        for inner, name in _references(value, path):
+            if name not in known:
+                hint = " (${i} counts inside `repeat` and `parallel`)" if name == COUNTER else ""
+                self.fault(
+                    inner,
+                    f"unknown name ${{{name}}}{hint}.{nearest(name, known)} A name comes from `save:` of an earlier "
+                    "step, `vars:`, `defaults:` or a row of `parametrize:`",
+                )
+
+
+def _references(value: Json, path: TreePath) -> Iterator[tuple[TreePath, str]]:
+    if isinstance(value, str):
+        if "${" in value:
+            yield from ((path, name) for name in REFERENCE.findall(value))
+    elif isinstance(value, Mapping):
+        for key, inner in value.items():
+            yield from _references(inner, (*path, key))
+    elif isinstance(value, list):
+        for index, inner in enumerate(value):
+            yield from _references(inner, (*path, index))

@@ -1,0 +1,169 @@
+"""Results without what must not be written down: secrets always, and on request every text of a run.
+
+A result is redacted before it is written anywhere, and after it was judged: outcomes, ids and numbers stay.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields
+from typing import Final
+
+from memstory.codec import decode, encode
+from memstory.results.outcomes import CaseResult
+from memstory.results.redaction_level import Level
+from memstory.results.secret_values import Secrets
+from memstory.target import Hit, Item, Json, Query, Receipt, ReceiptItem, Ref, ToolCall, ToolSchema, Turn
+
+_PLAIN: Final = frozenset(
+    {"id", "story", "target", "row", "where", "digest", "outcome", "tags", "covers", "control", "op", "at", "user"}
+    | {"session", "path", "field", "check", "relevant", "retrieved", "kind"}
+)
+"""Fields of results that are ids or words of ours, in which nothing is looked for."""
+
+_VALUES: Final = (Hit, Item, Query, Receipt, ReceiptItem, Ref, ToolCall, ToolSchema, Turn)
+_KEPT_NAMES: Final = frozenset(field.name for value in _VALUES for field in fields(value)) | {
+    "all", "args", "caller", "during", "files", "items", "job", "limit", "microseconds", "mode", "moment", "name",
+    "part", "reason", "search_for", "since", "times", "value", "what",
+}  # fmt: skip
+"""Names of fields that say nothing of what was said; other names may be content, such as the topics of a memory."""
+
+_KEPT_WORDS: Final = frozenset({"stored", "updated", "bumped", "superseded", "held", "dropped", "discarded", "skipped"})
+"""Outcomes of a receipt."""
+
+_WORDS_OF_STEPS: Final[Mapping[str, Sequence[str]]] = {
+    "run": ("job",), "inspect": ("what",), "fault": ("part", "mode"), "tool": ("name",),
+}  # fmt: skip
+_MOMENT: Final = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?(?:Z|[+-]\d\d:\d\d)?")
+_PLACE: Final = re.compile(r"\S+:\d+:\d+(?=[\s:])")
+
+
+def redacted(result: CaseResult, level: Level, secrets: Secrets) -> CaseResult:
+    """Return `result` as it may be written down; `redacted` counts what was taken out of it."""
+    if level == "none":
+        return result
+    tree = encode(result)
+    counts: dict[str, int] = {}
+    if secrets.may_hold(json.dumps(tree, ensure_ascii=False)):
+        tree, counts["secrets"] = _without_secrets(tree, secrets)
+    if level == "texts":
+        counts["texts"] = _Texts(tree).take_out()
+    counts = {name: count for name, count in counts.items() if count}
+    if not counts:
+        return result
+    made: CaseResult = decode(CaseResult, {**tree, "redacted": counts})
+    return made
+
+
+def told(counts: Mapping[str, int]) -> str:
+    """Return the counts in words.
+
+    >>> told({"secrets": 1, "texts": 12}), told({"secrets": 0})
+    ('1 secret, 12 texts', 'nothing')
+    """
+    found = ((name, count) for name, count in sorted(counts.items()) if count)
+    return ", ".join(f"{count} {name.removesuffix('s') if count == 1 else name}" for name, count in found) or "nothing"
+
+
+def _without_secrets(value: Json, secrets: Secrets) -> tuple[Json, int]:
+    """Take out what stands in the fields of ours, which are walked, and in what was said, which is searched whole.
+
+    Twice if any was found: a reason may quote a part of what is a secret by its form in the recording only.
+    """
+    learning = Secrets(secrets.known)
+    made, count = _walked(value, learning)
+    if not learning.found:
+        return made, count
+    return _walked(value, Secrets([*secrets.known, *learning.found]))
+
+
+def _walked(value: Json, secrets: Secrets) -> tuple[Json, int]:
+    total = 0
+
+    def walk(value: Json, name: str) -> Json:
+        nonlocal total
+        if isinstance(value, dict) and name == "names":
+            # What a story calls an id, such as `secret`, says nothing of it.
+            return {key: walk(inner, "result") for key, inner in value.items()}
+        if isinstance(value, dict) and name not in {"args", "result", "options", "about"}:
+            return {key: inner if key in _PLAIN else walk(inner, key) for key, inner in value.items()}
+        if isinstance(value, list) and name != "result":
+            return [walk(inner, name) for inner in value]
+        made, count = secrets.tree_without(value)
+        total += count
+        return made
+
+    return walk(value, ""), total
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Kept:
+    """What stays in the arguments and the result of a step: names of fields, and words that are no text."""
+
+    names: frozenset[str]
+    words: frozenset[str | None]
+
+
+class _Texts:
+    """Puts `[text 3, 23 characters]` in the place of every text of one case; equal texts have equal numbers.
+
+    A number tells as much as a hash would, which texts are the same, and cannot be guessed back.
+    """
+
+    def __init__(self, tree: Json) -> None:
+        self._tree = tree
+        self._numbers: dict[str, int] = {}
+        self._taken = 0
+
+    def take_out(self) -> int:
+        """Change the tree in place; return how many values were replaced."""
+        for trial in self._tree["trials"]:
+            self._take_from_trial(trial)
+        self._tree["reason"] = self._reason(self._tree["reason"], self._tree["outcome"])
+        return self._taken
+
+    def _take_from_trial(self, trial: Json) -> None:
+        recording = trial["recording"]
+        tools = {tool["name"] for tool in recording["tools"]}
+        arguments = {name for tool in recording["tools"] for name in tool["parameters"].get("properties", ())}
+        for step in recording["steps"]:
+            words = {step["args"].get(name) for name in _WORDS_OF_STEPS.get(step["op"], ())}
+            kept = _Kept(names=_KEPT_NAMES | arguments, words=_KEPT_WORDS | tools | words)
+            for name in ("args", "result", "error"):
+                step[name] = self._hidden(step[name], kept)
+            step["names"] = {name: self._hidden(value, kept) for name, value in step["names"].items()}
+        if (failure := recording["failure"]) is not None:
+            failure["message"] = self._reason(failure["message"], failure["kind"])
+            failure["detail"] = self._marked(failure["detail"])
+        for verdict in trial["verdicts"]:
+            for name in ("reason", "expected", "actual", "difference"):
+                verdict[name] = self._marked(verdict[name])
+        trial["reason"] = self._reason(trial["reason"], trial["outcome"])
+
+    def _reason(self, reason: str | None, outcome: str) -> str | None:
+        """Keep why a target cannot do a thing, and the place in the story of all other reasons."""
+        if reason is None or outcome == "unsupported":
+            return reason
+        place = _PLACE.match(reason)
+        return f"{place[0]}: {self._marked(reason[place.end() :])}" if place else self._marked(reason)
+
+    def _hidden(self, value: Json, kept: _Kept) -> Json:
+        if isinstance(value, dict):
+            return {
+                name if name in kept.names else self._marked(name): self._hidden(inner, kept)
+                for name, inner in value.items()
+            }
+        if isinstance(value, list):
+            return [self._hidden(inner, kept) for inner in value]
+        if not isinstance(value, str) or value in kept.words or _MOMENT.fullmatch(value):
+            return value
+        return self._marked(value)
+
+    def _marked(self, text: str | None) -> str | None:
+        if not text:
+            return text
+        self._taken += 1
+        number = self._numbers.setdefault(text, len(self._numbers) + 1)
+        return f"[text {number}, {len(text)} character{'' if len(text) == 1 else 's'}]"

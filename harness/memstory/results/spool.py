@@ -1,0 +1,80 @@
+"""The cases that are done, one line each, written while the run goes on: what is left of a run that was killed."""
+
+from __future__ import annotations
+
+import json
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from memstory.codec import decode, encode
+from memstory.errors import SetupError
+from memstory.results.outcomes import CaseResult
+from memstory.target import Json
+
+SPOOL_NAME: Final = "spool.jsonl"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Spooled:
+    """What a spool holds; `torn` counts lines whose writer died in the middle."""
+
+    results: tuple[CaseResult, ...]
+    torn: int
+
+
+class Spool:
+    """Appends cases to a file in `folder`; several processes may do so at once."""
+
+    def __init__(self, folder: Path) -> None:
+        self._path = folder / SPOOL_NAME
+
+    def clear(self) -> None:
+        """Forget what an earlier run left."""
+        self._path.unlink(missing_ok=True)
+
+    def append(self, result: CaseResult) -> None:
+        """Write one case by one write; where the line does not fit the disk it is an OSError."""
+        # Every line begins with a line end of its own, so that one torn line before does not spoil it.
+        line = f"\n{json.dumps(encode(result), separators=(',', ':'))}\n".encode()
+        self._path.parent.mkdir(parents=True, exist_ok=True)
+        descriptor = os.open(self._path, os.O_APPEND | os.O_CREAT | os.O_WRONLY, 0o644)
+        try:
+            written = os.write(descriptor, line)
+        finally:
+            os.close(descriptor)
+        if written < len(line):
+            raise OSError(f"{self._path}: only {written} of {len(line)} bytes were written; is the disk full?")
+
+    def read(self) -> list[CaseResult]:
+        """Return the cases in the order they ended; of a case that ran again, the last."""
+        return list(self.load().results)
+
+    def load(self) -> Spooled:
+        """Return the cases together with the number of torn lines; an absent file holds nothing."""
+        if not self._path.exists():
+            return Spooled(results=(), torn=0)
+        results: dict[str, CaseResult] = {}
+        torn = 0
+        for line in self._path.read_bytes().splitlines():
+            if not line:
+                continue
+            try:
+                tree = json.loads(line)
+            except ValueError:
+                torn += 1
+                continue
+            result = self._decoded(tree)
+            results.pop(result.id, None)
+            results[result.id] = result
+        return Spooled(results=tuple(results.values()), torn=torn)
+
+    def _decoded(self, tree: Json) -> CaseResult:
+        try:
+            result: CaseResult = decode(CaseResult, tree)
+        except (ValueError, TypeError, AttributeError) as error:
+            raise SetupError(
+                f"{self._path} was written by another version of memstory ({error}). Run the stories again."
+            ) from error
+        return result

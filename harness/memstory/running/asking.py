@@ -1,0 +1,164 @@
+"""Runs a retrieval task: remember every document, ask every question, record ids only; once for each level."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from dataclasses import dataclass
+from time import perf_counter
+
+from memstory.controls import Oracle, OracleFactory
+from memstory.datasets import load_distractors
+from memstory.embedding_time import EmbeddingTime
+from memstory.errors import StoryError
+from memstory.language.story import Retrieval
+from memstory.results.recording import QuestionRecord, RetrievalRecord
+from memstory.running.environments import for_collection
+from memstory.running.hosting.guarded import GuardedTarget
+from memstory.running.remembering import DocumentIds, Rememberer, refuse_outdated
+from memstory.running.stage import Stage, open_stage
+from memstory.target import Environment, Json, Query, Scope, TargetFactory
+from memstory.tasks.perturbation import Perturbed, level_name, levels_of, perturbed
+from memstory.tasks.retrieval import Collection, Document, Question, RetrievalTask
+
+Progress = Callable[[int, int, str], None]
+"""`progress(done, total, what)`, called after each collection."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Asked:
+    """What a story says of its retrieval task; `seed` is the trial's own."""
+
+    task: RetrievalTask
+    retrieval: Retrieval
+    perturb: Mapping[str, Json]
+    seed: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Gave:
+    """What one collection gave at one level."""
+
+    about: Mapping[str, str]
+    questions: Sequence[QuestionRecord]
+    documents: int
+    add_seconds: float
+    add_embedding_seconds: float | None
+
+
+async def run_retrieval(
+    asked: Asked, env: Environment, factory: TargetFactory, progress: Progress | None, *, hosted: bool = False
+) -> AsyncIterator[tuple[RetrievalRecord, Mapping[str, str]]]:
+    """Yield for each level what the collections gave, each in a memory of its own, and what the target said of itself.
+
+    Raises:
+        StoryError: a perturbation that these data do not have, or have too little of.
+        NotSupported: a perturbation that the target cannot take.
+    """
+    levels = levels_of(asked.perturb)
+    pool = load_distractors(asked.retrieval.mark) if any(level.get("distractors") for level in levels) else ()
+    if any(level.get("stale_repeats") for level in levels):
+        documents = [document for collection in asked.task.collections for document in collection.documents]
+        refuse_outdated(documents, factory.capabilities(env.options))
+    # What is told the answers has to be here to hear them.
+    apart = hosted and not isinstance(factory, OracleFactory)
+    collections, done = asked.task.collections, 0
+    for level in levels:
+        gave: list[_Gave] = []
+        for collection in collections:
+            harder = _perturbed(asked, collection, level, pool)
+            stage = open_stage(for_collection(env, done), factory, hosted=apart)
+            gave.append(await _one_collection(harder, asked.retrieval, stage, factory))
+            done += 1
+            if progress is not None:
+                progress(done, len(levels) * len(collections), _said(harder.collection, level))
+        yield _record(asked, level, gave), gave[-1].about if gave else {}
+
+
+async def _one_collection(task: Perturbed, retrieval: Retrieval, stage: Stage, factory: TargetFactory) -> _Gave:
+    able = factory.capabilities(stage.env.options)
+    # What did not open is not closed: its own error is the one to be told.
+    await stage.open()
+    try:
+        if isinstance(stage.target, GuardedTarget) and isinstance(stage.target.inner, Oracle):
+            stage.target.inner.take_gold(task.collection)
+        begun = perf_counter()
+        with EmbeddingTime() as embedding:
+            ids = await Rememberer(stage, able, retrieval.kind).remember(task)
+        seconds = perf_counter() - begun
+        asker = Asker(stage, Scope(user=stage.env.owner), retrieval, ids)
+        return _Gave(
+            about=await stage.target.about(),
+            questions=[await asker.ask(question) for question in task.collection.questions],
+            documents=len(task.collection.documents),
+            add_seconds=seconds,
+            add_embedding_seconds=embedding.seconds(told=stage.tells_embedding),
+        )
+    finally:
+        await stage.close()
+
+
+def _perturbed(asked: Asked, collection: Collection, level: Mapping[str, Json], pool: Sequence[Document]) -> Perturbed:
+    # Trials differ in what chance gives them; collections of one task do, too.
+    seed = f"{asked.perturb.get('seed', 0)}/{asked.seed}/{collection.id}"
+    try:
+        return perturbed(collection, level, pool, seed)
+    except ValueError as error:
+        raise StoryError(f"perturb: {error}", asked.retrieval.mark) from error
+
+
+def _said(collection: Collection, level: Mapping[str, Json]) -> str:
+    counts = f"{len(collection.documents)} documents, {len(collection.questions)} questions"
+    return ", ".join(part for part in (f"{collection.id}: {counts}", level_name(level)) if part)
+
+
+def _record(asked: Asked, level: Mapping[str, Json], gave: Sequence[_Gave]) -> RetrievalRecord:
+    sizes = [one.documents for one in gave]
+    embedding = [one.add_embedding_seconds for one in gave if one.add_embedding_seconds is not None]
+    return RetrievalRecord(
+        name=asked.task.name,
+        digest=asked.task.digest,
+        k=asked.retrieval.k,
+        documents=sum(sizes),
+        smallest=min(sizes, default=0),
+        questions=tuple(question for one in gave for question in one.questions),
+        apart=tuple(asked.task.apart),
+        unusable=tuple(asked.task.unusable),
+        add_seconds=sum(one.add_seconds for one in gave),
+        add_embedding_seconds=sum(embedding) if gave and len(embedding) == len(gave) else None,
+        level=level,
+    )
+
+
+class Asker:
+    """Asks one memory the questions of a task."""
+
+    def __init__(self, stage: Stage, scope: Scope, retrieval: Retrieval, ids: DocumentIds) -> None:
+        self._stage = stage
+        self._scope = scope
+        self._k = retrieval.k
+        self._kinds = (retrieval.kind,) if retrieval.kind else ()
+        self._ids = ids
+
+    async def ask(self, question: Question) -> QuestionRecord:
+        """Return the documents that came back, cut to k: a backend that returns more gains nothing by it."""
+        query = Query(text=question.text, kinds=self._kinds, top_k=self._k)
+        begun = perf_counter()
+        with EmbeddingTime() as embedding:
+            hits = await self._stage.target.search(query, self._scope)
+        seconds = perf_counter() - begun
+        best: dict[str, float | None] = {}
+        for hit in hits[: self._k]:
+            # Several pieces of one document count once, at the rank of the best of them.
+            for document in self._ids.of(hit.id, hit.text):
+                best.setdefault(document, hit.score)
+        ranked = list(best.items())[: self._k]
+        return QuestionRecord(
+            id=question.id,
+            relevant=tuple(question.relevant),
+            retrieved=tuple(document for document, _ in ranked),
+            scores=tuple(score for _, score in ranked),
+            category=question.category,
+            judged=question.judged,
+            seconds=seconds,
+            embedding_seconds=embedding.seconds(told=self._stage.tells_embedding),
+        )

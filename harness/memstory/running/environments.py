@@ -1,0 +1,40 @@
+"""Story, seed and folder -> Environment: who owns a case's memories, and where they lie."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import replace
+from hashlib import blake2b
+from pathlib import Path
+
+from memstory.case import Case
+from memstory.target import Environment, Json
+
+
+def owner_of(story_id: str, seed: int) -> str:
+    """Return the user id of a case: its own for every story and seed, the same in every run.
+
+    >>> owner_of("S5", 0)
+    's5-b47312'
+    """
+    slug = re.sub(r"[^a-z0-9]+", "-", story_id.lower()).strip("-")
+    return f"{slug}-{blake2b(f'{story_id}/{seed}'.encode(), digest_size=3).hexdigest()}"
+
+
+def make_environment(case: Case, workspace: Path, *, seed: int, options: Mapping[str, Json]) -> Environment:
+    """Return all that `case` decides about its target; the story's own options win over those of the run."""
+    story = case.story
+    return Environment(
+        workspace=str(workspace),
+        owner=owner_of(story.id, seed),
+        seed=seed,
+        options={**options, **story.options},
+        vectors=story.vectors,
+        model_rules=story.model,
+    )
+
+
+def for_collection(env: Environment, number: int) -> Environment:
+    """Return `env` with a folder and an owner of its own for one collection of a retrieval task."""
+    return replace(env, workspace=str(Path(env.workspace) / f"collection-{number}"), owner=f"{env.owner}.c{number}")

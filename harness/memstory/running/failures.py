@@ -1,0 +1,62 @@
+"""An exception that ended a case -> Failure: who must act, in a short line, with the traceback apart."""
+
+from __future__ import annotations
+
+import traceback
+from collections.abc import Sequence
+
+from memstory.errors import MissingValue, NotSupported, SetupError, StoryError, TargetError
+from memstory.results.recording import Failure, FailureKind
+from memstory.targets.discovery import missing_vendor
+
+_LONGEST_MESSAGE = 4_000
+"""A request that nobody scripted or recorded comes with its prompt or with a difference."""
+
+_LONGEST_DETAIL = 40_000
+
+
+def told(error: BaseException) -> str:
+    """Return the class and the message of an error; of a group of them, those of each that is in it."""
+    if isinstance(error, BaseExceptionGroup):
+        return "; ".join(map(told, error.exceptions))
+    return f"{type(error).__name__}: {message_of(error)}".removesuffix(": ")
+
+
+def message_of(error: BaseException) -> str:
+    """Return the message of an error, also of one that cannot say it."""
+    try:
+        return str(error).strip()
+    except Exception as broken:  # noqa: BLE001  (an error of a broken backend: that it has no message is told)
+        return f"(no message: it raises {type(broken).__name__} when it is asked for)"
+
+
+def failure_of(error: Exception, target: str, step: Sequence[int] = ()) -> Failure:
+    """Return why a case on `target` ended; the message of an error that nobody foresaw starts with its class."""
+    if isinstance(error, ImportError):
+        # Vendors are imported when a target is started or opened, so this is how a missing one shows itself.
+        return Failure(kind="error", message=missing_vendor(target, error), step=tuple(step), detail=_traceback(error))
+    kind: FailureKind = "error"
+    if isinstance(error, NotSupported):
+        kind = "unsupported"
+    elif isinstance(error, StoryError):
+        kind = "invalid"
+    elif isinstance(error, MissingValue):
+        kind = "failed"
+    expected = isinstance(error, (MissingValue, NotSupported, StoryError, SetupError, TargetError))
+    text = message_of(error)
+    message = text if expected and text else told(error)
+    # Whoever wrote the story or set the machine up reads what to do; our own lines would tell them nothing more.
+    detail = None if isinstance(error, (MissingValue, NotSupported, StoryError, SetupError)) else _traceback(error)
+    return Failure(kind=kind, message=_shorten(message), step=tuple(step), detail=detail)
+
+
+def _traceback(error: Exception) -> str:
+    text = "".join(traceback.format_exception(error))
+    if len(text) <= _LONGEST_DETAIL:
+        return text
+    # Where it began and what it came to; a message may be as long as a vendor likes.
+    return f"{text[: _LONGEST_DETAIL // 2]}\n…\n{text[-_LONGEST_DETAIL // 2 :]}"
+
+
+def _shorten(text: str) -> str:
+    return text if len(text) <= _LONGEST_MESSAGE else text[: _LONGEST_MESSAGE - 1] + "…"

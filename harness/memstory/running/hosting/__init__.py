@@ -1,0 +1,1 @@
+"""Targets that are guarded, or in a process that can be killed."""

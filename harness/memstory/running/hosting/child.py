@@ -1,0 +1,135 @@
+"""The child of `host`: one target that answers over an inherited socket.
+
+Run as `python -m memstory.running.hosting.child FD MODULE:CLASS FOLDER`, or forked from `nursery`; the end of the
+socket's file is the end of the process.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import os
+import select
+import signal
+import socket
+import sys
+import time
+from asyncio import StreamReader, StreamWriter
+from datetime import datetime
+from pathlib import Path
+from threading import Thread
+
+from memstory.clock import StoryClock
+from memstory.codec import encode
+from memstory.embedding_time import EmbeddingTime
+from memstory.errors import SetupError, TargetError
+from memstory.running.hosting.guarded import GuardedTarget
+from memstory.running.hosting.protocol import LONGEST_LINE, decode_arguments, error_to_json, to_line
+from memstory.target import Environment, Json, Target, TargetFactory
+from memstory.targets.discovery import load_spec, missing_vendor
+
+_LIFECYCLE = frozenset({"open", "close"})
+_GOODBYE_SECONDS = 10.0
+
+
+class Child:
+    """Serves the requests of one parent. Open and close run in one task, as some vendors demand; all else at once."""
+
+    def __init__(self, spec: str, folder: Path, reader: StreamReader, writer: StreamWriter) -> None:
+        self._spec = spec
+        self._folder = folder
+        self._factory: TargetFactory | None = None
+        self._reader = reader
+        self._writer = writer
+        self._clock: StoryClock | None = None
+        self._target: Target | None = None
+        self._busy: set[asyncio.Task[None]] = set()
+        self._lifecycle: asyncio.Queue[Json] = asyncio.Queue()
+
+    async def serve(self) -> None:
+        """Answer until the parent goes away."""
+        reading = asyncio.create_task(self._read())
+        try:
+            while (request := await self._lifecycle.get()) is not None:
+                await self._answer(request)
+            await reading
+        finally:
+            if self._factory is not None:
+                await self._factory.stop()
+
+    async def _read(self) -> None:
+        with contextlib.suppress(ConnectionError):
+            while line := await self._reader.readline():
+                request = json.loads(line)
+                if request["op"] in _LIFECYCLE:
+                    self._lifecycle.put_nowait(request)
+                else:
+                    task = asyncio.create_task(self._answer(request))
+                    self._busy.add(task)
+                    task.add_done_callback(self._busy.discard)
+        self._lifecycle.put_nowait(None)
+
+    async def _answer(self, request: Json) -> None:
+        reply = {"id": request["id"]}
+        with EmbeddingTime() as embedding:
+            try:
+                reply["value"] = encode(await self._do(request))
+            except BaseException as error:  # noqa: BLE001  (carried to the parent, which raises it again)
+                reply["error"] = error_to_json(error)
+        reply |= {"embedding_seconds": embedding.seconds(), "tells_embedding": embedding.is_told}
+        self._writer.write(to_line(reply))
+        with contextlib.suppress(ConnectionError):
+            await self._writer.drain()
+
+    async def _do(self, request: Json) -> object:
+        op, now = request["op"], datetime.fromisoformat(request["now"])
+        args = decode_arguments(op, request["args"])
+        if op == "open":
+            try:
+                await self._open(args["env"], now)
+            except ImportError as error:
+                raise SetupError(missing_vendor(self._spec, error)) from error
+            return None
+        if self._target is None or self._clock is None:
+            raise TargetError(f"'{op}' before 'open'")
+        if now > self._clock.now():
+            await self._clock.advance_to(now, self._target.settle)
+        return await getattr(self._target, op)(**args)
+
+    async def _open(self, env: Environment, now: datetime) -> None:
+        # Here and not before the first request, so that what goes wrong is told to the parent as any other error.
+        if self._factory is None:
+            factory = load_spec(self._spec)
+            await factory.start(self._folder)
+            self._factory = factory
+        target, self._clock = GuardedTarget(self._factory.target()), StoryClock(now)
+        await target.open(env, self._clock)
+        self._target = target
+
+
+def _end_with_parent(descriptor: int) -> None:
+    """Kill this process and what it has started some time after the parent has gone, whatever it hangs in."""
+    gone = select.poll()
+    gone.register(descriptor, select.POLLHUP | getattr(select, "POLLRDHUP", 0))
+    gone.poll()
+    time.sleep(_GOODBYE_SECONDS)
+    os.killpg(0, signal.SIGKILL)
+
+
+def run(descriptor: int, spec: str, folder: Path) -> None:
+    """Serve over the socket `descriptor` until it ends."""
+    Thread(target=_end_with_parent, args=(descriptor,), daemon=True).start()
+    # What a library prints must not look like an answer of ours to whoever reads standard output.
+    os.dup2(2, 1)
+    asyncio.run(_serve(descriptor, spec, folder))
+
+
+async def _serve(descriptor: int, spec: str, folder: Path) -> None:
+    connection = socket.socket(fileno=descriptor)
+    reader, writer = await asyncio.open_connection(sock=connection, limit=LONGEST_LINE)
+    await Child(spec, folder, reader, writer).serve()
+
+
+if __name__ == "__main__":
+    run(int(sys.argv[1]), sys.argv[2], Path(sys.argv[3]))

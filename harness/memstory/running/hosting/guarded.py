@@ -1,0 +1,263 @@
+"""A target whose answers are looked at before they are believed, and whose every way to break is an error of its own.
+
+Only what the shape of an answer says is judged here: what stands in it is for the expectations of a story.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import types
+from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import fields, is_dataclass
+from functools import cache
+from operator import attrgetter
+from typing import Any, ParamSpec, TypeVar, Union, get_args, get_origin, get_type_hints
+
+from memstory.clock import Clock
+from memstory.errors import TargetError
+from memstory.running.failures import told
+from memstory.running.hosting.protocol import hints_of
+from memstory.target import (
+    Environment,
+    Hit,
+    Item,
+    Json,
+    Query,
+    Receipt,
+    Ref,
+    Scope,
+    Target,
+    ToolCall,
+    ToolSchema,
+    Turn,
+)
+
+Given = ParamSpec("Given")
+Answer = TypeVar("Answer")
+Check = Callable[[Any], str]
+"""Says what is wrong with a value, after its place in it: `[0].text is None, not a text`; empty if nothing is."""
+
+_SHOWN = 60
+_WORDS: Mapping[Any, tuple[str, type | tuple[type, ...]]] = {
+    str: ("a text", str),
+    float: ("a number", (float, int)),
+    int: ("a whole number", int),
+    bool: ("true or false", bool),
+}
+
+
+class GuardedTarget(Target):
+    """`inner` as the harness talks to it.
+
+    An answer of another type than `memstory.target` declares is a TargetError that says where and what it is.
+    """
+
+    def __init__(self, inner: Target) -> None:
+        self.inner = inner
+
+    async def open(self, env: Environment, clock: Clock) -> None:
+        await self._ask("open", self.inner.open, env, clock)
+
+    async def close(self) -> None:
+        await self._ask("close", self.inner.close)
+
+    async def about(self) -> Mapping[str, str]:
+        return await self._ask("about", self.inner.about)
+
+    async def settle(self) -> None:
+        await self._ask("settle", self.inner.settle)
+
+    async def time_moved(self) -> None:
+        await self._ask("time_moved", self.inner.time_moved)
+
+    async def fault(self, part: str, mode: str) -> None:
+        await self._ask("fault", self.inner.fault, part, mode)
+
+    async def add(self, items: Sequence[Item], scope: Scope) -> Receipt:
+        return await self._ask("add", self.inner.add, items, scope)
+
+    async def get(self, ref: Ref, scope: Scope) -> Hit | None:
+        return await self._ask("get", self.inner.get, ref, scope)
+
+    async def search(self, query: Query, scope: Scope) -> Sequence[Hit]:
+        return await self._ask("search", self.inner.search, query, scope)
+
+    async def list(self, scope: Scope, kinds: Sequence[str] = (), limit: int | None = None) -> Sequence[Hit]:
+        return await self._ask("list", self.inner.list, scope, kinds, limit)
+
+    async def update(self, ref: Ref, item: Item, scope: Scope) -> Receipt:
+        return await self._ask("update", self.inner.update, ref, item, scope)
+
+    async def delete(self, ref: Ref, scope: Scope) -> bool:
+        return await self._ask("delete", self.inner.delete, ref, scope)
+
+    async def feedback(self, ref: Ref, value: float, scope: Scope) -> bool:
+        return await self._ask("feedback", self.inner.feedback, ref, value, scope)
+
+    async def context(self, query: Query, scope: Scope) -> str:
+        return await self._ask("context", self.inner.context, query, scope)
+
+    async def say(self, text: str, scope: Scope) -> Turn:
+        return await self._ask("say", self.inner.say, text, scope)
+
+    async def tools(self) -> Sequence[ToolSchema]:
+        return await self._ask("tools", self.inner.tools)
+
+    async def tool(self, name: str, args: Mapping[str, Json], scope: Scope, caller: str | None = None) -> ToolCall:
+        return await self._ask("tool", self.inner.tool, name, args, scope, caller)
+
+    async def end_session(self, scope: Scope, reason: str) -> None:
+        await self._ask("end_session", self.inner.end_session, scope, reason)
+
+    async def run(self, job: str, args: Mapping[str, Json], scope: Scope) -> Json:
+        return await self._ask("run", self.inner.run, job, args, scope)
+
+    async def inspect(self, what: str, args: Mapping[str, Json], scope: Scope) -> Json:
+        return await self._ask("inspect", self.inner.inspect, what, args, scope)
+
+    async def _ask(
+        self,
+        op: str,
+        call: Callable[Given, Coroutine[Any, Any, Answer]],
+        *args: Given.args,
+        **keywords: Given.kwargs,
+    ) -> Answer:
+        with contained():
+            started: Any = call(*args, **keywords)
+            if not hasattr(started, "__await__"):
+                raise TargetError(f"'{op}' of the target is no coroutine: define it with 'async def'")
+            answer: Answer = await started
+        wrong = answer_check(op)(answer)
+        if wrong:
+            raise TargetError(f"'{op}' of the target returned a malformed answer: it{wrong}")
+        return answer
+
+
+@contextmanager
+def contained() -> Iterator[None]:
+    """Make a TargetError of what a backend raises that is no Exception: an exit, a panic, a cancellation of its own.
+
+    A cancellation from outside, which is a time limit, and the user's own interruption go on as they are.
+    """
+    try:
+        yield
+    except (Exception, KeyboardInterrupt):
+        raise
+    except BaseException as error:
+        if isinstance(error, asyncio.CancelledError) and _is_cancelled_from_outside():
+            raise
+        raise TargetError(f"the target raised {told(error)}") from error
+
+
+def _is_cancelled_from_outside() -> bool:
+    task = asyncio.current_task()
+    return task is not None and task.cancelling() > 0
+
+
+@cache
+def answer_check(op: str) -> Check:
+    """Return the check of what the operation `op` of `Target` returns."""
+    return _check_of(hints_of(op)["return"])
+
+
+def _check_of(hint: Any) -> Check:
+    origin, args = get_origin(hint), get_args(hint)
+    if hint is Any or hint in (None, type(None)):
+        # What an operation without an answer returns is nobody's concern.
+        return _anything
+    if origin in (Union, types.UnionType):
+        (inner,) = (_check_of(one) for one in args if one is not type(None))
+        return lambda value: "" if value is None else inner(value)
+    if origin is Sequence:
+        return _sequence_check(_check_of(args[0]))
+    if origin is Mapping:
+        return _mapping_check(_check_of(args[1]))
+    return _dataclass_check(hint) if is_dataclass(hint) and isinstance(hint, type) else _plain_check(hint)
+
+
+def _anything(_value: Any) -> str:
+    return ""
+
+
+def _plain_check(kind: Any) -> Check:
+    word, allowed = _WORDS[kind]
+
+    def check(value: Any) -> str:
+        if isinstance(value, allowed) and (kind is bool or not isinstance(value, bool)):
+            return ""
+        return f" is {_named(value)}, not {word}"
+
+    return check
+
+
+def _sequence_check(inner: Check) -> Check:
+    def check(value: Any) -> str:
+        if not isinstance(value, (list, tuple)):
+            return f" is {_named(value)}, not a list"
+        for number, one in enumerate(value):
+            wrong = inner(one)
+            if wrong:
+                return f"[{number}]{wrong}"
+        return ""
+
+    return check
+
+
+def _mapping_check(inner: Check) -> Check:
+    def check(value: Any) -> str:
+        if not isinstance(value, Mapping):
+            return f" is {_named(value)}, not a mapping"
+        for name in value:
+            if not isinstance(name, str):
+                return f" has the key {_named(name)}, not a text"
+            if inner is not _anything and (wrong := inner(value[name])):
+                return f"[{name!r}]{wrong}"
+        return ""
+
+    return check
+
+
+def _dataclass_check(cls: type) -> Check:
+    checks = {field.name: _check_of(hint) for field, hint in zip(fields(cls), _hints_in_order(cls), strict=True)}
+    plain = [field.name for field, hint in zip(fields(cls), _hints_in_order(cls), strict=True) if _is_plain(hint)]
+    nested = [(name, check) for name, check in checks.items() if name not in plain or len(plain) == 1]
+    values_of = attrgetter(*plain) if len(plain) > 1 else _no_values
+    # Of plain fields the types alone decide; a corpus has thousands of answers of the same few combinations.
+    known: set[tuple[type, ...]] = set()
+
+    def check(value: Any) -> str:
+        if not isinstance(value, cls):
+            return f" is {_named(value)}, not a {cls.__name__}"
+        kinds = tuple(map(type, values_of(value)))
+        for name, inner in nested if kinds in known else checks.items():
+            wrong = inner(getattr(value, name))
+            if wrong:
+                return f".{name}{wrong}"
+        known.add(kinds)
+        return ""
+
+    return check
+
+
+def _hints_in_order(cls: type) -> list[Any]:
+    hints = get_type_hints(cls)
+    return [hints[field.name] for field in fields(cls)]
+
+
+def _is_plain(hint: Any) -> bool:
+    return all(one in _WORDS or one is type(None) for one in get_args(hint) or (hint,))
+
+
+def _no_values(_value: Any) -> tuple[()]:
+    return ()
+
+
+def _named(value: Any) -> str:
+    if value is None or isinstance(value, bool):
+        return str(value)
+    try:
+        text = repr(value)
+    except Exception as error:  # noqa: BLE001  (a value of a broken backend: that it cannot be shown is told)
+        text = f"its repr raises {type(error).__name__}"
+    return f"a {type(value).__name__} ({text if len(text) <= _SHOWN else f'{text[:_SHOWN]}…'})"

@@ -1,0 +1,237 @@
+"""A target in a process of its own: it can be killed, and takes nothing with it when it hangs or crashes."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import os
+import socket
+import tempfile
+from asyncio import StreamReader, StreamWriter
+from collections.abc import Mapping, Sequence
+from itertools import count
+from pathlib import Path
+from typing import IO, Any
+
+from memstory.child_process import wait_until
+from memstory.clock import Clock
+from memstory.codec import decode
+from memstory.embedding_time import EmbeddingTime
+from memstory.errors import NotSupported, TargetError
+from memstory.running.hosting.process import HostProcess, start
+from memstory.running.hosting.protocol import LONGEST_LINE, encode_arguments, error_from_json, hints_of, to_line
+from memstory.target import (
+    Environment,
+    Hit,
+    Item,
+    Json,
+    Query,
+    Receipt,
+    Ref,
+    Scope,
+    Target,
+    TargetFactory,
+    ToolCall,
+    ToolSchema,
+    Turn,
+)
+
+_GOODBYE_SECONDS = 5.0
+_LAST_WORDS_SECONDS = 1.0
+_LONGEST_TAIL = 2000
+
+
+class HostedTarget(Target):
+    """The target of `factory` in a child process; "acknowledged" means that the child's reply was read.
+
+    `folder` is where the child's factory keeps what its targets share; a target that is opened after a kill gets the
+    same one. The child has a session of its own, so that a kill takes its children too.
+    """
+
+    def __init__(self, factory: TargetFactory, folder: Path) -> None:
+        if factory.spec is None:
+            raise NotSupported("crash", "this target names no `spec`, so it cannot be run in a process of its own")
+        self._spec = factory.spec
+        self._preload = factory.preload
+        self._folder = folder
+        self._numbers = count()
+        self._waiting: dict[int, asyncio.Future[Json]] = {}
+        self._process: HostProcess | None = None
+        self._output: IO[bytes] | None = None
+        self._reading: asyncio.Task[None] | None = None
+        self._writer: StreamWriter | None = None
+        self._clock: Clock | None = None
+
+    async def open(self, env: Environment, clock: Clock) -> None:
+        self._clock = clock
+        self._folder.mkdir(parents=True, exist_ok=True)
+        try:
+            reader, self._writer = await asyncio.open_connection(sock=await self._start(), limit=LONGEST_LINE)
+            self._reading = asyncio.create_task(self._read(reader))
+            await self._call("open", env=env)
+        except BaseException:
+            # Nobody closes what did not open; a child must not be left behind, even when we are cancelled.
+            await self.kill()
+            raise
+
+    async def close(self) -> None:
+        patient = False
+        try:
+            if self.is_alive and self._reading is not None and not self._reading.done():
+                await self._call("close")
+            patient = True
+        finally:
+            # One that did not even close gets no time to say goodbye.
+            await self._release(patient=patient)
+
+    async def kill(self) -> None:
+        """SIGKILL the child and all that it has started; what was in flight raises TargetError."""
+        await self._release(patient=False)
+
+    @property
+    def is_alive(self) -> bool:
+        """Whether the child runs."""
+        return self._process is not None and self._process.how_it_ended() is None
+
+    async def _start(self) -> socket.socket:
+        ours, theirs = socket.socketpair()
+        # A file, not a pipe: nobody has to read it, and it outlives the child.
+        self._output = tempfile.TemporaryFile()  # noqa: SIM115  (closed in _release)
+        try:
+            with theirs:
+                self._process = await start(self._spec, self._folder, self._preload, theirs, self._output)
+        except TargetError as error:
+            ours.close()
+            raise TargetError(f"{error}{self._last_words()}") from error
+        except BaseException:
+            ours.close()
+            raise
+        return ours
+
+    async def _call(self, op: str, **args: Any) -> Any:
+        if self._writer is None or self._clock is None or self._reading is None or self._reading.done():
+            raise TargetError(f"'{op}' on a target whose process is not running{self._last_words()}")
+        number = next(self._numbers)
+        reply = self._waiting[number] = asyncio.get_running_loop().create_future()
+        try:
+            request = {"id": number, "op": op, "args": encode_arguments(args), "now": self._clock.now().isoformat()}
+            self._writer.write(to_line(request))
+            with contextlib.suppress(ConnectionError):  # The reader tells of a dead child, with its last words.
+                await self._writer.drain()
+            message = await reply
+        finally:
+            del self._waiting[number]
+        if (now := EmbeddingTime.present()) is not None:
+            now.take(message["embedding_seconds"], told=message["tells_embedding"])
+        if "error" in message:
+            raise error_from_json(message["error"])
+        return decode(hints_of(op)["return"], message["value"])
+
+    async def _read(self, reader: StreamReader) -> None:
+        ending = "the target's process ended"
+        try:
+            while line := await reader.readline():
+                message = json.loads(line)
+                reply = self._waiting.get(message["id"])
+                if reply is not None and not reply.done():
+                    reply.set_result(message)
+        except ConnectionError:
+            pass  # A killed child resets the connection; that is its end, as told below.
+        except ValueError as error:
+            ending = f"the target's process sent what is no answer ({error})"
+        finally:
+            if self._process is not None:
+                # Its socket is closed a moment before it is gone, and how it went is worth knowing.
+                await _wait_for_end(self._process, _LAST_WORDS_SECONDS)
+            for reply in self._waiting.values():
+                if not reply.done():
+                    reply.set_exception(TargetError(f"{ending}{self._last_words()}"))
+
+    async def _release(self, *, patient: bool) -> None:
+        process, self._process = self._process, None
+        if process is not None:
+            if patient and self._writer is not None:
+                self._writer.close()  # End of file: the child stops by itself.
+                await _wait_for_end(process, _GOODBYE_SECONDS)
+            await process.end()
+        if self._writer is not None:
+            # Before the reader is waited for: a child that nobody could kill ends when it sees this.
+            self._writer.close()
+        if self._reading is not None:
+            await self._reading
+        if self._writer is not None:
+            with contextlib.suppress(ConnectionError):
+                await self._writer.wait_closed()
+            self._writer = None
+        if self._output is not None:
+            self._output.close()
+            self._output = None
+
+    def _last_words(self) -> str:
+        """Return how the child ended and the end of what it printed."""
+        if self._output is None:
+            return ""
+        how = (self._process.how_it_ended() or "") if self._process is not None else ""
+        size = self._output.seek(0, os.SEEK_END)
+        self._output.seek(max(0, size - _LONGEST_TAIL))
+        tail = self._output.read().decode(errors="replace").strip()
+        return f"{how}; it last printed:\n{tail}" if tail else how
+
+    async def about(self) -> Mapping[str, str]:
+        return await self._call("about")  # type: ignore[no-any-return]
+
+    async def settle(self) -> None:
+        await self._call("settle")
+
+    async def time_moved(self) -> None:
+        await self._call("time_moved")
+
+    async def fault(self, part: str, mode: str) -> None:
+        await self._call("fault", part=part, mode=mode)
+
+    async def add(self, items: Sequence[Item], scope: Scope) -> Receipt:
+        return await self._call("add", items=items, scope=scope)  # type: ignore[no-any-return]
+
+    async def get(self, ref: Ref, scope: Scope) -> Hit | None:
+        return await self._call("get", ref=ref, scope=scope)  # type: ignore[no-any-return]
+
+    async def search(self, query: Query, scope: Scope) -> Sequence[Hit]:
+        return await self._call("search", query=query, scope=scope)  # type: ignore[no-any-return]
+
+    async def list(self, scope: Scope, kinds: Sequence[str] = (), limit: int | None = None) -> Sequence[Hit]:
+        return await self._call("list", scope=scope, kinds=kinds, limit=limit)  # type: ignore[no-any-return]
+
+    async def update(self, ref: Ref, item: Item, scope: Scope) -> Receipt:
+        return await self._call("update", ref=ref, item=item, scope=scope)  # type: ignore[no-any-return]
+
+    async def delete(self, ref: Ref, scope: Scope) -> bool:
+        return await self._call("delete", ref=ref, scope=scope)  # type: ignore[no-any-return]
+
+    async def feedback(self, ref: Ref, value: float, scope: Scope) -> bool:
+        return await self._call("feedback", ref=ref, value=value, scope=scope)  # type: ignore[no-any-return]
+
+    async def context(self, query: Query, scope: Scope) -> str:
+        return await self._call("context", query=query, scope=scope)  # type: ignore[no-any-return]
+
+    async def say(self, text: str, scope: Scope) -> Turn:
+        return await self._call("say", text=text, scope=scope)  # type: ignore[no-any-return]
+
+    async def tools(self) -> Sequence[ToolSchema]:
+        return await self._call("tools")  # type: ignore[no-any-return]
+
+    async def tool(self, name: str, args: Mapping[str, Json], scope: Scope, caller: str | None = None) -> ToolCall:
+        return await self._call("tool", name=name, args=args, scope=scope, caller=caller)  # type: ignore[no-any-return]
+
+    async def end_session(self, scope: Scope, reason: str) -> None:
+        await self._call("end_session", scope=scope, reason=reason)
+
+    async def run(self, job: str, args: Mapping[str, Json], scope: Scope) -> Json:
+        return await self._call("run", job=job, args=args, scope=scope)
+
+    async def inspect(self, what: str, args: Mapping[str, Json], scope: Scope) -> Json:
+        return await self._call("inspect", what=what, args=args, scope=scope)
+
+
+async def _wait_for_end(process: HostProcess, seconds: float) -> None:
+    await wait_until(lambda: process.how_it_ended() is not None, seconds)

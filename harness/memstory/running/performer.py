@@ -1,0 +1,185 @@
+"""Carries out the steps of a story on a stage and records each: repetition, parallel users, crashes, polling."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from time import perf_counter
+
+from memstory.codec import encode
+from memstory.embedding_time import EmbeddingTime
+from memstory.errors import Refused, StoryError, TargetError
+from memstory.language.names import pick, substitute
+from memstory.language.story import Step
+from memstory.results.recording import StepRecord
+from memstory.running.operations import IN_SESSION, OPERATIONS, SETTLED
+from memstory.running.stage import Stage
+from memstory.running.workspace_files import inspect_files
+from memstory.target import Json, Scope
+
+Holds = Callable[[Step, StepRecord], bool]
+"""Whether all that a step expects is so; given from outside, because the runner judges nothing."""
+
+_FIRST_PAUSE_SECONDS, _LONGEST_PAUSE_SECONDS = 0.02, 0.5
+
+
+@dataclass(slots=True, kw_only=True)
+class Branch:
+    """One line of action: its saved names and its records. `parallel` gives each pass a branch of its own."""
+
+    names: dict[str, Json] = field(default_factory=dict)
+    records: list[StepRecord] = field(default_factory=list)
+
+
+class Performer:
+    """Does steps, in order, and knows at any time where it is."""
+
+    def __init__(self, stage: Stage, holds: Holds | None = None, *, settles: bool = True) -> None:
+        self._stage = stage
+        self._holds = holds
+        self._settled = SETTLED if settles else frozenset()
+        self._begun: tuple[int, ...] = ()
+        self._broken: tuple[int, ...] = ()
+        self._nested: Mapping[str, Callable[[Step, Mapping[str, Json], tuple[int, ...], Branch], Awaitable[None]]] = {
+            "repeat": self._repeat,
+            "parallel": self._parallel,
+            "crash": self._crash,
+        }
+
+    @property
+    def place(self) -> tuple[int, ...]:
+        """The path of the step that broke, else of the one that was begun last."""
+        return self._broken or self._begun
+
+    async def perform(self, steps: Sequence[Step], branch: Branch, path: tuple[int, ...] = ()) -> None:
+        """Do `steps` one after the other, adding their records to `branch`."""
+        for index, step in enumerate(steps):
+            try:
+                await self._perform_one(step, (*path, index), branch)
+            except Exception:
+                self._broken = self._broken or (*path, index)
+                raise
+
+    async def _perform_one(self, step: Step, path: tuple[int, ...], branch: Branch) -> None:
+        self._begun = path
+        until = max((expected.eventually_seconds or 0.0 for expected in step.expect), default=0.0)
+        begun, pause = perf_counter(), _FIRST_PAUSE_SECONDS
+        record = await self._attempt(step, path, branch)
+        while until and self._holds and perf_counter() - begun < until and not self._holds(step, record):
+            await asyncio.sleep(pause)
+            pause = min(pause * 2, _LONGEST_PAUSE_SECONDS)
+            record = await self._attempt(step, path, branch)
+        branch.records.append(record)
+
+    async def _attempt(self, step: Step, path: tuple[int, ...], branch: Branch) -> StepRecord:
+        args = substitute(step.args, branch.names)
+        user, session = substitute([step.user, step.session], branch.names)
+        scope = self._stage.scope(user, session, in_session=step.op in IN_SESSION)
+        at, embedding, begun = self._stage.clock.now().isoformat(), EmbeddingTime(), perf_counter()
+        result: Json = None
+        error: str | None = None
+        try:
+            if step.op in self._nested:
+                await self._nested[step.op](step, args, path, branch)
+            else:
+                result = await self._do(step.op, args, scope, embedding)
+        except Refused as refusal:
+            error = str(refusal)
+        seconds = perf_counter() - begun
+        if step.op in self._settled:
+            await self._stage.target.settle()
+        branch.names.update({name: pick(result, field_path) for name, field_path in step.save.items()})
+        return StepRecord(
+            path=path,
+            op=step.op,
+            args=args,
+            user=scope.user,
+            session=scope.session,
+            at=at,
+            result=result,
+            error=error,
+            names=dict(branch.names),
+            seconds=seconds,
+            embedding_seconds=embedding.seconds(told=self._stage.tells_embedding) if step.op in OPERATIONS else None,
+        )
+
+    async def _do(self, op: str, args: Mapping[str, Json], scope: Scope, embedding: EmbeddingTime) -> Json:
+        stage = self._stage
+        match op:
+            case "new_session":
+                stage.sessions.begin(scope.user, args.get("name"))
+            case "at":
+                await self._move_clock(_moment(args["moment"]))
+            case "advance":
+                await self._move_clock(stage.clock.now() + timedelta(microseconds=args["microseconds"]))
+            case "restart":
+                await stage.reopen()
+            case "inspect" if args["what"] == "files":
+                folder = Path(stage.env.workspace)
+                return await asyncio.to_thread(inspect_files, folder, tuple(args.get("search_for") or ()))
+            case "say" if stage.agent is not None:
+                with embedding:
+                    return encode(await stage.agent.say(args["text"], scope))
+            case _:
+                with embedding:
+                    return await OPERATIONS[op](stage.target, args, scope)
+        return None
+
+    async def _move_clock(self, moment: datetime) -> None:
+        if moment < self._stage.clock.now():
+            raise StoryError(f"time cannot go back, from {self._stage.clock.now().isoformat()} to {moment.isoformat()}")
+        await self._stage.clock.advance_to(moment, self._stage.target.settle)
+        await self._stage.target.time_moved()
+        await self._stage.target.settle()
+
+    async def _repeat(self, step: Step, args: Mapping[str, Json], path: tuple[int, ...], branch: Branch) -> None:
+        outer = branch.names.get("i")
+        for number in range(args["times"]):
+            branch.names["i"] = number
+            await self.perform(step.steps, branch, (*path, number))
+        _restore(branch.names, outer)
+
+    async def _parallel(self, step: Step, args: Mapping[str, Json], path: tuple[int, ...], branch: Branch) -> None:
+        outer = branch.names.get("i")
+        passes = [Branch(names={**branch.names, "i": number}) for number in range(args["times"])]
+        running = (self.perform(step.steps, one, (*path, number)) for number, one in enumerate(passes))
+        try:
+            done = await asyncio.gather(*running, return_exceptions=True)
+        finally:
+            # Records in the order of the passes, not of the finish, so that two runs of a story read alike.
+            for one in passes:
+                branch.records += one.records
+                branch.names.update(one.names)
+            _restore(branch.names, outer)
+        for error in done:
+            if error is not None:
+                raise error
+
+    async def _crash(self, step: Step, args: Mapping[str, Json], path: tuple[int, ...], branch: Branch) -> None:
+        if step.steps:
+            in_flight = asyncio.create_task(self.perform(step.steps, branch, path))
+            # Long enough for the request to be on its way, not for the answer to be back.
+            await asyncio.sleep(_FIRST_PAUSE_SECONDS / 10)
+            await self._stage.kill()
+            try:
+                await in_flight
+            except TargetError:
+                # What was in flight when the process died has no answer: that is what the story asked for.
+                self._broken = ()
+        await self._stage.crash()
+
+
+def _moment(text: str) -> datetime:
+    moment = datetime.fromisoformat(text)
+    return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
+
+
+def _restore(names: dict[str, Json], number: Json) -> None:
+    """Give `${i}` back to the step around, or forget it."""
+    if number is None:
+        names.pop("i", None)
+    else:
+        names["i"] = number

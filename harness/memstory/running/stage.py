@@ -1,0 +1,111 @@
+"""What a running case holds: its open target, its clock, the present session of each user."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from memstory.chat import Agent, Shim
+from memstory.clock import StoryClock
+from memstory.embedding_time import EmbeddingTime
+from memstory.errors import NotSupported, TargetError
+from memstory.running.hosting.guarded import GuardedTarget
+from memstory.running.hosting.host import HostedTarget
+from memstory.target import Environment, Scope, Target, TargetFactory
+
+FIRST_SESSION = "session-1"
+CLOSING_SECONDS = 10.0
+
+
+@dataclass(slots=True, kw_only=True)
+class Sessions:
+    """The present session of each user; `begin` without a name counts on."""
+
+    present: dict[str, str] = field(default_factory=dict)
+    begun: dict[str, int] = field(default_factory=dict)
+
+    def of(self, user: str) -> str:
+        """Return the user's present session."""
+        return self.present.get(user, FIRST_SESSION)
+
+    def begin(self, user: str, name: str | None = None) -> str:
+        """Go on in a new session."""
+        self.begun[user] = self.begun.get(user, 1) + 1
+        self.present[user] = name or f"session-{self.begun[user]}"
+        return self.present[user]
+
+
+@dataclass(slots=True, kw_only=True)
+class Stage:
+    """One open memory in its environment; `make` returns a fresh target of the same factory.
+
+    `tells_embedding` says that the open target embeds with something whose time is taken. `agent` talks in place of a
+    target that does not chat, where there is a `shim`; it goes with the target that it talks for.
+    """
+
+    env: Environment
+    clock: StoryClock
+    make: Callable[[], Target]
+    target: Target
+    sessions: Sessions = field(default_factory=Sessions)
+    tells_embedding: bool = False
+    shim: Shim | None = None
+    agent: Agent | None = None
+
+    async def open(self) -> None:
+        with EmbeddingTime() as time:
+            await self.target.open(self.env, self.clock)
+        self.tells_embedding = time.is_told
+        self.agent = self.shim.agent(self.target) if self.shim else None
+
+    async def close(self) -> None:
+        """Close the target; one that does not come to its end is a TargetError."""
+        limit = asyncio.timeout(CLOSING_SECONDS)
+        try:
+            async with limit:
+                await self.target.close()
+        except TimeoutError as error:
+            if not limit.expired():
+                raise
+            raise TargetError(f"the target did not close within {CLOSING_SECONDS:g} s") from error
+
+    async def reopen(self) -> None:
+        """Close, then open the same environment with a target that knows nothing of the first one."""
+        await self.close()
+        self.target = self.make()
+        await self.open()
+
+    async def crash(self) -> None:
+        """Kill the target's process, then open the same environment in a new one."""
+        await self.kill()
+        self.target = self.make()
+        await self.open()
+
+    async def kill(self) -> None:
+        """End the target's process and its children at once, as a power cut would."""
+        if not isinstance(self.target, HostedTarget):
+            raise NotSupported("crash", "this target runs inside the harness and cannot be killed")
+        await self.target.kill()
+
+    def scope(self, user: str | None, session: str | None, *, in_session: bool) -> Scope:
+        """Return whose memory a step touches; a user of the story is made this case's own."""
+        owner = f"{self.env.owner}.{user}" if user else self.env.owner
+        if session is None and in_session:
+            session = self.sessions.of(owner)
+        return Scope(user=owner, session=session)
+
+
+def open_stage(env: Environment, factory: TargetFactory, *, hosted: bool, shim: Shim | None = None) -> Stage:
+    """Return a stage whose folder and target are made, but not open; a hosted target lives in a process of its own."""
+    workspace = Path(env.workspace)
+    workspace.mkdir(parents=True, exist_ok=True)
+
+    def make() -> Target:
+        # Beside the workspace, not in it: what lies there is the memory's own.
+        if hosted:
+            return HostedTarget(factory, workspace.with_name(f"{workspace.name}.host"))
+        return GuardedTarget(factory.target())
+
+    return Stage(env=env, clock=StoryClock(), make=make, target=make(), shim=shim)

@@ -1,0 +1,158 @@
+"""A target's name -> its factory: entry points, tables, `module:Class`, a project's own hook, the controls.
+
+Only what was chosen is imported, so that a backend that is not installed harms nobody who does not use it.
+"""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from importlib import import_module
+from importlib.metadata import Distribution, EntryPoint, entry_points
+from importlib.util import find_spec
+from typing import Any
+
+from memstory.controls import CONTROLS, FAULTS
+from memstory.errors import SetupError
+from memstory.target import TargetFactory
+from memstory.targets.table_targets import bundled_tables, is_table_spec, load_table
+
+GROUP = "memstory.targets"
+CONTROL = "control:"
+ALL_CONTROLS = f"{CONTROL}all"
+# The narrow faults are chosen by `control:all`, or one by one; nobody wants to read all of them in a message.
+_BROAD_CONTROLS = [f"{CONTROL}{name}" for name in CONTROLS if name not in FAULTS]
+
+Offers = Mapping[str, Any]
+"""What a project offers by its hook or its tables: name -> factory, its class, `module:Class` or `FILE.toml#NAME`."""
+
+
+def known_names(offers: Offers | None = None) -> Sequence[str]:
+    """Return every name that can be chosen, the controls last and of these no narrow fault; imports nothing."""
+    installed = {entry.name for entry in entry_points(group=GROUP)}
+    return [*sorted({*(offers or {}), *installed, *bundled_tables()}), *_BROAD_CONTROLS]
+
+
+def check_names(names: Sequence[str], offers: Offers | None = None) -> None:
+    """Raise SetupError for a name that nothing answers to; imports nothing."""
+    for name in names:
+        if ":" not in name and not is_table_spec(name) and name not in known_names(offers):
+            raise _unknown(name, known_names(offers))
+
+
+def load_targets(names: Sequence[str], offers: Offers | None = None) -> Mapping[str, TargetFactory]:
+    """Return a factory for every chosen target, in order; the name of a group stands for all of its members."""
+    found: dict[str, TargetFactory] = {}
+    for name in names:
+        for member, factory in _load(name, offers or {}, ()):
+            found.setdefault(member, factory)
+    return found
+
+
+def load_spec(spec: str) -> TargetFactory:
+    """Return the factory that `module:Class` names, or the table that `FILE.toml#NAME` does."""
+    if is_table_spec(spec):
+        return load_table(spec, load_spec)
+    module, _, attribute = spec.partition(":")
+    try:
+        found = getattr(import_module(module), attribute)
+    except ImportError as error:
+        raise SetupError(missing_vendor(spec, error)) from error
+    except AttributeError as error:
+        raise SetupError(f"the module '{module}' has no '{attribute}' (target '{spec}')") from error
+    return _factory(spec, found)
+
+
+def missing_vendor(target: str, error: ImportError, distribution: Distribution | None = None) -> str:
+    """Say what to install: the extra that brings the missing package, where a distribution tells of it."""
+    missing, dot, _ = (error.name or "").partition(".")
+    if not missing or (dot and find_spec(missing)):
+        return f"the target '{target}' cannot be imported: {error}"
+    for owner in filter(None, [distribution, *_owners()]):
+        extra = _extra_for(owner, missing)
+        if extra:
+            hint = f"Install it with: pip install '{owner.name}[{extra}]'"
+            break
+    else:
+        hint = f"Install what provides '{missing}' or, if it is a module of yours, type the command in its folder."
+    return f"the target '{target}' needs the package '{missing}', which is not installed. {hint}"
+
+
+def _load(name: str, offers: Offers, within: Sequence[str]) -> Iterator[tuple[str, TargetFactory]]:
+    if name in within:
+        raise SetupError(f"the target group '{name}' contains itself: {' -> '.join([*within, name])}")
+    distribution = None
+    if name == ALL_CONTROLS:
+        yield from ((f"{CONTROL}{control}", factory()) for control, factory in CONTROLS.items())
+        return
+    if name.startswith(CONTROL):
+        yield name, _control(name)
+        return
+    if name in offers:
+        found = offers[name]
+    else:
+        entry = next(iter(entry_points(group=GROUP, name=name)), None)
+        spec = bundled_tables().get(name, name)
+        if entry is None and (is_table_spec(spec) or ":" in spec):
+            yield name, load_spec(spec)
+            return
+        if entry is None:
+            raise _unknown(name, known_names(offers))
+        found, distribution = _load_entry(name, entry), entry.dist
+    if isinstance(found, (tuple, list)):
+        for member in found:
+            yield from _load(member, offers, (*within, name))
+    else:
+        yield name, _factory(name, found, distribution)
+
+
+def _load_entry(name: str, entry: EntryPoint) -> Any:
+    try:
+        return entry.load()
+    except ImportError as error:
+        raise SetupError(missing_vendor(name, error, entry.dist)) from error
+    except AttributeError as error:
+        raise SetupError(f"the entry point '{name}' names '{entry.value}', which does not exist") from error
+
+
+def _control(name: str) -> TargetFactory:
+    if name.removeprefix(CONTROL) not in CONTROLS:
+        raise _unknown(name, [*_BROAD_CONTROLS, ALL_CONTROLS], [f"{CONTROL}{fault}" for fault in FAULTS])
+    return CONTROLS[name.removeprefix(CONTROL)]()
+
+
+def _factory(name: str, found: Any, distribution: Distribution | None = None) -> TargetFactory:
+    if isinstance(found, str):
+        return load_spec(found)
+    try:
+        made = found() if callable(found) else found
+    except ImportError as error:
+        raise SetupError(missing_vendor(name, error, distribution)) from error
+    if not isinstance(made, TargetFactory):
+        raise SetupError(f"the target '{name}' is a {type(made).__name__}, not a memstory.target.TargetFactory")
+    return made
+
+
+def _unknown(name: str, known: Sequence[str], unlisted: Sequence[str] = ()) -> SetupError:
+    near = difflib.get_close_matches(name, [*known, *unlisted], n=1)
+    did_you_mean = f" Did you mean '{near[0]}'?" if near else ""
+    choice = ", ".join(known) or "none is installed"
+    return SetupError(f"unknown target '{name}'.{did_you_mean} Known: {choice}; or give module:Class.")
+
+
+def _owners() -> Iterator[Distribution]:
+    """Yield the distributions that offer targets: their extras may bring what is missing."""
+    for entry in entry_points(group=GROUP):
+        if entry.dist is not None:
+            yield entry.dist
+
+
+def _extra_for(distribution: Distribution, package: str) -> str | None:
+    wanted = re.sub(r"[-_.]+", "-", package).lower()
+    for requirement in distribution.requires or ():
+        name = re.match(r"[A-Za-z0-9._-]+", requirement)
+        extra = re.search(r"extra\s*==\s*['\"]([^'\"]+)['\"]", requirement)
+        if name and extra and re.sub(r"[-_.]+", "-", name[0]).lower() == wanted:
+            return extra[1]
+    return None

@@ -1,0 +1,1 @@
+"""Memories that come with an agent framework."""

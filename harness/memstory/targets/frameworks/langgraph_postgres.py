@@ -1,0 +1,114 @@
+"""LangGraph's store in Postgres with pgvector: a schema a workspace."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import Mapping
+from contextlib import AsyncExitStack
+from importlib.metadata import entry_points, version
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar, Final, cast
+
+from memstory.errors import SetupError
+from memstory.target import Capability, Environment, Target
+from memstory.targets.embedders import Embedders
+from memstory.targets.frameworks.langgraph import LanggraphFactory, LanggraphTarget
+from memstory.targets.frameworks.langgraph_sqlite import CAPABILITIES as OF_DATABASES
+from memstory.targets.frameworks.postgres_store import OPTION, VARIABLE, address_within, drop_unused, prepare, schema_of
+
+if TYPE_CHECKING:
+    from langgraph.store.base import BaseStore, IndexConfig
+    from langgraph.store.postgres.base import PostgresIndexConfig
+
+CAPABILITIES: frozenset[Capability] = OF_DATABASES | {"embedder.fixed", f"option.{OPTION}"}
+GROUP: Final = "memstory.postgres"
+
+
+class PostgresServers:
+    """The server that an option or the environment names, else one that a package offers to start in a folder.
+
+    A package offers one under the entry point group `memstory.postgres`: called with a folder it gives an object with
+    `start() -> URL` and `halt()`, both of which block; started again in the same folder it finds the same data.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._own: Any = None
+        self._named: str | None = None
+        self._starting = asyncio.Lock()
+
+    async def url(self, env: Environment) -> str:
+        """Return the address of a server that runs; SetupError where there is none."""
+        named = env.options.get(OPTION) or os.environ.get(VARIABLE)
+        if named:
+            self._named = str(named)
+            return self._named
+        async with self._starting:
+            if self._own is None:
+                self._own = _offered()(self._folder)
+            return str(await asyncio.to_thread(self._own.start))
+
+    async def stop(self) -> None:
+        """Stop what was started, and leave a server that was named as it was found."""
+        if self._own is not None:
+            await asyncio.to_thread(self._own.halt)
+        if self._named is not None:
+            await drop_unused(self._named)
+
+
+class PostgresTarget(LanggraphTarget):
+    """The asynchronous store on one connection, as its own `from_conn_string` makes it."""
+
+    _server: str
+
+    def __init__(self, embedders: Embedders, servers: PostgresServers) -> None:
+        super().__init__(embedders)
+        self._servers = servers
+        self._stack = AsyncExitStack()
+
+    async def open_store(self, index: IndexConfig, env: Environment) -> BaseStore:
+        from langgraph.store.postgres.aio import AsyncPostgresStore  # noqa: PLC0415  (a vendor: only where chosen)
+
+        url = await self._servers.url(env)
+        self._server = await prepare(url, env.workspace)
+        address = address_within(url, schema_of(env.workspace))
+        made = AsyncPostgresStore.from_conn_string(address, index=cast("PostgresIndexConfig", index))
+        store = await self._stack.enter_async_context(made)
+        await store.setup()
+        return store
+
+    async def close(self) -> None:
+        await self._stack.aclose()
+
+    async def about(self) -> Mapping[str, str]:
+        store = f"langgraph-checkpoint-postgres {version('langgraph-checkpoint-postgres')} AsyncPostgresStore"
+        return {"embedder": self._embedder.model, "store": store, "server": self._server}
+
+
+class LanggraphPostgresFactory(LanggraphFactory):
+    """LangGraph's Postgres store, with the embedder that the reference uses too; MEMSTORY_POSTGRES names the server."""
+
+    name: ClassVar[str] = "langgraph-postgres"
+    spec: ClassVar[str | None] = "memstory.targets.frameworks.langgraph_postgres:LanggraphPostgresFactory"
+    able: ClassVar[frozenset[Capability]] = CAPABILITIES
+
+    _servers: PostgresServers
+
+    async def start(self, folder: Path) -> None:
+        self._servers = PostgresServers(folder)
+
+    def target(self) -> Target:
+        return PostgresTarget(self._embedders, self._servers)
+
+    async def stop(self) -> None:
+        await self._servers.stop()
+        await super().stop()
+
+
+def _offered() -> Any:
+    for entry in entry_points(group=GROUP):
+        return entry.load()
+    raise SetupError(
+        f"langgraph-postgres needs a Postgres server with pgvector: set {VARIABLE}=postgresql://user@host/database"
+    )

@@ -1,0 +1,256 @@
+"""Mem0 with its local Qdrant: it stores texts as they are, or, with a language model, what that makes of them."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from importlib import import_module
+from importlib.metadata import version
+from itertools import groupby
+from pathlib import Path
+from typing import Any, ClassVar, Final
+
+from memstory.clock import Clock
+from memstory.errors import NotSupported, Refused, SetupError
+from memstory.target import (
+    Capability,
+    Environment,
+    Hit,
+    Item,
+    Json,
+    Query,
+    Receipt,
+    ReceiptItem,
+    Ref,
+    Scope,
+    Target,
+)
+from memstory.targets.conditions import refuse_undeclared
+from memstory.targets.embedders import Embedders, TextEmbedder
+from memstory.targets.embedding_factory import EmbeddingFactory, vector_length
+from memstory.targets.one_thread import OneThread
+from memstory.targets.receipts import unknown
+from memstory.targets.waited_embedder import WaitedEmbedder
+
+CAPABILITIES: frozenset[Capability] = frozenset(
+    {
+        *("add", "get.id", "list", "update"),
+        *("search", "search.scores", "search.explain", "search.min_score", "search.where"),
+        *("delete", "delete.reports_missing", "delete.scope"),
+        *("restart", "crash", "persistent", "scope.user", "scope.session", "scope.session_all"),
+        *("embedder.fixed", "option.embedder", "option.llm", "option.ollama_host"),
+    }
+)
+_KIND: Final = "memstory_kind"
+# `get_all` gives 20 unless it is told how many.
+_EVERYTHING: Final = 1_000_000
+
+
+class _Embedding:
+    """The chosen embedder as Mem0 calls one; the vectors of a whole list of items are made ahead, at once."""
+
+    def __init__(self, embedder: WaitedEmbedder) -> None:
+        self._embedder = embedder
+        self.ahead: Mapping[str, Sequence[float]] = {}
+
+    def embed(self, text: str, memory_action: str | None = None) -> list[float]:
+        """Return one vector."""
+        return list(self.ahead[text]) if text in self.ahead else self.embed_batch([text], memory_action)[0]
+
+    def embed_batch(self, texts: Sequence[str], memory_action: str | None = None) -> list[list[float]]:
+        """Return one vector a text."""
+        vectors = self._embedder.embed(texts, "query" if memory_action == "search" else "document")
+        return [list(vector) for vector in vectors]
+
+
+class Mem0Target(Target):
+    """A Mem0 memory in the workspace, one collection for all users as Mem0 has it; a session is a run of Mem0's."""
+
+    _memory: Any
+    _embedder: TextEmbedder
+    _embedding: _Embedding
+    _llm: str | None
+
+    def __init__(self, embedders: Embedders) -> None:
+        self._embedders = embedders
+        self._thread = OneThread("mem0")
+
+    async def open(self, env: Environment, clock: Clock) -> None:
+        self._embedder, self._llm = self._embedders.of(env), env.options.get("llm")
+        self._embedding = _Embedding(WaitedEmbedder(self._embedder))
+        length = await vector_length(self._embedder, env)
+        self._memory = await self._thread.run(_open, _configuration(env, length))
+        # Mem0 takes embedders by the name of a provider alone; what it made of that name is never called.
+        self._memory.embedding_model = self._embedding
+
+    async def close(self) -> None:
+        await self._thread.run(self._close)
+        self._thread.close()
+
+    async def about(self) -> Mapping[str, str]:
+        store = f"mem0ai {version('mem0ai')}, qdrant-client {version('qdrant-client')}"
+        return {"embedder": self._embedder.model, "store": store, "infer": self._llm or "off"}
+
+    async def add(self, items: Sequence[Item], scope: Scope) -> Receipt:
+        for item in items:
+            if item.key is not None:
+                raise NotSupported("add.key")
+        texts = [item.text for item in items]
+        if self._llm is None:
+            vectors = await self._embedder.embed(texts, "document")
+            self._embedding.ahead = dict(zip(texts, vectors, strict=True))
+        return Receipt(items=await self._thread.run(self._add, items, scope))
+
+    async def get(self, ref: Ref, scope: Scope) -> Hit | None:
+        if ref.id is None:
+            raise NotSupported("get.key")
+        found = await self._thread.run(self._memory.get, ref.id)
+        hit = _hit(found) if found is not None else None
+        return hit if hit is not None and ref.kind in (None, hit.kind) else None
+
+    async def search(self, query: Query, scope: Scope) -> Sequence[Hit]:
+        refuse_undeclared(query, scope, CAPABILITIES)
+        asked = {"top_k": query.top_k, "threshold": query.min_score}
+        given = {name: value for name, value in asked.items() if value is not None}
+        return await self._thread.run(self._search, query.text, _filters(scope, query.kinds, query.where), given)
+
+    async def list(self, scope: Scope, kinds: Sequence[str] = (), limit: int | None = None) -> Sequence[Hit]:
+        return await self._thread.run(self._list, _filters(scope, kinds, {}), limit)
+
+    async def update(self, ref: Ref, item: Item, scope: Scope) -> Receipt:
+        known = await self.get(ref, scope)
+        if known is None or known.id is None:
+            raise unknown(ref)
+        await self._thread.run(self._memory.update, known.id, item.text, dict(item.metadata) or None)
+        return Receipt(items=[ReceiptItem(id=known.id, text=item.text, outcome="updated", kind=item.kind)])
+
+    async def delete(self, ref: Ref, scope: Scope) -> bool:
+        if ref.id is None and ref.key is None:
+            return await self._thread.run(self._delete_all, scope, [ref.kind] if ref.kind is not None else [])
+        known = await self.get(ref, scope)
+        if known is not None:
+            await self._thread.run(self._memory.delete, known.id)
+        return known is not None
+
+    def _add(self, items: Sequence[Item], scope: Scope) -> Sequence[ReceiptItem]:
+        # What a language model is given at once it takes for one conversation.
+        alike = [[*group] for _, group in groupby(items, _metadata)] if self._llm is None else [[one] for one in items]
+        return [receipt for group in alike for receipt in self._add_alike(group, scope)]
+
+    def _add_alike(self, items: Sequence[Item], scope: Scope) -> Sequence[ReceiptItem]:
+        """Add texts with the same metadata in one call: Mem0 takes several messages, but one metadata for all."""
+        messages = [{"role": "user", "content": item.text} for item in items]
+        try:
+            found = self._memory.add(
+                messages, **_ids(scope), metadata=_metadata(items[0]) or None, infer=self._llm is not None
+            )["results"]
+        except ValueError as error:
+            raise Refused(str(error)) from error
+        kept = [ReceiptItem(id=one["id"], text=one["memory"], kind=items[0].kind) for one in found]
+        # A language model may find nothing in a text that is worth keeping.
+        return kept or [ReceiptItem(id=None, text=item.text, outcome="dropped", kind=item.kind) for item in items]
+
+    def _search(self, text: str, filters: dict[str, Json], given: dict[str, Any]) -> Sequence[Hit]:
+        try:
+            found = self._memory.search(text, filters=filters, explain=True, **given)
+        except ValueError as error:
+            raise Refused(str(error)) from error
+        return [_hit(one) for one in found["results"]]
+
+    def _list(self, filters: dict[str, Json], limit: int | None) -> Sequence[Hit]:
+        found = self._memory.get_all(filters=filters, top_k=_EVERYTHING if limit is None else limit)
+        return [_hit(one) for one in found["results"]]
+
+    def _delete_all(self, scope: Scope, kinds: Sequence[str]) -> bool:
+        # Mem0 does not say whether there was anything to delete, and knows no kinds.
+        found = self._list(_filters(scope, kinds, {}), None)
+        if not kinds:
+            self._memory.delete_all(**_ids(scope))
+        for hit in found if kinds else ():
+            self._memory.delete(hit.id)
+        return bool(found)
+
+    def _close(self) -> None:
+        self._memory.close()
+        # Mem0's own `close` leaves open what it speaks to: Qdrant, which locks its folder, and the model.
+        self._memory.vector_store.client.close()
+        client = getattr(self._memory.llm, "client", None)
+        if client is not None:
+            client.close()
+
+
+class Mem0Factory(EmbeddingFactory):
+    """Mem0 with its local Qdrant, with the embedder that the reference uses too; `llm=ollama:NAME` lets it infer."""
+
+    name: ClassVar[str] = "mem0"
+    spec: ClassVar[str | None] = "memstory.targets.frameworks.mem0:Mem0Factory"
+
+    def capabilities(self, options: Mapping[str, Json]) -> frozenset[Capability]:
+        return CAPABILITIES | ({"add.verbatim", "add.exact"} if options.get("llm") is None else {"add.infer"})
+
+    async def start(self, folder: Path) -> None:
+        # Read once, when Mem0 is imported: it reports to its makers and keeps a file in the home folder otherwise.
+        os.environ["MEM0_TELEMETRY"] = "False"
+        os.environ.setdefault("MEM0_DIR", str(folder / "mem0"))
+
+    def target(self) -> Target:
+        return Mem0Target(self._embedders)
+
+
+def _configuration(env: Environment, size: int) -> dict[str, Json]:
+    folder = Path(env.workspace)
+    # A key is asked for even where nothing is ever sent.
+    nobody = {"provider": "openai", "config": {"api_key": "not used"}}
+    return {
+        "vector_store": {
+            "provider": "qdrant",
+            "config": {"path": str(folder / "qdrant"), "collection_name": "memories", "embedding_model_dims": size},
+        },
+        "embedder": nobody,
+        "llm": _language_model(env.options) or nobody,
+        "history_db_path": str(folder / "history.sqlite3"),
+    }
+
+
+def _language_model(options: Mapping[str, Json]) -> dict[str, Json] | None:
+    asked = options.get("llm")
+    if asked is None:
+        return None
+    provider, _, model = str(asked).partition(":")
+    if not model:
+        raise SetupError(f"llm={asked}: give PROVIDER:MODEL in Mem0's words, such as ollama:llama3.2")
+    host = {"ollama_base_url": options["ollama_host"]} if "ollama_host" in options else {}
+    return {"provider": provider, "config": {"model": model, **host}}
+
+
+def _open(configuration: dict[str, Json]) -> Any:
+    # Takes seconds: only where it was chosen.
+    mem0, telemetry = import_module("mem0"), import_module("mem0.memory.telemetry")
+    if telemetry.MEM0_TELEMETRY:
+        raise SetupError("Mem0 was imported before, with its telemetry on: set MEM0_TELEMETRY=False and start again")
+    return mem0.Memory.from_config(configuration)
+
+
+def _ids(scope: Scope) -> dict[str, str]:
+    return {"user_id": scope.user, **({"run_id": scope.session} if scope.session is not None else {})}
+
+
+def _filters(scope: Scope, kinds: Sequence[str], where: Mapping[str, Json]) -> dict[str, Json]:
+    return {**where, **({_KIND: {"in": list(kinds)}} if kinds else {}), **_ids(scope)}
+
+
+def _metadata(item: Item) -> dict[str, Json]:
+    return {**item.metadata, **({_KIND: item.kind} if item.kind is not None else {})}
+
+
+def _hit(found: Mapping[str, Json]) -> Hit:
+    metadata = dict(found.get("metadata") or {})
+    return Hit(
+        id=found["id"],
+        text=found["memory"],
+        score=found.get("score"),
+        kind=metadata.pop(_KIND, None),
+        created_at=found["created_at"],
+        metadata=metadata,
+        explain=found.get("score_details"),
+    )

@@ -1,0 +1,1 @@
+"""Memories behind a server: MCP and HTTP."""

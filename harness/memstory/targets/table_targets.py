@@ -1,0 +1,102 @@
+"""Targets that are tables: `[targets.NAME]` of a project's `memstory.toml`, and those that come with memstory.
+
+The spec of such a target is `path/of/memstory.toml#NAME`, by which any process makes the same factory.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from importlib import import_module
+from importlib.resources import as_file, files
+from pathlib import Path
+from typing import ClassVar, Final
+
+from memstory.clock import Clock
+from memstory.errors import SetupError
+from memstory.target import Capability, Environment, Json, Target, TargetFactory
+from memstory.targets.project_file import FILE, read_tables
+
+_MARK: Final = ".toml#"
+_FACTORIES: Final[Mapping[str, str]] = {
+    "mcp": "memstory.targets.services.mcp:McpFactory",
+    "http": "memstory.targets.services.http:HttpFactory",
+}
+
+
+def is_table_spec(spec: str) -> bool:
+    """Return whether `spec` names a table in a file."""
+    return _MARK in spec
+
+
+def project_tables(folder: Path) -> Mapping[str, str]:
+    """Return the tables of the `memstory.toml` in `folder`: name -> spec; none if there is no such file."""
+    path = folder / FILE
+    return {name: f"{path.absolute()}#{name}" for name in read_tables(path)}
+
+
+def bundled_tables() -> Mapping[str, str]:
+    """Return the tables that come with memstory: name -> spec. Each file has the one table that it is named after."""
+    with as_file(files("memstory.targets") / "tables") as folder:
+        return {path.stem: f"{path}#{path.stem}" for path in sorted(folder.glob("*.toml"))}
+
+
+def load_table(spec: str, load: Callable[[str], TargetFactory]) -> TargetFactory:
+    """Return the factory of the table that `spec` names; `load` makes one of `module:Class`.
+
+    Raises:
+        SetupError: no such file or table, or something in it is wrong.
+    """
+    # Their JSON Schema is dear to read, and few runs have such a target.
+    from memstory.language.grammar import unknown  # noqa: PLC0415
+    from memstory.targets.mapping.parsing import parse_table  # noqa: PLC0415
+    from memstory.targets.mapping.tables import check_table  # noqa: PLC0415
+
+    file, _, name = spec.rpartition("#")
+    path = Path(file)
+    if not path.is_file():
+        raise SetupError(f"there is no file {file} (target '{spec}')")
+    tables = read_tables(path)
+    if name not in tables:
+        raise SetupError(f"{path.name}: {unknown(name, 'target', tables)}")
+    tree = tables[name]
+    if "target" in tree:
+        check_table(f"{path.name}: [targets.{name}]", tree)
+        factory: TargetFactory = _WithOptions(load(tree["target"]), tree.get("options", {}))
+    else:
+        table = parse_table(name, tree, path.name)
+        module, _, attribute = _FACTORIES[table.type].partition(":")
+        factory = getattr(import_module(module), attribute)(table)
+    # Each table is a target of its own, though all of one type have the same class.
+    factory.spec = f"{path.absolute()}#{name}"  # type: ignore[misc]
+    return factory
+
+
+class _WithOptions(TargetFactory):
+    """A factory whose targets have options of their own, where neither run nor story says otherwise."""
+
+    name: ClassVar[str] = "table"
+
+    def __init__(self, factory: TargetFactory, options: Mapping[str, Json]) -> None:
+        self._factory = factory
+        self._options = options
+
+    def capabilities(self, options: Mapping[str, Json]) -> frozenset[Capability]:
+        return self._factory.capabilities({**self._options, **options})
+
+    async def start(self, folder: Path) -> None:
+        await self._factory.start(folder)
+
+    def target(self) -> Target:
+        target = self._factory.target()
+        opened = target.open
+
+        async def open_with_options(env: Environment, clock: Clock) -> None:
+            await opened(replace(env, options={**self._options, **env.options}), clock)
+
+        # On the instance: its class says what it can do, and stays the one that the adapter wrote.
+        target.open = open_with_options  # type: ignore[method-assign]
+        return target
+
+    async def stop(self) -> None:
+        await self._factory.stop()

@@ -1,0 +1,1 @@
+"""Stores that find a text by its words."""

@@ -1,0 +1,1 @@
+"""Retrieval tasks as values: documents, questions with their gold, and what makes them harder."""

@@ -1,0 +1,72 @@
+import json
+import sys
+import tomllib
+from pathlib import Path
+
+import pytest
+
+from memstory.targets.mapping.parsing import parse_table
+
+SERVER = Path(__file__).parents[2] / "targets/fake_mcp_server.py"
+
+
+def test_a_server_is_inspected_and_its_draft_is_a_table(terminal):
+    said = terminal.type("mcp", "inspect", "--name", "fake", sys.executable, str(SERVER), "data.json")
+    assert said.code == 0, said.err
+    assert "fake 1.0: 7 tools" in said.out
+    drafted = tomllib.loads(said.out[said.out.index("[targets.fake]") :])["targets"]["fake"]
+    assert drafted["command"] == [sys.executable, str(SERVER), "data.json"]
+    assert drafted["add"]["args"]["text"] == "{text}"
+    assert (drafted["search"]["tool"], drafted["search"]["args"]["k"]) == ("recall", "{k}")
+    assert (drafted["delete"]["tool"], drafted["get"]["args"]["id"]) == ("forget", "{id}")
+
+
+def test_a_draft_runs_when_what_it_asks_for_is_filled_in(terminal):
+    words = ["--env", "HOME={workspace}", sys.executable, str(SERVER), "data.json"]
+    said = terminal.type("mcp", "inspect", "--json", *words)
+    drafted = tomllib.loads(json.loads(said.out)["draft"])["targets"]["mine"]
+    assert drafted["env"] == {"HOME": "{workspace}"}
+    drafted["search"]["reply"] = {"at": "hits", "id": "id", "text": "text"}
+    drafted["get"]["reply"] = {"id": "id", "text": "text"}
+    drafted["list"]["reply"] = {"at": "memories", "id": "id", "text": "text"}
+    assert {"add", "search", "list", "get"} <= set(parse_table("mine", drafted, "memstory.toml").operations)
+
+
+def test_words_after_the_command_are_the_servers_own(terminal):
+    said = terminal.type("mcp", "inspect", "--", sys.executable, str(SERVER), "data.json", "--noise", "--json")
+    assert said.code == 2
+    assert "unrecognized arguments: --json" in said.err
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        ([], "give either the server's COMMAND or --url URL"),
+        (["--url", "http://127.0.0.1:1/mcp", "serve"], "give either the server's COMMAND or --url URL"),
+        (["--name", "a b", "serve"], "--name 'a b' is no name for a table"),
+        (["--env", "X", "serve"], "--env 'X' is not NAME=VALUE"),
+        (["no-such-server-anywhere"], "the command 'no-such-server-anywhere' is not found"),
+        (["--url", "http://127.0.0.1:9/mcp"], "mine: the server did not come up"),
+        (["--url", "ftp://x"], "'url'"),
+        (["echo", "hello"], "standard output that are no messages: 1, the last: hello"),
+        (["{nobody}"], "unknown placeholder {nobody}"),
+    ],
+)
+def test_what_cannot_be_inspected_is_told_in_one_line(terminal, words, message):
+    said = terminal.type("mcp", "inspect", *words)
+    assert (said.code, said.out) == (2, "")
+    assert said.err.startswith("memstory mcp: ")
+    assert message in said.err
+
+
+def test_targets_are_listed_with_those_of_this_folder(terminal):
+    terminal.save(
+        '[targets.mine]\ntarget = "memstory.controls:OracleFactory"\n[targets.odd]\ntype = "x"\n', "memstory.toml"
+    )
+    said = terminal.type("list", "targets", "--json")
+    rows = {row["target"]: row for row in json.loads(said.out)}
+    assert (rows["mine"]["from"], "search" in rows["mine"]["can"]) == ("memstory.toml", True)
+    assert rows["odd"]["problem"].startswith('memstory.toml: [targets.odd] type = "x".')
+    assert rows["mcp-server-memory"]["from"] == "memstory"
+    assert rows["reference"]["can"][0] == "group:"
+    assert "mine" in terminal.type("list", "targets").out

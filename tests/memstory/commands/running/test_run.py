@@ -1,0 +1,117 @@
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from memstory.bundled import bundled_stories
+from memstory.commands.running.run import pytest_arguments
+
+MEMSTORY = [sys.executable, "-c", "import sys; from memstory.cli import main; sys.exit(main())"]
+
+
+@pytest.mark.parametrize(
+    ("typed", "given"),
+    [
+        ([], ["a.story.yaml", "sub/b.story.yaml"]),
+        (["-k", "S5", "-x"], ["a.story.yaml", "sub/b.story.yaml", "-k", "S5", "-x"]),
+        (["sub", "--target", "topics"], ["sub/b.story.yaml", "--target", "topics"]),
+        (["plain.yaml", "-q"], ["plain.yaml", "-q"]),
+        (["a.story.yaml::tea[topics]"], ["a.story.yaml::tea[topics]"]),
+    ],
+)
+def test_leading_paths_become_story_files_and_the_rest_is_left_as_it_is(terminal, typed, given):
+    terminal.save(name="a.story.yaml")
+    terminal.save(name="sub/b.story.yaml")
+    terminal.save(name="plain.yaml")
+    assert pytest_arguments(typed) == given
+
+
+def test_bundled_stories_are_named_and_report_into_this_folder(terminal):
+    given = pytest_arguments(["--target", "mine", "--bundled"])
+    assert str(bundled_stories() / "s5_memory_recall.yaml") in given
+    assert given[-5:] == [f"--rootdir={terminal.folder}", "-c", os.devnull, "--target", "mine"]
+
+
+@pytest.mark.parametrize("workers", [[], pytest.param(["-n", "1"], marks=pytest.mark.slow)])
+def test_bundled_stories_are_run_with_the_settings_and_targets_of_this_folder(terminal, workers):
+    settings = terminal.save("[pytest]\nmemstory_redact = texts\n", "pytest.ini")
+    terminal.save(
+        "from memstory.controls import OracleFactory\ndef pytest_memstory_targets(config):\n"
+        "    return {'mine': OracleFactory()}\n",
+        "conftest.py",
+    )
+    assert pytest_arguments(["--bundled"])[-4:] == ["-c", str(settings), "-p", "conftest"]
+    words = ["run", "--bundled", "--target", "mine", "-k", "FD1[mine]", "-p", "no:cacheprovider", *workers]
+    done = subprocess.run(  # noqa: S603  (our own interpreter)
+        [*MEMSTORY, *words], cwd=terminal.folder, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "memstory: 1 passed" in done.stdout
+    assert "Redacted before it was written" in done.stdout
+    assert (terminal.folder / "reports/latest/report.md").exists()
+
+
+def test_settings_that_were_typed_win_and_a_project_with_paths_brings_its_own_conftest(terminal):
+    terminal.save()
+    terminal.save("", "conftest.py")
+    typed = ["a.story.yaml", "--bundled", "--rootdir=x", "-c", "other.ini"]
+    assert pytest_arguments(typed)[-3:] == ["--rootdir=x", "-c", "other.ini"]
+
+
+def test_nothing_to_run_is_told_and_ends_with_2(terminal):
+    said = terminal.type("run")
+    assert said.code == 2
+    assert said.err.startswith("memstory run: no story file in .. A file of stories ends in .story.yaml")
+
+
+def test_stories_run_with_the_exit_code_of_pytest_and_the_projects_tests_do_not(terminal):
+    terminal.save()
+    terminal.save("def test_never(): raise SystemExit(9)\n", "test_other.py")
+    terminal.save("story: wrong\ntitle: T\nsteps: [{add: x, expect: {receipt: {length: 9}}}]\n", "b.story.yaml")
+    words = ["run", "--target", "control:oracle", "-q", "--report", "out", "-p", "no:cacheprovider"]
+    done = subprocess.run(  # noqa: S603  (our own interpreter)
+        [*MEMSTORY, *words], cwd=terminal.folder, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 1
+    assert "1 failed, 1 passed" in done.stdout
+    assert (terminal.folder / "out/recordings.jsonl").exists()
+
+
+@pytest.mark.slow
+def test_an_interrupt_leaves_a_report_and_ends_with_2(terminal):
+    # A target that waits for ever in its second story.
+    terminal.save(
+        "import asyncio\nfrom pathlib import Path\n"
+        "from memstory.target import Receipt, Target, TargetFactory\n"
+        "class Slow(Target):\n"
+        "    async def open(self, env, clock): pass\n"
+        "    async def close(self): pass\n"
+        "    async def add(self, items, scope):\n"
+        "        if items[0].text == 'wait':\n"
+        "            Path('waiting').touch()\n"
+        "            await asyncio.Event().wait()\n"
+        "        return Receipt()\n"
+        "class Factory(TargetFactory):\n"
+        "    name, spec = 'slow', 'slow_target:Factory'\n"
+        "    def capabilities(self, options): return frozenset({'add'})\n"
+        "    def target(self): return Slow()\n",
+        "slow_target.py",
+    )
+    terminal.save("story: A\ntitle: T\nsteps: [{add: x}]\n---\nstory: B\ntitle: T\nsteps: [{add: wait}]\n")
+    process = subprocess.Popen(  # noqa: S603  (our own interpreter)
+        [*MEMSTORY, "run", "--target", "slow_target:Factory", "-q", "-p", "no:cacheprovider"],
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        cwd=terminal.folder,
+    )
+    for _ in range(400):
+        if Path(terminal.folder, "waiting").exists():
+            break
+        time.sleep(0.05)
+    process.send_signal(signal.SIGINT)  # to the one process that there is, by whoever started it
+    assert process.wait(timeout=30) == 2
+    assert (terminal.folder / "reports/latest/report.md").exists()

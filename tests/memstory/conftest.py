@@ -1,0 +1,115 @@
+from dataclasses import replace
+
+import pytest
+
+from memstory.results.outcomes import CaseResult, Score, TrialResult, Verdict
+from memstory.results.recording import Failure, QuestionRecord, Recording, RetrievalRecord, StepRecord
+
+ABOUT = {"embedder": "all-MiniLM-L6-v2", "chat": "offline rules (deterministic stand-in)"}
+
+
+class MakeCase:
+    """Makes results of every kind; a keyword replaces a field of the case."""
+
+    def __call__(self, story="S5", target="topics", outcome="passed", trials=None, **fields):
+        trials = (self.trial(outcome=outcome),) if trials is None else trials
+        case = CaseResult(
+            id=f"{story}[{target}]",
+            story=story,
+            title=f"Title of {story}",
+            target=target,
+            where=f"stories/{story.lower()}.yaml:1:1",
+            digest="d" * 64,
+            outcome=outcome,
+            reason=None if outcome == "passed" else f"why it {outcome}",
+            trials=tuple(trials),
+            covers=("L-15",),
+            seconds=0.5,
+        )
+        return replace(case, **fields)
+
+    def trial(self, outcome="passed", number=0, answer="Your language is Elixir.", **fields):
+        passed = outcome == "passed"
+        kind = outcome if outcome in {"unsupported", "error", "invalid"} else None
+        recording = Recording(
+            story="S5",
+            target="topics",
+            trial=number,
+            seed=number,
+            steps=() if kind else (self.say(answer),),
+            about=ABOUT,
+            failure=Failure(kind=kind, message="it broke", detail="Traceback: boom") if kind else None,
+            seconds=0.25,
+        )
+        verdict = Verdict(
+            passed=passed,
+            field="answer",
+            check="contains",
+            where="stories/s5.yaml:9:14",
+            reason="the answer does not contain 'Elixir'",
+            step=(0,),
+            expected="'Elixir'",
+            actual=answer,
+            difference=None if passed else "item added to root",
+        )
+        verdicts = () if kind else (verdict,)
+        made = TrialResult(outcome=outcome, reason=None, verdicts=verdicts, scores=(), recording=recording)
+        return replace(made, **fields)
+
+    def say(self, answer):
+        call = {"name": "memory_recall", "args": {"topic": "user.language"}, "result": "Elixir", "error": None}
+        return StepRecord(
+            path=(0,),
+            op="say",
+            args={"text": "What language do I prefer?"},
+            user="ann",
+            session="one",
+            at="2026-01-01T12:00:00+00:00",
+            result={"answer": answer, "tool_calls": [call], "thinking": None, "context": None},
+            names={"saved": "x"},
+            seconds=0.125,
+        )
+
+    def retrieval(self, story="Q1", target="topics"):
+        questions = (
+            QuestionRecord(id="q1", relevant=("a",), retrieved=("a", "b"), scores=(0.91234567, None), category="plain"),
+            QuestionRecord(id="q2", relevant=("c",), retrieved=("b", "c"), scores=(1 / 3, 0.25), category="swapped"),
+            QuestionRecord(id="q3", relevant=(), retrieved=("a",), judged=False),
+        )
+        record = RetrievalRecord(
+            name="facts",
+            digest="abcdef0123456789",
+            k=10,
+            documents=60,
+            smallest=60,
+            questions=questions,
+            apart=("swapped",),
+            unusable=("q3: no document has the id 'z|z'",),
+            add_seconds=1.5,
+        )
+        scores = tuple(
+            Score(metric=metric, value=value, questions=count, category=category)
+            for category, count, value in ((None, 1, 0.75), ("swapped", 1, 0.5), ("plain", 1, 1.0))
+            for metric in ("recall@5", "recall@10", "ndcg@10", "mrr")
+        )
+        trial = self.trial()
+        recording = replace(trial.recording, steps=(), retrieval=(record,))
+        return self(story, target, trials=[replace(trial, scores=scores, recording=recording)], covers=("H-11",))
+
+
+@pytest.fixture
+def make_case():
+    return MakeCase()
+
+
+@pytest.fixture
+def results(make_case):
+    """One case of every outcome on two targets, and a retrieval case."""
+    return [
+        make_case("S6", outcome="failed"),
+        make_case("S5"),
+        make_case("S5", target="layers", outcome="unsupported", reason="'layers' does not support chat"),
+        make_case("S10", outcome="error", reason="the store is gone"),
+        make_case("S9", outcome="invalid", trials=[], reason="stories/s9.yaml:3:5: unknown step 'sya'"),
+        make_case.retrieval(),
+    ]

@@ -1,0 +1,210 @@
+"""Checks of hits and of tool calls, through stories and recordings."""
+
+import pytest
+
+from memstory.judging.step_verdicts import step_verdicts
+from memstory.language.matchers.budgets import estimated_tokens
+from memstory.language.matchers.calls import faulty_schemas, violations_of_schema
+from memstory.language.stories import parse_stories
+from memstory.results.recording import Recording, StepRecord
+from memstory.target import ToolSchema
+
+ITEMS = "[{text: near, save: near}, {text: good, save: good}, {text: far, save: far}]"
+START = f"story: A\ntitle: T\nsteps:\n  - add: {ITEMS}\n"
+
+
+def hit(name, score=None, **more):
+    return {"id": f"id-{name}", "text": name, "score": score, "metadata": {}, "explain": None, **more}
+
+
+def record(path, op, result, names=None):
+    return StepRecord(path=path, op=op, args={}, user="u", session=None, at="", result=result, names=names or {})
+
+
+def verdicts_on_hits(hits, expect, *, ids=True):
+    (story,) = parse_stories(f"{START}  - search: q\n    expect: {{hits: {expect}}}\n", "f.yaml")
+    given = {name: f"id-{name}" if ids else None for name in ("near", "good", "far")}
+    items = [{"id": given[name], "text": name} for name in given]
+    if not ids:
+        hits = [{**one, "id": None} for one in hits]
+    recording = Recording(
+        story="A", target="t", steps=[record((0,), "add", {"items": items}, given), record((1,), "search", hits, given)]
+    )
+    return step_verdicts(story, recording)
+
+
+HITS = [hit("good", 0.9, metadata={"score": 9.5}, explain={"final": 0.77}), hit("near", 0.8), hit("other", 0.5)]
+
+
+@pytest.mark.parametrize("ids", [True, False], ids=["by id", "by text"])
+@pytest.mark.parametrize(
+    ("expect", "passed"),
+    [
+        ("{first: good}", True),
+        ("{first: near}", False),
+        ("{first: {text: good, metadata: {score: 9.5}, explain: {final: {approx: 0.77}}}}", True),
+        ("{first: {text: near}}", False),
+        ("{includes: [near, good]}", True),
+        ("{includes: far}", False),
+        ("{includes: {score: {gt: 0.95}}}", False),
+        ("{excludes: far}", True),
+        ("{excludes: [far, near]}", False),
+        ("{excludes: {text: {contains: zzz}}}", True),
+        ("{order: [good, near]}", True),
+        ("{order: [near, good]}", False),
+        ("{order: [good, far]}", False),
+        ("{order: [good, {text: other}]}", True),
+        ("{count: 3}", True),
+        ("{count: {le: 2}}", False),
+        ("{empty: false}", True),
+        ("{empty: true}", False),
+        ("{scores: {approx: [0.9, 0.8, 0.5]}}", True),
+        ("{scores: {all: {ge: 0.6}}}", False),
+        ("{scores: {near: {approx: 0.8}}}", True),
+        ("{scores: {near: 0.7}}", False),
+        ("{scores: {far: {ge: 0}}}", False),
+        ("{explain: {good: {final: {approx: 0.77}}}}", True),
+        ("{explain: {near: {final: 1}}}", False),
+        ("{text: {contains_all: [good, near]}}", True),
+        ("{text: {contains: far}}", False),
+        ("{not: {first: near}}", True),
+        ("{not: {first: good, count: 3}}", False),
+        ("{not: {first: good, count: 4}}", True),
+        ("{first: good, count: 3, excludes: far}", True),
+    ],
+)
+def test_checks_of_hits(expect, passed, ids):
+    verdicts = verdicts_on_hits(HITS, expect, ids=ids)
+    assert verdicts
+    assert all(verdict.passed for verdict in verdicts) == passed, [verdict.reason for verdict in verdicts]
+
+
+def test_no_hits_satisfy_nothing_but_emptiness():
+    assert all(verdict.passed for verdict in verdicts_on_hits([], "{empty: true, count: 0}"))
+    assert not any(
+        verdict.passed for verdict in verdicts_on_hits([], "{first: good, includes: good, scores: {all: {ge: 0}}}")
+    )
+
+
+def test_the_reason_names_the_hits_by_their_saved_names():
+    (verdict,) = verdicts_on_hits(HITS, "{first: near}")
+    assert verdict.reason == (
+        "hits do not have 'near' first; the hits are: 1. good (0.9); 2. near (0.8); 3. 'other' (0.5)"
+    )
+    assert verdict.where == "f.yaml:6:21"
+
+
+def test_matching_by_text_is_noted_in_the_reason():
+    (verdict,) = verdicts_on_hits(HITS, "{first: good}", ids=False)
+    assert "matched by text, since the backend gave no ids" in verdict.reason
+
+
+def test_a_wrong_order_says_which_came_too_late():
+    (verdict,) = verdicts_on_hits(HITS, "{order: [near, good]}")
+    assert verdict.reason.startswith("hits have 'good' before 'near'")
+
+
+CALLS = [
+    {"name": "search", "args": {"query": "tea"}, "result": "x", "error": None},
+    {"name": "save", "args": {"topic": "user.tea", "content": "green"}, "result": "ok", "error": None},
+    {"name": "save", "args": {"topic": "user.milk", "content": "no"}, "result": "ok", "error": None},
+]
+
+
+def verdicts_on_calls(calls, expect, tools=()):
+    (story,) = parse_stories(
+        f"story: A\ntitle: T\nsteps:\n  - say: hi\n    expect: {{tool_calls: {expect}}}\n", "f.yaml"
+    )
+    said = record((0,), "say", {"answer": "", "tool_calls": calls, "thinking": None, "context": None})
+    return step_verdicts(story, Recording(story="A", target="t", steps=[said], tools=tools))
+
+
+@pytest.mark.parametrize(
+    ("expect", "passed"),
+    [
+        ("[search]", True),
+        ("[search, save]", True),
+        ("[save, search]", False),
+        ("[{save: {topic: user.milk}}]", True),
+        ("[{save: {topic: user.coffee}}]", False),
+        ("[{save: {owner: me}}]", False),
+        ("[{search: {query: {regex: '^t'}}}]", True),
+        ("[forget]", False),
+        ("[]", False),
+        ("{any_order: [save, search]}", True),
+        ("{any_order: [save, save, save]}", False),
+        ("{any_order: [{save: {content: green}}, save]}", True),
+        ("{any_order: [save, {save: {content: green}}]}", True),
+        ("{any_order: [forget]}", False),
+        ("{only: [search, save, {save: {topic: user.milk}}]}", True),
+        ("{only: [search, save]}", False),
+        ("{only: [save, save, search]}", False),
+        ("{none: true}", False),
+        ("{none: forget}", True),
+        ("{none: [forget, save]}", False),
+        ("{any_of: [forget, [search, save]]}", True),
+        ("{any_of: [forget, [save, search]]}", False),
+        ("{count: 3}", True),
+        ("{count: {lt: 3}}", False),
+        ("{not: [forget]}", True),
+        ("{not: [search]}", False),
+        ("{in_order: [search], none: forget}", True),
+    ],
+)
+def test_checks_of_tool_calls(expect, passed):
+    # H-02
+    verdicts = verdicts_on_calls(CALLS, expect)
+    assert verdicts
+    assert all(verdict.passed for verdict in verdicts) == passed, [verdict.reason for verdict in verdicts]
+
+
+def test_no_calls_satisfy_an_empty_list():
+    assert all(verdict.passed for verdict in verdicts_on_calls([], "[]"))
+
+
+def test_a_call_with_another_argument_says_which_and_what_happened():
+    (verdict,) = verdicts_on_calls(CALLS[:2], "[{save: {topic: user.coffee}}]")
+    assert verdict.reason == (
+        "tool_calls do not fit: save was called, but 'topic' is 'user.tea', not 'user.coffee'; "
+        "what happened: search(query='tea'); save(topic='user.tea', content='green')"
+    )
+    assert verdict.expected == "save(topic='user.coffee')"
+
+
+def test_what_a_call_should_be_shows_the_matcher_of_each_argument():
+    (verdict,) = verdicts_on_calls([], "[{save: {topic: {contains: tea}, content: {not: {contains: green}}}}]")
+    assert verdict.expected == "save(topic contains 'tea', content)"
+
+
+SAVE = ToolSchema(
+    name="save",
+    description="",
+    parameters={"type": "object", "required": ["topic"], "properties": {"topic": {"type": "string"}}},
+)
+
+
+def test_a_call_against_the_announced_schema_fails_a_story_that_expects_only_its_name():
+    calls = [{"name": "save", "args": {"topic": {"$ne": ""}}}]
+    verdicts = verdicts_on_calls(calls, "[save]", tools=[SAVE])
+    assert [verdict.passed for verdict in verdicts] == [True, False]
+    assert "'save' was called against its schema: topic: {'$ne': ''} is not of type 'string'" in verdicts[1].reason
+
+
+def test_a_call_of_a_tool_that_was_never_announced_fails():
+    assert list(violations_of_schema([{"name": "x", "args": {}}], [SAVE])) == [
+        "'x' was called, but only save were announced"
+    ]
+
+
+def test_calls_are_not_held_against_schemas_that_nobody_announced():
+    assert list(violations_of_schema([{"name": "x", "args": {}}], [])) == []
+
+
+def test_an_announced_schema_that_is_none_is_told():
+    (fault,) = faulty_schemas([{"name": "save", "parameters": {"type": "thing"}}])
+    assert "'save' was announced with parameters that are no JSON Schema" in fault
+
+
+def test_tokens_are_estimated_by_words_signs_and_length():
+    assert estimated_tokens("") == 0
+    assert estimated_tokens("tea, internationalisation") == 6

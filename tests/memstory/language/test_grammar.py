@@ -1,0 +1,92 @@
+"""The messages that authors live with, word for word."""
+
+import pytest
+from jsonschema import Draft202012Validator
+
+from memstory.language.grammar import grammar, nearest, violations
+from memstory.language.text import documents
+from memstory.language.vocabulary import CALL_CHECKS, HIT_CHECKS, HIT_FIELDS, MATCHERS, MODIFIERS, STEPS
+
+START = "story: A\ntitle: T\n"
+
+
+def messages(text):
+    (document,) = documents(START + text, "f.yaml")
+    return [str(error) for _, error in violations(document.tree, document)]
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("tag: [a]", "f.yaml:3:1: unknown key of a story 'tag'. Did you mean 'tags'? Known: control, covers,"),
+        ("trials: 0", "f.yaml:3:9: 'trials' must be at least 1, but is 0"),
+        ("trials: two", "f.yaml:3:9: 'trials' must be a whole number, but is the text 'two'"),
+        ("tags: topics", "f.yaml:3:7: 'tags' must be a list, but is the text 'topics'"),
+        ("covers: [L15]", "item 1 of 'covers' is 'L15', which is no requirement id; write it like 'L-15' or 'SEC-4'"),
+        ("covers: [L-1, L-1]", 'f.yaml:3:9: \'covers\' names something twice: ["L-1", "L-1"]'),
+        ("steps: []", "f.yaml:3:8: 'steps' must not be empty"),
+        ("pass: {}", "f.yaml:3:1: 'pass' needs 'at_least' (the least number of trials that must pass)."),
+        ("settle: never", "f.yaml:3:9: 'settle' must be one of auto, manual, but is the text 'never'."),
+        ("control: {nothing: pass}", "f.yaml:3:1: 'control' needs 'because' (why the control passes or fails)."),
+        ("options: {Tool Set: 1}", "f.yaml:3:11: 'Tool Set' is no name; write it like 'language' or 'top_k'"),
+        ("vectors: {a: [x]}", "f.yaml:3:15: item 1 of 'a' must be a number, but is the text 'x'"),
+        ("notes: 5", "f.yaml:3:8: 'notes' must be a text, but is the number 5; quote it to mean a text"),
+        ("notes: true", "f.yaml:3:8: 'notes' must be a text, but is the truth value true; quote it to mean a text"),
+        ("notes:", "f.yaml:3:7: 'notes' must be a text, but is nothing"),
+        ("perturb: {distractor: 1}", "f.yaml:3:11: unknown perturbation 'distractor'. Did you mean 'distractors'?"),
+        ("expect: {metrics: {recal@5: 1}}", "f.yaml:3:20: unknown metric 'recal@5'. Did you mean 'recall@5'?"),
+        ("steps: [{serach: x}]", "f.yaml:3:10: unknown step 'serach'. Did you mean 'search'? Known: add, advance,"),
+        ("steps: [{say: 5}]", "'say' must be a text or a mapping, but is the number 5; quote it to mean a text"),
+        ("steps: [{search: {q: x}}]", "f.yaml:3:10: 'search' needs 'query' (what is asked)."),
+        ("steps: [{search: {query: x, topk: 5}}]", "unknown key of a query 'topk'. Did you mean 'top_k'?"),
+        ("steps: [{advance: 30x}]", "'advance' is '30x', which is no duration; write it like '30d' or '1h 5m' or"),
+        (
+            "steps: [{fault: {embedder: dwn}}]",
+            "'embedder' must be one of down, slow, garbage, ok, but is the text 'dwn'. D",
+        ),
+        ("steps: [{settle: now}]", "'settle' must be nothing, a mapping or true or false, but is the text 'now'"),
+        ("steps: [{repeat: {times: 0, steps: [{settle: }]}}]", "'times' must be at least 1, but is 0"),
+        ("steps: [{say: a, expect: {anser: x}}]", "unknown expected field 'anser'. Did you mean 'answer'?"),
+        ("steps: [{say: a, expect: {answer: {contians: x}}}]", "unknown matcher 'contians'. Did you mean 'contains'?"),
+        ("steps: [{say: a, expect: {tool_calls: [{a: , b: }]}}]", "must have exactly one key, but has 2: a, b"),
+        ("steps: [{search: a, expect: {hits: {frist: a}}}]", "unknown check of hits 'frist'. Did you mean 'first'?"),
+        ("steps: [{search: a, expect: {hits: {order: [a]}}}]", "'order' must have at least 2 items"),
+    ],
+)
+def test_a_mistake_is_named_with_its_place_and_its_remedy(text, message):
+    assert any(message in found for found in messages(text)), messages(text)
+
+
+def test_the_grammar_is_a_valid_json_schema():
+    Draft202012Validator.check_schema(grammar())
+
+
+def test_every_property_of_the_grammar_is_described():
+    undescribed = []
+
+    def walk(schema, path):
+        for name, inner in schema.items() if isinstance(schema, dict) else ():
+            if name == "properties" and isinstance(inner, dict):
+                for key, value in inner.items():
+                    target = grammar()["$defs"].get(value.get("$ref", "").rpartition("/")[2], {})
+                    if not (value.get("description") or target.get("description")):
+                        undescribed.append((*path, key))
+            if isinstance(inner, dict):
+                walk(inner, (*path, name))
+
+    walk(grammar(), ())
+    assert undescribed == []
+
+
+def test_the_vocabulary_and_the_grammar_have_the_same_words():
+    defs = grammar()["$defs"]
+    assert set(defs["step"]["properties"]) == {*STEPS, *MODIFIERS}
+    assert set(defs["arguments"]["properties"]) == set(MATCHERS)
+    assert set(defs["matchers"]["propertyNames"]["enum"]) == set(MATCHERS)
+    assert set(defs["hits"]["properties"]) == set(HIT_CHECKS)
+    assert set(defs["hit_fields"]["properties"]) == set(HIT_FIELDS)
+    assert set(defs["tool_calls"]["properties"]) == set(CALL_CHECKS)
+
+
+def test_a_name_like_nothing_gets_no_suggestion():
+    assert nearest("qqqq", ["contains"]) == ""

@@ -1,0 +1,52 @@
+"""What a story needs follows from what it does."""
+
+import pytest
+
+from memstory.capabilities import FEATURES, OPERATIONS, is_known
+from memstory.language.stories import parse_stories
+
+
+@pytest.mark.parametrize(
+    ("steps", "needs"),
+    [
+        ("{say: a}", {"chat"}),
+        ("{say: a, expect: {tool_calls: []}}", {"chat", "chat.tools"}),
+        ("{add: {text: a, key: k}}", {"add", "add.key"}),
+        ("{get: k}", {"get.key"}),
+        ("{get: {id: k}}", {"get.id"}),
+        ("{search: {query: q, min_score: .3, where: {a: 1}, token_budget: 9}}",
+         {"search", "search.min_score", "search.where", "search.budget"}),
+        ("{search: q, expect: {hits: {scores: {all: {ge: 0}}}}}", {"search", "search.scores"}),
+        ("{search: q, expect: {hits: {first: {score: 1, explain: {a: 1}}}}}",
+         {"search", "search.scores", "search.explain"}),
+        ("{search: q, expect: {hits: {not: {includes: {score: 1}}}}}", {"search", "search.scores"}),
+        ("{tools: }", {"tool.schema"}),
+        ("{run: compress}", {"job.compress"}),
+        ("{inspect: embedder}", {"inspect.embedder"}),
+        ("{inspect: files}", set()),
+        ("{end_session: }", {"session"}),
+        ("{advance: 1s}", {"clock"}),
+        ("{fault: {store: down}}", {"fault.store"}),
+        ("{new_session: }, {settle: }", set()),
+        ("{list: , as: ann}", {"list"}),
+        ("{list: , as: ann}, {list: }", {"list", "scope.user"}),
+        ("{parallel: {times: 2, steps: [{list: , as: 'u${i}'}]}}", {"list", "scope.user"}),
+    ],
+)  # fmt: skip
+def test_needs_follow_from_steps(steps, needs):
+    (story,) = parse_stories(f"story: A\ntitle: T\nsteps: [{steps}]\n", "f.yaml")
+    assert story.needs == needs
+
+
+@pytest.mark.parametrize("name", ["expiry", "search", "job.compress", "option.toolset"])
+def test_a_known_capability_may_be_required(name):
+    assert is_known(name)
+
+
+@pytest.mark.parametrize("name", ["", "job", "job.", "expirey", "jobs.compress"])
+def test_an_unknown_capability_may_not_be_required(name):
+    assert not is_known(name)
+
+
+def test_no_word_is_both_an_operation_and_a_feature():
+    assert not OPERATIONS.keys() & FEATURES.keys()

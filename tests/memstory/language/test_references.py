@@ -1,0 +1,75 @@
+"""`$${name}`: a text that looks like a reference and is none."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from memstory.case import Case
+from memstory.judging.evaluation import evaluate
+from memstory.language.references import REFERENCE, unmarked, written
+from memstory.language.stories import parse_stories
+from memstory.running.runner import run
+from memstory.targets.discovery import load_targets
+
+STORY = """\
+story: literal
+title: A template is remembered as it is written
+vars: {price: 5, template: "$${amount}"}
+steps:
+  - add: {text: "It costs $${amount}, which is ${price}.", key: "$${amount}"}
+    save: {cost: id}
+  - get: "$${amount}"
+    expect: {hits: {first: {text: {equals: "It costs $${amount}, which is 5."}}}}
+  - search: "${template}"
+    expect: {hits: {includes: [cost], text: {contains: "costs ${template},"}}}
+  - add: See ${cost} and $${cost}
+  - search: See
+    expect: {hits: {text: {contains: "$${cost}", not: {contains: "See $${cost}"}}}}
+"""
+
+
+def case_of(text):
+    (story,) = parse_stories(text, "a.yaml")
+    return Case(story=story, target="control:oracle")
+
+
+def test_a_marked_reference_is_text_in_steps_and_in_what_is_expected(tmp_path):
+    (factory,) = load_targets(["control:oracle"]).values()
+    case = case_of(STORY)
+    result = evaluate(case, [asyncio.run(run(case, factory, tmp_path / "work"))])
+    assert result.outcome == "passed", result.reason
+
+
+def test_outside_of_the_steps_the_mark_is_gone_at_once():
+    model = '[{when: {contains: "$${x}"}, reply: "$${x}"}]'
+    text = f'story: a\ntitle: t\noptions: {{a: "$${{x}}", b: ["$${{x}}", 1]}}\nmodel: {model}\nsteps: [{{add: x}}]\n'
+    story = case_of(text).story
+    assert story.options == {"a": "${x}", "b": ["${x}", 1]}
+    assert story.model[0]["reply"] == "${x}"
+
+
+def test_a_vector_belongs_to_the_text_that_is_embedded():
+    story = case_of('story: a\ntitle: t\nsteps: [{add: {text: "cost $${x}", vector: [1, 0]}}]\n').story
+    assert list(story.vectors) == ["cost ${x}"]
+
+
+def test_a_reference_that_is_not_marked_must_still_be_known():
+    (story,) = parse_stories("story: a\ntitle: t\nsteps: [{add: 'see ${gone}'}]\n", "a.yaml")
+    assert "unknown name ${gone}" in str(story.errors[0])
+
+
+@pytest.mark.parametrize(
+    ("text", "result"),
+    [("$${a}", "${a}"), ("$$${a}", "$${a}"), ("$${1}", "$${1}"), ("$ ${a}", "$ 7"), ("$${a}${a}$${a}", "${a}7${a}")],
+)
+def test_only_a_dollar_right_before_a_reference_marks_it(text, result):
+    assert written(text, {"a": 7}.get) == result
+
+
+@given(st.text(alphabet="a${} ", max_size=12).filter(lambda text: "$$" not in text))
+def test_what_was_marked_reads_as_it_did_before(text):
+    assert unmarked(REFERENCE.sub(r"$\g<0>", text)) == text

@@ -1,0 +1,293 @@
+"""Files to stories: what is read, what is refused, and that all of it is said at once."""
+
+import pytest
+
+from memstory.language.stories import InvalidStory, duplicate_ids, load_stories, parse_stories
+from memstory.language.story import CallPattern, Story
+
+INNER = "{parallel: {times: 2, steps: [{settle: }]}}"
+NESTED_PARALLEL = f"steps: [{{parallel: {{times: 2, steps: [{{repeat: {{times: 2, steps: [{INNER}]}}}}]}}}}]"
+
+
+def stories(text):
+    found = parse_stories(text, "f.yaml")
+    assert all(isinstance(story, Story) for story in found), [str(e) for s in found for e in getattr(s, "errors", ())]
+    return found
+
+
+def story(text):
+    (only,) = stories("story: A\ntitle: T\n" + text)
+    return only
+
+
+def faults(text):
+    (only,) = parse_stories("story: A\ntitle: T\n" + text, "f.yaml")
+    assert isinstance(only, InvalidStory), only
+    return [str(error) for error in only.errors]
+
+
+def test_the_story_of_the_design_is_read():
+    found = story(
+        """
+tags: [topics, phase2]
+covers: [L-15, L-20]
+options: {toolset: dual}
+steps:
+  - say: Please remember my preferred language is Elixir.
+    expect:
+      tool_calls: [{memory_save: {topic: user.language_preference, content: Elixir}}]
+      answer: {icontains: remember}
+"""
+    )
+    (step,) = found.steps
+    assert (step.op, step.args) == ("say", {"text": "Please remember my preferred language is Elixir."})
+    calls, answer = step.expect
+    (call,) = calls.matchers[0].argument
+    assert isinstance(call, CallPattern)
+    assert call.name == "memory_save"
+    assert call.args["content"][0].argument == "Elixir"
+    assert (answer.field, answer.matchers[0].name, str(answer.matchers[0].mark)) == (
+        "answer",
+        "icontains",
+        "f.yaml:11:16",
+    )
+    assert found.needs == {"chat", "chat.tools", "option.toolset"}
+
+
+def test_vectors_beside_texts_come_to_stand_in_one_table():
+    found = story(
+        "vectors: {plain: [0, 1]}\n"
+        "steps:\n"
+        "  - add: [{text: a, vector: [1, 0]}, {text: a, vector: [1.0, 0]}]\n"
+        "  - search: {query: q, vector: [.5, .5]}\n"
+    )
+    assert found.vectors == {"plain": (0.0, 1.0), "a": (1.0, 0.0), "q": (0.5, 0.5)}
+    assert found.steps[0].args == {"items": [{"text": "a"}, {"text": "a"}]}
+    assert "embedder.fixed" in found.needs
+
+
+def test_two_vectors_for_one_text_are_refused_at_the_second():
+    (fault,) = faults("steps:\n  - add: {text: a, vector: [1, 0]}\n  - search: {query: a, vector: [0, 1]}\n")
+    assert fault.startswith("f.yaml:5:32: the text 'a' has another vector already: [1.0, 0.0]; one text, one vector")
+
+
+@pytest.mark.parametrize(
+    ("step", "save"),
+    [
+        ("{add: a, save: {x: id}}", {"x": "items.0.id"}),
+        ("{add: a, save: {x: items.0.text}}", {"x": "items.0.text"}),
+        ("{add: [a, {text: b, save: x}]}", {"x": "items.1.id"}),
+        ("{update: {key: k, text: t}, save: {x: receipt.items.0.id}}", {"x": "items.0.id"}),
+        ("{search: q, save: {x: id}}", {"x": "0.id"}),
+        ("{search: q, save: {x: hits.2.score}}", {"x": "2.score"}),
+        ("{list: , save: {x: 1.text}}", {"x": "1.text"}),
+        ("{get: k, save: {x: hits.0.id}}", {"x": "id"}),
+        ("{get: k, save: {x: text}}", {"x": "text"}),
+        ("{say: a, save: {x: answer}}", {"x": "answer"}),
+        ("{tool: t, save: {x: result.id}}", {"x": "result.id"}),
+        ("{context: q, save: {x: text}}", {"x": ""}),
+        ("{inspect: status, save: {x: data.topics.count}}", {"x": "topics.count"}),
+        ("{run: purge, save: {x: result}}", {"x": ""}),
+    ],
+)
+def test_a_saved_field_becomes_a_path_into_the_recorded_result(step, save):
+    assert story(f"steps: [{step}]").steps[0].save == save
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("steps: [{say: a, add: b}]", "f.yaml:3:18: two operations in one step: 'say' and 'add'"),
+        ("steps: [{as: bob}]", "f.yaml:3:9: this step does nothing; it needs one of add, advance,"),
+        ("steps: [{search: '${x}'}]", "f.yaml:3:18: unknown name ${x}."),
+        ("steps: [{add: 'n ${i}'}]", "unknown name ${i} (${i} counts inside `repeat` and `parallel`)."),
+        ("steps: [{search: q, expect: {hits: {first: near}}}]", "f.yaml:3:44: no earlier step saves 'near'."),
+        ("steps: [{add: a, save: {far: id}}, {search: q, expect: {hits: {order: [far, fat]}}}]", "Did you mean 'far'?"),
+        (
+            "control: {leaky_gte: fail, because: it leaks}\nsteps: [{settle: }]",
+            "f.yaml:3:11: unknown control 'leaky_gte'. Did you mean 'leaky_get'?",
+        ),
+        (
+            "steps: [{search: q, expect: {error: true, refusal: allowed}}]",
+            "'error' wants a refusal and 'refusal' allows one; keep one of them",
+        ),
+        (
+            "steps: [{search: q, expect: {answer: x}}]",
+            "'search' has no 'answer'; its result has: hits, error, latency_ms,",
+        ),
+        ("steps: [{settle: , save: {a: b}}]", "f.yaml:3:20: 'settle' has no result to save from"),
+        ("steps: [{add: a, save: {i: id}}]", "'i' counts the passes of `repeat` and `parallel`; choose another name"),
+        ("steps: [{get: {kind: k}}]", "a memory is named by 'id' or by 'key', but neither is"),
+        ("steps: [{delete: {id: a, key: b}}]", "a memory is named by 'id' or by 'key', but both are given"),
+        (
+            "steps: [{delete: {all: true, key: b}}]",
+            "'all' forgets everything; leave out 'id' and 'key', or leave out 'all'",
+        ),
+        ("steps: [{at: '2026-05-31T10:00:00'}]", "the moment '2026-05-31T10:00:00' has no time zone"),
+        ("steps: [{at: noon}]", "'noon' is no moment; write it like \"2026-05-31T10:00:00Z\""),
+        ("steps: [{advance: 0s}]", "the clock can be advanced by 1us at least and 200 years at most"),
+        ("steps: [{restart: false}]", "'false' says nothing here; leave the step out, or leave its value empty"),
+        ("steps: [{fault: {embedder: down, store: slow}}]", "one fault a step: {part: embedder, mode: down}, or"),
+        (
+            NESTED_PARALLEL,
+            "'parallel' cannot stand inside 'parallel'; put it before or after",
+        ),
+        ("steps: [{parallel: {times: 2, steps: [{crash: }]}}]", "'crash' cannot stand inside 'parallel'"),
+        ("steps: [{say: a, expect: {answer: {regex: '(a'}}}]", "'(a' is no regular expression: missing )"),
+        (
+            "steps: [{say: a, expect: {answer: {regex: '(a+)+$'}}}]",
+            "repeats a group that repeats, which can take forever",
+        ),
+        ("steps: [{tool: t, expect: {result: {json_schema: {type: 5}}}}]", "is no JSON Schema: 5 is not valid"),
+        ("steps: [{tool: t, expect: {result: {contians: 5}}}]", "unknown matcher 'contians'. Did you mean 'contains'?"),
+        ("steps: [{tool: t, expect: {result: {occurs: {of: {a: 1}}}}}]", "'occurs' needs 'times' beside 'of'"),
+        ("steps: [{tool: t, expect: {result: {gte: 5}}}]", "unknown matcher 'gte'. Did you mean 'ge'?"),
+        ("steps: [{tool: t, expect: {result: {ge: 5, calls: 1}}}]", "'calls' is no matcher, but 'ge' beside it is"),
+        ("steps: [{say: a, expect: {error: false}}]", "'error: false' says nothing"),
+        ("steps: [{say: a, expect: {eventually: 5s}}]", "'eventually' says how long, but not what to wait for"),
+        ("steps: [{inspect: log, expect: {data: {none_contain: [x]}}}]", "'none_contain' speaks of files"),
+        ("steps: [{inspect: files, expect: {data: {same_as: x}}}]", "no earlier step saves 'x'."),
+        (
+            "steps: [{settle: }]\ntrials: 2\npass: {at_least: 3}",
+            "3 trials must pass, but there are only 2; raise 'trials'",
+        ),
+        (
+            "steps: [{settle: }]\nrequires: [expirey]",
+            "f.yaml:4:12: unknown capability 'expirey'. Did you mean 'expiry'?",
+        ),
+        ("steps: [{settle: }]\nexpect: {metrics: {mrr: 1}}", "'expect' at the top belongs to a retrieval story"),
+        ("steps: [{settle: }]\nperturb: {shuffle: true}", "'perturb' at the top belongs to a retrieval story"),
+        (
+            "steps: [{settle: }]\nretrieval: {dataset: d}",
+            "a story has either 'steps' or a 'retrieval'; this one has both",
+        ),
+        ("tags: [a]", "f.yaml:1:1: a story has either 'steps' or a 'retrieval'; this one has neither"),
+        ("retrieval: {corpus: c}", "a retrieval names 'corpus' and 'queries', or a 'dataset'; found: corpus"),
+        ("retrieval: {corpus: c, queries: q, path: p}", "'path' says where a 'dataset' is"),
+        (
+            "retrieval: {dataset: d, k: 5}\nexpect: {metrics: {recall@10: {ge: .5}}}",
+            "looks at 10 results, but 'k' is 5",
+        ),
+        ("vars: {x: 1}\ndefaults: {x: 2}\nsteps: [{settle: }]", "f.yaml:4:12: 'x' is under `vars` already"),
+        ("vars: {x: [1]}\nsteps: [{add: 'a ${x}'}]", "${x} is a list, which cannot stand inside a text"),
+        ("parametrize: [{row: a, x: 1}, {row: a, x: 2}]\nsteps: [{settle: }]", "the row 'a' is listed twice"),
+    ],
+)
+def test_what_the_grammar_cannot_say_is_refused_with_place_and_remedy(text, message):
+    found = faults(text)
+    assert any(message in fault for fault in found), found
+    assert all(fault.startswith("f.yaml:") for fault in found)
+
+
+def test_all_mistakes_of_a_document_are_told_at_once_in_the_order_of_the_file():
+    found = faults("trails: 2\nsteps:\n  - serach: x\n  - say: a\n    add: b\n  - search: ${lost}\n")
+    assert [fault.split(":")[1] for fault in found] == ["3", "5", "7", "8"]
+
+
+def test_a_broken_step_is_not_reported_again_where_its_name_is_used():
+    assert (
+        len(faults("steps:\n  - ad: x\n    save: {near: id}\n  - search: q\n    expect: {hits: {first: near}}\n")) == 1
+    )
+
+
+def test_one_wrong_document_leaves_the_others_of_the_file_valid():
+    first, second, third = parse_stories(
+        "story: A\ntitle: T\nsteps: [{settle: }]\n---\n[1, 2]\n---\nstory: C\ntitle: T\nsteps: [{settle: }]\n", "f.yaml"
+    )
+    assert isinstance(first, Story)
+    assert isinstance(third, Story)
+    assert isinstance(second, InvalidStory)
+    assert (second.id, str(second.mark)) == ("document-2", "f.yaml:5:1")
+
+
+def test_rows_become_stories_with_values_of_their_own_types():
+    found = stories(
+        "story: A\ntitle: At most ${n}\ndefaults: {q: tea}\nparametrize: [{n: 1}, {n: 2, q: coffee}]\n"
+        "steps: [{search: {query: '${q} please', top_k: '${n}'}}]\n"
+    )
+    assert [(one.row, one.title, one.steps[0].args) for one in found] == [
+        ("1", "At most 1", {"query": "tea please", "top_k": 1}),
+        ("2", "At most 2", {"query": "coffee please", "top_k": 2}),
+    ]
+    assert found[0].digest != found[1].digest
+
+
+def test_rows_are_named_by_their_first_value_or_else_by_number():
+    text = "story: A\ntitle: T\nparametrize: [{x: %s}, {x: %s}]\nsteps: [{say: '${x}'}]\n"
+    assert [one.row for one in stories(text % ("Dvořák layout", "Qwerty"))] == ["Dvo_k_layout", "Qwerty"]
+    assert [one.row for one in stories(text % ("'?'", "'!'"))] == ["1", "2"]
+
+
+def test_a_mistake_that_all_rows_share_is_told_once():
+    assert len(faults("parametrize: [{x: a}, {x: b}, {x: c}]\nsteps: [{serach: '${x}'}]\n")) == 1
+
+
+def test_saved_names_and_the_counter_stay_for_the_run():
+    found = story(
+        "steps:\n  - add: a\n    save: {near: id}\n  - repeat: {times: 2, steps: [{get: '${near}'}, {add: 'n ${i}'}]}\n"
+    )
+    get, add = found.steps[1].steps
+    assert (get.args, add.args) == ({"id": "${near}"}, {"items": [{"text": "n ${i}"}]})
+
+
+def test_an_id_used_twice_in_a_file_is_invalid_the_second_time():
+    text = "story: A\ntitle: T\nsteps: [{settle: }]\n---\n" * 2
+    first, second = parse_stories(text, "f.yaml")
+    assert isinstance(first, Story)
+    assert isinstance(second, InvalidStory)
+    assert str(second.errors[0]) == "f.yaml:5:1: the id 'A' is used at f.yaml:1:1 already; ids are unique in a run"
+
+
+def test_duplicate_ids_are_found_across_files_but_rows_of_one_story_are_none():
+    rows = "story: A\ntitle: T\nparametrize: [{x: 1}, {x: 2}]\nsteps: [{add: 'n ${x}'}]\n"
+    assert list(duplicate_ids(stories(rows))) == []
+    ((again, error),) = duplicate_ids([*parse_stories(rows, "f.yaml"), *parse_stories(rows, "g.yaml")][:3])
+    assert again.mark.file == "g.yaml"
+    assert str(error).startswith("g.yaml:1:1: the id 'A' is used at f.yaml:1:1 already")
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (b"", "f.yaml:1:1: no story in this file; a story starts with 'story: ID' and 'title: "),
+        (b"story: A\ntitle: \xff\n", "f.yaml:2:8: this is not UTF-8; save the file as UTF-8"),
+    ],
+)
+def test_a_file_without_a_readable_story_is_one_invalid_story(tmp_path, content, message):
+    path = tmp_path / "x.yaml"
+    path.write_bytes(content)
+    (found,) = load_stories(path, "f.yaml")
+    assert isinstance(found, InvalidStory)
+    assert str(found.errors[0]).startswith(message)
+
+
+def test_a_file_that_is_not_there_is_one_invalid_story(tmp_path):
+    (found,) = load_stories(tmp_path / "none.yaml", "none.yaml")
+    assert str(found.errors[0]) == "none.yaml:1:1: the file cannot be read: No such file or directory"
+
+
+def test_the_rest_of_a_story_is_taken_as_written():
+    found = story(
+        "targets: [topics]\nmodel: [{reply: hi}]\nsettle: manual\ntrials: 5\npass: {at_least: 4}\nnotes: n\n"
+        "control: {nothing: pass, because: it is so}\nrequires: [expiry]\nsteps: [{crash: {during: {add: a}}}]\n"
+    )
+    assert (found.targets, found.settles, found.notes) == (("topics",), False, "n")
+    assert (found.trials.count, found.trials.at_least) == (5, 4)
+    assert (found.control, found.control_because) == ({"nothing": "passed"}, "it is so")
+    assert found.needs == {"add", "crash", "expiry", "llm.scripted"}
+    assert found.steps[0].steps[0].args == {"items": [{"text": "a"}]}
+
+
+def test_a_retrieval_story_is_read_with_its_bounds():
+    found = story(
+        "retrieval: {corpus: c.jsonl, queries: q.jsonl}\nperturb: {distractors: [0, 200]}\n"
+        "expect: {metrics: {mrr: {ge: .8}}}"
+    )
+    assert (found.retrieval.corpus, found.retrieval.k) == ("c.jsonl", 10)
+    assert found.needs == {"add", "search"}
+    assert str(found.expect[0].matchers[0].argument["mrr"][0].mark) == "f.yaml:5:26"
+
+
+def test_texts_that_no_file_may_hold_are_told_to_the_runner():
+    found = story("steps: [{inspect: files, expect: {data: {none_contain: [secret]}}}]")
+    assert found.steps[0].args == {"what": "files", "search_for": ["secret"]}

@@ -1,0 +1,62 @@
+import subprocess
+import sys
+
+import pytest
+
+from memstory.errors import SetupError
+from memstory.reporting import begin_reports, report_from_spool
+from memstory.results.holding import LOCK_NAME, Hold
+
+HOLDER = """
+import sys, time
+from pathlib import Path
+from memstory.results.holding import Hold
+Hold(Path(sys.argv[1]))
+print("held", flush=True)
+time.sleep(60)
+"""
+
+
+@pytest.fixture
+def holder(tmp_path):
+    """Another process that holds the folder."""
+    command = [sys.executable, "-c", HOLDER, tmp_path]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:  # noqa: S603  (our own)
+        assert process.stdout.readline() == "held\n"
+        yield process
+        process.kill()
+
+
+def test_a_folder_in_use_is_refused_with_the_process_that_has_it(tmp_path, holder):
+    with pytest.raises(SetupError, match=rf"in use: another run \(process {holder.pid}\).*name another folder"):
+        begin_reports(tmp_path)
+    with pytest.raises(SetupError, match="in use"):
+        report_from_spool(tmp_path)
+
+
+def test_a_killed_holder_lets_go(tmp_path, holder):
+    holder.kill()
+    holder.wait()
+    assert (tmp_path / LOCK_NAME).exists()
+    begin_reports(tmp_path).release()
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_folder_that_was_let_go_is_free_and_holds_no_lock_file(tmp_path):
+    first = Hold(tmp_path)
+    with pytest.raises(SetupError):
+        Hold(tmp_path)
+    first.release()
+    first.release()
+    Hold(tmp_path).release()
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_lock_on_a_file_that_was_taken_away_does_not_count(tmp_path):
+    first = Hold(tmp_path)
+    (tmp_path / LOCK_NAME).unlink()
+    second = Hold(tmp_path)  # a file of its own, which others see
+    with pytest.raises(SetupError):
+        Hold(tmp_path)
+    second.release()
+    first.release()

@@ -1,0 +1,125 @@
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from memstory.results.secret_values import REDACTED, Secrets, known_secrets, names_a_secret
+
+# SEC-12. Put together here, so that no scanner of repositories takes them for real ones.
+OPENAI = "sk-" + "proj-a1B2c3D4e5F6g7H8i9J0"
+GITHUB = "ghp_" + "a1B2c3D4e5F6g7H8i9J0k1L2"
+AWS = "AKIA" + "ABCDEFGHIJKLMNOP"
+JWT = "eyJ" + "hbGciOiJIUzI1NiJ9." + "eyJ" + "zdWIiOiIxIn0.c2lnbmF0dXJl"
+CARD = "4111 1111 1111 1111"
+PEM = "-----BEGIN RSA PRIVATE KEY-----\nMIIEow\nabc\n-----END RSA PRIVATE KEY-----"
+
+
+@pytest.mark.parametrize(
+    ("text", "left"),
+    [
+        (f"my key is {OPENAI}, keep it", f"my key is {REDACTED}, keep it"),
+        (f"push with {GITHUB}.", f"push with {REDACTED}."),
+        (f"{AWS}/us-east-1", f"{REDACTED}/us-east-1"),
+        (f"cookie or {JWT}", f"cookie or {REDACTED}"),
+        (f"before {PEM} after", f"before {REDACTED} after"),
+        ("Authorization: Basic YW5uOmh1bnRlcjI=", f"Authorization: {REDACTED}"),
+        ("'Proxy-Authorization': 'abc def'", f"'Proxy-Authorization': '{REDACTED}'"),
+        ("sent Bearer a1b2c3d4e5 to it", f"sent Bearer {REDACTED} to it"),
+        ("Set-Cookie: sid=31d4d96e407aad42; Path=/", f"Set-Cookie: {REDACTED}"),
+        ("postgresql://ann:hun%40ter2@db:5432/mem", f"postgresql://ann:{REDACTED}@db:5432/mem"),
+        ("redis://:hunter2@cache/0", f"redis://:{REDACTED}@cache/0"),
+        ("GET /v1?q=tea&api_key=abc&k=5", f"GET /v1?q=tea&api_key={REDACTED}&k=5"),
+        ("https://x.org/?key=abc#top", f"https://x.org/?key={REDACTED}#top"),
+        ("OPENAI_API_KEY=abc123 memstory run", f"OPENAI_API_KEY={REDACTED} memstory run"),
+        ('{"client_secret": "two words", "k": 1}', f'{{"client_secret": "{REDACTED}", "k": 1}}'),
+        ('{\\"password\\": \\"hunter2\\"}', f'{{\\"password\\": \\"{REDACTED}\\"}}'),
+        ("My password is hunter2.", f"My password is {REDACTED}"),
+        (f"pay with {CARD}, please", f"pay with {REDACTED}, please"),
+        ("4111111111111111", REDACTED),
+    ],
+)
+def test_a_secret_is_taken_out_and_the_rest_stays(text, left):
+    assert Secrets().without(text) == (left, 1)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "My language is Elixir; the key to it is practice.",
+        "The password was wrong, and the secret is out.",
+        "basic functions, bearer instruments, a token gesture",
+        "https://example.org:8080/a/b?page=2&sort=key",
+        "ann@example.org met bob@example.org: at 10:30",
+        "4111 1111 1111 1112",  # no check digit of a card
+        "0.4111111111111111 and 20260101120000123456",
+        "task-1234567890123456 and disk-a1B2c3D4e5F6g7H8",
+        "max_tokens: 400, token_budget: 20",
+        "c5347e4111111111111111f346039189990e700506 and 4111111111111111a or 12-4111111111111111",
+    ],
+)
+def test_a_text_without_secrets_stays_as_it_is(text):
+    assert Secrets().without(text) == (text, 0)
+
+
+def test_what_stands_under_a_telling_name_is_a_secret_whatever_it_is():
+    tree = {"apiKey": "plain", "password": 1234, "max_token": 5, "auth": {"token": ["a", "b"]}, "key": "user.name"}
+    left, count = Secrets().tree_without(tree)
+    assert left == {
+        "apiKey": REDACTED, "password": REDACTED, "max_token": 5, "auth": {"token": [REDACTED] * 2}, "key": "user.name",
+    }  # fmt: skip
+    assert count == 4
+    assert Secrets().tree_without({"credentials": {"user": "ann", "none": None}})[0] == {
+        "credentials": {"user": REDACTED, "none": None}
+    }
+
+
+def test_a_known_secret_is_found_wherever_it_stands():
+    options = {"api_key": "plain-words-only", "url": "http://ann:swordfish-and-more@host", "top_k": 5}
+    environment = {"BACKEND_TOKEN": "zebra-crossing-9", "HOME_TOKEN": "postgres", "PATH": "/usr/bin:/usr/local/bin9"}
+    secrets = Secrets(known_secrets(options, environment))
+    said = "401 for plain-words-only and zebra-crossing-9 by swordfish-and-more on postgres in /usr/bin"
+    assert secrets.without(said) == (f"401 for {REDACTED} and {REDACTED} by {REDACTED} on postgres in /usr/bin", 3)
+
+
+def test_a_known_secret_that_was_cut_is_found_by_its_beginning():
+    secrets = Secrets(["zebra-crossing-9"])
+    assert secrets.without("it said 'zebra-cro…' and 'zebra…' of a zebra") == (
+        f"it said '{REDACTED}' and '{REDACTED}' of a zebra", 2,
+    )  # fmt: skip
+
+
+def test_a_short_option_does_not_blot_out_other_texts():
+    assert Secrets(known_secrets({"token": "tea"}, {})).without("a cup of tea") == ("a cup of tea", 0)
+
+
+@pytest.mark.parametrize("name", ["key", "keys", "tokens", "passed", "secretary", "monkey", "authority", "id"])
+def test_an_ordinary_name_tells_nothing(name):
+    assert not names_a_secret(name)
+
+
+PARTS = st.sampled_from(["password", ": ", "=", "hunter2", '"', " is ", "://", "@", "Bearer ", "a1", CARD, OPENAI, ","])
+NAMES = st.sampled_from(["note", "password", "api_key", "id"])
+
+
+@given(st.lists(st.one_of(PARTS, st.text(max_size=5)), max_size=12).map("".join))
+def test_no_secret_of_a_sure_form_survives_its_surroundings(text):
+    left, count = Secrets().without(f"{text} Bearer {OPENAI} {text}")
+    assert f" {OPENAI} " not in left
+    assert count >= 1
+
+
+@given(st.recursive(st.text(max_size=8) | st.integers() | st.none(), lambda inner: st.dictionaries(NAMES, inner)))
+def test_a_tree_keeps_its_names_and_redacting_it_again_changes_nothing(tree):
+    def names(value):
+        return {name: names(inner) for name, inner in value.items()} if isinstance(value, dict) else None
+
+    left, _ = Secrets().tree_without(tree)
+    assert names(left) == names(tree)
+    assert Secrets().tree_without(left) == (left, 0)
+
+
+@pytest.mark.parametrize(
+    "text", ["sk-" * 20_000, "a." * 20_000, "eyJ-" * 20_000, "x://" + "a" * 50_000, "key=" * 20_000]
+)
+def test_no_text_is_looked_at_for_ever(text):
+    # What would be minutes if any form began anew at each character; here only that it ends.
+    assert isinstance(Secrets().without(text)[1], int)

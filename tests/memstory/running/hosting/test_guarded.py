@@ -1,0 +1,134 @@
+"""What a target may answer, and what becomes of everything else that it may do."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from memstory.controls import Oracle
+from memstory.errors import NotSupported, Refused, TargetError
+from memstory.running.hosting.guarded import GuardedTarget, answer_check, contained
+from memstory.target import Hit, Query, Receipt, ReceiptItem, Scope, Target, ToolCall, Turn
+
+ANN = Scope(user="ann")
+HIT = Hit(id="1", text="tea", score=0.5, metadata={"a": [1]}, explain={"by": "words"})
+
+
+class Answering(Target):
+    def __init__(self, answer):
+        self.answer = answer
+
+    async def search(self, query, scope):
+        return self.answer() if callable(self.answer) else self.answer
+
+
+async def search(answer):
+    return await GuardedTarget(Answering(answer)).search(Query(text="q"), ANN)
+
+
+@pytest.mark.parametrize("answer", [[], (), [HIT], (HIT, HIT), [Hit(id=None, text="", score=3)]])
+async def test_what_fits_passes_as_it_is(answer):
+    assert await search(answer) is answer
+
+
+@pytest.mark.parametrize(
+    ("answer", "said"),
+    [
+        (None, "it is None, not a list"),
+        ("tea", "it is a str ('tea'), not a list"),
+        ({"hits": []}, "it is a dict ({'hits': []}), not a list"),
+        ([None], "it[0] is None, not a Hit"),
+        ([HIT, {"id": "1", "text": "tea"}], "it[1] is a dict ({'id': '1', 'text': 'tea'}), not a Hit"),
+        ([Hit(id="1", text=None)], "it[0].text is None, not a text"),
+        ([Hit(id=7, text="tea")], "it[0].id is a int (7), not a text"),
+        ([Hit(id="1", text="tea", score="high")], "it[0].score is a str ('high'), not a number"),
+        ([Hit(id="1", text="tea", score=True)], "it[0].score is True, not a number"),
+        ([Hit(id="1", text="tea", metadata=None)], "it[0].metadata is None, not a mapping"),
+        ([Hit(id="1", text="tea", metadata={1: "a"})], "it[0].metadata has the key a int (1), not a text"),
+        ([Hit(id="1", text=b"\xff")], "it[0].text is a bytes (b'\\xff'), not a text"),
+    ],
+)
+async def test_what_does_not_fit_is_told_with_its_place(answer, said):
+    with pytest.raises(TargetError) as raised:
+        await search(answer)
+    assert str(raised.value) == f"'search' of the target returned a malformed answer: {said}"
+
+
+@pytest.mark.parametrize(
+    ("op", "good", "bad"),
+    [
+        ("add", Receipt(items=[ReceiptItem(id="1", text="tea")]), Receipt(items=None)),
+        ("get", None, [HIT]),
+        ("delete", False, None),
+        ("feedback", True, 1),
+        ("context", "", None),
+        ("say", Turn(answer="a", tool_calls=[ToolCall(name="t", args={})]), Turn(answer="a", tool_calls=[{}])),
+        ("about", {"store": "v1"}, {"store": 1}),
+        ("run", {"anything": [1, None]}, None),
+        ("settle", None, None),
+    ],
+)
+def test_every_operation_has_its_own_shape(op, good, bad):
+    check = answer_check(op)
+    assert check(good) == ""
+    assert bool(check(bad)) is (op not in ("run", "settle"))
+
+
+@given(st.recursive(st.none() | st.booleans() | st.floats() | st.text() | st.binary(), st.lists, max_leaves=8))
+def test_no_value_breaks_the_check(value):
+    assert isinstance(answer_check("search")(value), str)
+
+
+async def test_a_value_that_cannot_even_be_shown_is_told():
+    class Odd:
+        def __repr__(self):
+            raise RuntimeError("no")
+
+    with pytest.raises(TargetError, match=r"it\[0\] is a Odd \(its repr raises RuntimeError\), not a Hit"):
+        await search([Odd()])
+
+
+class Panic(BaseException):
+    """As the bindings of some compiled libraries raise it."""
+
+
+def raising(error):
+    def answer():
+        raise error
+
+    return answer
+
+
+@pytest.mark.parametrize("error", [Panic("out of range"), SystemExit(3), GeneratorExit("x"), asyncio.CancelledError()])
+async def test_what_is_no_exception_becomes_an_error_of_the_target(error):
+    with pytest.raises(TargetError, match=f"the target raised {type(error).__name__}"):
+        await search(raising(error))
+
+
+@pytest.mark.parametrize("error", [Refused("no"), NotSupported("search"), ValueError("x"), KeyboardInterrupt()])
+async def test_errors_with_a_meaning_of_their_own_stay_what_they_are(error):
+    with pytest.raises(type(error)) as raised:
+        await search(raising(error))
+    assert raised.value is error
+
+
+async def test_a_time_limit_is_no_error_of_the_target():
+    async def limited():
+        with contained():
+            await asyncio.Event().wait()
+
+    with pytest.raises(TimeoutError):
+        async with asyncio.timeout(0.01):
+            await limited()
+
+
+async def test_an_operation_that_is_no_coroutine_says_what_to_do():
+    class Plain(Oracle):
+        def search(self, query, scope):  # what somebody who forgot `async` writes
+            return []
+
+    with pytest.raises(TargetError, match="'search' of the target is no coroutine: define it with 'async def'"):
+        await GuardedTarget(Plain()).search(Query(text="q"), ANN)

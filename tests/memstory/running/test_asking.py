@@ -1,0 +1,262 @@
+"""Retrieval tasks: what is remembered, asked and recorded."""
+
+from __future__ import annotations
+
+import json
+from itertools import count
+
+import pytest
+
+from memstory.case import Case
+from memstory.codec import encode
+from memstory.controls import Oracle
+from memstory.errors import Mark, Refused
+from memstory.language.story import Retrieval, Story
+from memstory.running.remembering import DocumentIds
+from memstory.running.runner import run
+from memstory.target import Receipt, ReceiptItem, TargetFactory
+from memstory.tasks.retrieval import Document
+
+MARK = Mark("quality/facts.yaml", 4, 1)
+DOCUMENTS = [
+    {"id": "d1", "text": "Ana drinks green tea"},
+    {"id": "d2", "text": "The deadline is in May"},
+    {"id": "d3", "text": "Ana has a green bike"},
+]
+QUERIES = [
+    {"id": "q1", "text": "what tea does Ana drink", "relevant": ["d1"], "category": "food"},
+    {"id": "q2", "text": "when is the deadline", "relevant": ["d2"]},
+]
+
+
+class Factory(TargetFactory):
+    def __init__(self, kind, able=()):
+        self.kind, self.able = kind, able
+
+    def capabilities(self, options):
+        return frozenset({"add", "search", *self.able})
+
+    def target(self):
+        return self.kind()
+
+
+@pytest.fixture
+def ask(tmp_path):
+    """Return a function that runs the task above on a target class."""
+
+    number = count()
+
+    def written(name, rows):
+        (tmp_path / name).write_text("".join(json.dumps(row) + "\n" for row in rows))
+
+    async def go(kind=Oracle, *, k=2, progress=None, able=(), documents=DOCUMENTS, queries=QUERIES, seed=0, **story):
+        written("facts.jsonl", documents)
+        written("queries.jsonl", queries)
+        retrieval = Retrieval(mark=MARK, k=k, corpus="facts.jsonl", queries="queries.jsonl")
+        made = Story(id="Q1", title="t", mark=MARK, digest="d", retrieval=retrieval, **story)
+        workspace = tmp_path / f"workspace-{next(number)}"
+        factory = Factory(kind, able)
+        return await run(
+            Case(story=made, target="toy"), factory, workspace, base=tmp_path, progress=progress, seed=seed
+        )
+
+    return go
+
+
+async def test_documents_are_added_at_once_and_answers_are_recorded_by_their_ids(ask):
+    adds = []
+
+    class Watched(Oracle):
+        async def add(self, items, scope):
+            adds.append(len(items))
+            return await super().add(items, scope)
+
+    recording = await ask(Watched)
+    assert recording.failure is None
+    assert adds == [3]
+    (record,) = recording.retrieval
+    assert (record.k, record.documents, record.smallest) == (2, 3, 3)
+    assert [question.retrieved[0] for question in record.questions] == ["d1", "d2"]
+    assert record.questions[0].category == "food"
+    assert recording.about["memory"].startswith("oracle")
+
+
+async def test_a_recording_holds_no_text_of_a_document(ask):
+    assert "green tea" not in json.dumps(encode(await ask()))
+
+
+async def test_a_backend_that_returns_more_than_k_is_cut(ask):
+    class Generous(Oracle):
+        async def search(self, query, scope):
+            return await self.list(scope)
+
+    recording = await ask(Generous, k=1)
+    assert [len(question.retrieved) for question in recording.retrieval[0].questions] == [1, 1]
+
+
+async def test_progress_is_told_for_every_collection(ask):
+    told = []
+    await ask(progress=lambda *said: told.append(said))
+    assert told[0][:2] == (1, 1)
+    assert "3 documents, 2 questions" in told[0][2]
+
+
+class Plain(Oracle):
+    """Finds by words alone, as a backend does that nobody tells the answers."""
+
+    def take_gold(self, collection):
+        self.told = collection
+
+
+def retrieved(recording):
+    return [[question.retrieved for question in record.questions] for record in recording.retrieval]
+
+
+async def test_every_level_is_a_record_of_its_own_in_a_memory_of_its_own(ask):
+    recording = await ask(Plain, k=40, perturb={"distractors": [0, 30], "seed": 7})
+    assert recording.failure is None
+    assert [record.level for record in recording.retrieval] == [{"distractors": 0}, {"distractors": 30}]
+    assert [record.documents for record in recording.retrieval] == [3, 33]
+    assert {id_ for found in retrieved(recording)[0] for id_ in found} <= {"d1", "d2", "d3"}
+
+
+async def test_every_trial_draws_distractors_of_its_own(ask):
+    perturb = {"distractors": 30, "seed": 7}
+    first, again, other = [retrieved(await ask(Plain, k=40, perturb=perturb, seed=seed)) for seed in (0, 0, 1)]
+    assert first == again
+    assert first != other
+
+
+async def test_too_many_distractors_are_the_storys_mistake(ask):
+    failure = (await ask(perturb={"distractors": 99_999})).failure
+    assert failure.kind == "invalid"
+    assert failure.message.startswith("quality/facts.yaml:4:1: perturb: 99999 distractors are asked for")
+
+
+async def test_outdated_versions_need_a_target_in_which_something_replaces_them(ask):
+    recording = await ask(perturb={"stale_repeats": 1})
+    assert recording.failure.kind == "unsupported"
+    assert "'stale_repeats' needs a memory in which a newer text replaces" in recording.failure.message
+    assert recording.retrieval == ()
+
+
+async def test_documents_are_told_as_they_were_and_then_updated(ask):
+    said = []
+
+    class Watched(Plain):
+        async def add(self, items, scope):
+            said.append(("add", [item.text for item in items]))
+            return await super().add(items, scope)
+
+        async def update(self, ref, item, scope):
+            said.append(("update", item.text))
+            return await super().update(ref, item, scope)
+
+    documents = [{"id": "d1", "text": "The bus leaves at 9", "outdated": ["The bus leaves at 8"]}]
+    queries = [{"id": "q1", "text": "when does the bus leave", "relevant": ["d1"]}]
+    recording = await ask(Watched, able={"update"}, documents=documents, queries=queries, perturb={"stale_repeats": 2})
+    assert said[1:] == [
+        ("add", ["The bus leaves at 11"]),
+        ("update", "The bus leaves at 8"),
+        ("update", "The bus leaves at 9"),
+    ]
+    assert retrieved(recording) == [[("d1",)], [("d1",)]]
+
+
+async def test_an_outdated_text_is_not_the_document_even_under_its_id(ask):
+    class Stubborn(Plain):
+        async def update(self, ref, item, scope):
+            return Receipt()
+
+    recording = await ask(Stubborn, able={"update"}, perturb={"stale_repeats": 1})
+    assert recording.failure is None
+    assert [found[0] for found in retrieved(recording)[1]] == ["d1~1", "d2~1"]
+
+
+async def test_a_document_with_a_key_is_replaced_under_its_key(ask):
+    documents = [{**row, "key": row["id"]} for row in DOCUMENTS]
+    recording = await ask(Plain, able={"add.key"}, documents=documents, perturb={"stale_repeats": 2})
+    assert recording.failure is None
+    assert [found[0] for found in retrieved(recording)[1]] == ["d1", "d2"]
+
+
+async def test_a_memory_that_has_lost_what_it_should_update_misses_it_and_breaks_nothing(ask):
+    class Forgetful(Plain):
+        async def update(self, ref, item, scope):
+            await self.delete(ref, scope)
+            raise Refused("no such memory")
+
+    recording = await ask(Forgetful, able={"update"}, perturb={"stale_repeats": 1})
+    assert recording.failure is None
+    assert retrieved(recording)[1] == [(), ()]
+
+
+async def test_an_hour_passes_between_versions_where_the_target_has_the_clock(ask):
+    times = []
+
+    class Timed(Plain):
+        async def update(self, ref, item, scope):
+            times.append(self._clock.now().hour)
+            return await super().update(ref, item, scope)
+
+    await ask(
+        Timed, able={"update", "clock"}, documents=DOCUMENTS[:1], queries=QUERIES[:1], perturb={"stale_repeats": 2}
+    )
+    assert times == [13, 14]
+
+
+async def test_variants_are_asked_and_recorded_as_questions_of_their_own(ask):
+    queries = [{**QUERIES[0], "variants": ["which tea for Ana", "Ana drinks tea"]}]
+    recording = await ask(Plain, queries=queries, perturb={"paraphrase": True})
+    asked = [[question.id for question in record.questions] for record in recording.retrieval]
+    assert asked == [["q1"], ["q1~1", "q1~2"]]
+
+
+async def test_the_oracle_is_told_the_answers_which_it_could_not_find(ask):
+    strange = [{"id": "q", "text": "zebra", "relevant": ["d2"]}]
+    assert retrieved(await ask(Oracle, queries=strange)) == [[("d2",)]]
+    assert retrieved(await ask(Plain, queries=strange)) == [[()]]
+
+
+async def test_a_target_that_cannot_open_tells_why_though_it_cannot_close_either(ask):
+    class Shut(Oracle):
+        async def open(self, env, clock):
+            raise RuntimeError("the door is locked")
+
+        async def close(self):
+            raise RuntimeError("nothing to close")
+
+    assert "the door is locked" in (await ask(Shut)).failure.message
+
+
+async def test_a_missing_corpus_is_the_storys_mistake(tmp_path):
+    retrieval = Retrieval(mark=MARK, corpus="nowhere.jsonl", queries="nowhere.jsonl")
+    story = Story(id="Q1", title="t", mark=MARK, digest="d", retrieval=retrieval)
+    recording = await run(Case(story=story, target="toy"), Factory(Oracle), tmp_path, base=tmp_path)
+    assert recording.failure.kind == "invalid"
+    assert "quality/facts.yaml:4:1" in recording.failure.message
+
+
+def _ids(*items):
+    return DocumentIds([Document(id="a", text="one two"), Document(id="b", text="three")], Receipt(items=items))
+
+
+def test_receipts_of_as_many_items_belong_to_the_documents_by_position():
+    ids = _ids(ReceiptItem(id="7", text="rewritten"), ReceiptItem(id="8", text="too"))
+    assert (ids.of("7", ""), ids.of("8", "")) == (["a"], ["b"])
+
+
+def test_pieces_belong_to_the_document_that_holds_their_text():
+    ids = _ids(ReceiptItem(id="7", text="one"), ReceiptItem(id="8", text="two"), ReceiptItem(id="9", text="three"))
+    assert [ids.of(id_, "") for id_ in "789"] == [["a"], ["a"], ["b"]]
+
+
+def test_documents_that_the_backend_took_for_one_are_both_answered_by_it():
+    ids = _ids(ReceiptItem(id="7", text="same"), ReceiptItem(id="7", text="same"))
+    assert ids.of("7", "") == ["a", "b"]
+
+
+def test_without_an_id_the_text_decides_and_a_strange_hit_keeps_its_rank():
+    ids = _ids()
+    assert ids.of(None, "three") == ["b"]
+    assert ids.of("x", "never said") == ["unknown:x"]

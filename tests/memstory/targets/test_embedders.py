@@ -1,0 +1,59 @@
+from importlib.metadata import EntryPoint
+
+import pytest
+
+from memstory.errors import SetupError, StoryError
+from memstory.target import Environment
+from memstory.targets import embedders
+from memstory.targets.embedders import Embedders, StoryVectors, load_embedder
+
+ENV = Environment(workspace="w", owner="ann")
+
+
+@pytest.fixture
+def offered(monkeypatch):
+    points = [
+        EntryPoint(name="minilm", value="memstory_reference.targets.embedders:minilm", group=embedders.GROUP),
+        EntryPoint(name="gone", value="no_such_package_at_all:make", group=embedders.GROUP),
+    ]
+    monkeypatch.setattr(embedders, "entry_points", lambda group: points if group == embedders.GROUP else [])
+
+
+@pytest.mark.usefixtures("offered")
+async def test_the_reference_offers_its_embedder_by_entry_point():
+    embedder = load_embedder("minilm")
+    (tea, green_tea, ship) = await embedder.embed(["a cup of tea", "a cup of green tea", "the ship sails"], "document")
+    assert embedder.model == "all-MiniLM-L6-v2"
+    assert len(tea) == 384
+    near, far = (sum(a * b for a, b in zip(tea, other, strict=True)) for other in (green_tea, ship))
+    await embedder.close()
+    assert near > 0.7
+    assert far < 0.3
+
+
+@pytest.mark.usefixtures("offered")
+def test_an_unknown_embedder_is_refused_with_the_nearest_name():
+    with pytest.raises(
+        SetupError, match=r"no embedder is named 'minilim'\. Did you mean 'minilm'\? Known: gone, minilm"
+    ):
+        load_embedder("minilim")
+
+
+@pytest.mark.usefixtures("offered")
+def test_a_missing_package_is_named_with_what_to_type():
+    with pytest.raises(SetupError, match=r"'gone' needs the package 'no_such_package_at_all'.*pip install"):
+        load_embedder("gone")
+
+
+def test_an_embedder_is_loaded_once(monkeypatch):
+    loaded = []
+    monkeypatch.setattr(embedders, "load_embedder", lambda name: loaded.append(name) or object())
+    shared = Embedders()
+    assert shared.of(ENV) is shared.of(ENV)
+    assert loaded == ["minilm"]
+
+
+async def test_a_text_without_a_vector_is_a_mistake_of_the_story():
+    assert await StoryVectors({"a": [1.0]}).embed(["a"], "query") == [[1.0]]
+    with pytest.raises(StoryError, match="the story has no vector for 'b'"):
+        await StoryVectors({"a": [1.0]}).embed(["b"], "query")
