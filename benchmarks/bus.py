@@ -12,8 +12,8 @@ import time
 from dataclasses import replace
 from pathlib import Path
 
-from memstory_reference.adapters.embedded_nats import EmbeddedNats
-from memstory_reference.adapters.nats_bus import open_nats_bus
+from memstory_reference.adapters.servers.embedded_nats import EmbeddedNats
+from memstory_reference.adapters.servers.nats_bus import open_nats_bus
 from memstory_reference.bus import InProcessBus
 from memstory_reference.ports import Bus, Envelope
 

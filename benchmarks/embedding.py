@@ -27,9 +27,9 @@ from numpy.typing import NDArray
 from onnx import TensorProto, helper
 from tokenizers import Tokenizer
 
-from memstory_reference.adapters import minilm, minilm_graph, weights
 from memstory_reference.adapters.cache_folder import cache_folder
-from memstory_reference.adapters.embedding_cache import CachedEmbedder
+from memstory_reference.adapters.embedding import minilm, minilm_graph, weights
+from memstory_reference.adapters.embedding.embedding_cache import CachedEmbedder
 from memstory_reference.ports import Purpose
 
 WANTED = {10: 20.0, 60: 4.0}

@@ -23,17 +23,17 @@ from time import perf_counter
 
 import numpy as np
 
-from memstory_reference.adapters.embedded_postgres import EmbeddedPostgres
+from memstory_reference.adapters.servers.embedded_postgres import EmbeddedPostgres
 from memstory_reference.ports import Purpose, Vectors
 from memstory_reference.systems.layers.config import LayersConfig
-from memstory_reference.systems.layers.embeddings import Embeddings
-from memstory_reference.systems.layers.postgres_place import PostgresPlace
-from memstory_reference.systems.layers.postgres_schema_store import drop_schemas
-from memstory_reference.systems.layers.postgres_store import open_postgres
-from memstory_reference.systems.layers.records import Fact, MemoryRecord, Rule
-from memstory_reference.systems.layers.retrieval import Retrieval
-from memstory_reference.systems.layers.sqlite_store import SqliteStore
-from memstory_reference.systems.layers.store import LayersStore
+from memstory_reference.systems.layers.recall.embeddings import Embeddings
+from memstory_reference.systems.layers.recall.retrieval import Retrieval
+from memstory_reference.systems.layers.records.record import Fact, MemoryRecord, Rule
+from memstory_reference.systems.layers.stores.postgres.place import PostgresPlace
+from memstory_reference.systems.layers.stores.postgres.postgres_store import open_postgres
+from memstory_reference.systems.layers.stores.postgres.schema_store import drop_schemas
+from memstory_reference.systems.layers.stores.sqlite_store import SqliteStore
+from memstory_reference.systems.layers.stores.store import LayersStore
 
 FACTS, OTHERS, BATCH, TURNS, DIMENSION = 10_000, 9, 1_000, 200, 384
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)

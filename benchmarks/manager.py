@@ -23,8 +23,8 @@ import numpy as np
 from memstory_reference import bootstrap
 from memstory_reference.ports import Purpose, Vectors
 from memstory_reference.systems.manager.manager import ManagerConfig, MemoryManager
-from memstory_reference.systems.manager.memory import MemoryType
-from memstory_reference.systems.manager.rows import NewMemory
+from memstory_reference.systems.manager.memories.memory import MemoryType
+from memstory_reference.systems.manager.memories.rows import NewMemory
 
 FEW, MANY = 1_000, 50_000
 WANTED_RATIO = 3.0

@@ -24,8 +24,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from memstory_reference import bootstrap
-from memstory_reference.adapters import minilm, weights
 from memstory_reference.adapters.cache_folder import cache_folder
+from memstory_reference.adapters.embedding import minilm, weights
 from memstory_reference.ports import Embedder, Purpose
 from memstory_reference.systems.pipeline.config import PipelineConfig
 from memstory_reference.systems.pipeline.memory import Utterance

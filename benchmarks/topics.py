@@ -18,8 +18,8 @@ from pathlib import Path
 
 import numpy as np
 
-from memstory_reference.adapters.chroma import open_chroma
 from memstory_reference.adapters.clocks import SystemClock
+from memstory_reference.adapters.vectors.chroma import open_chroma
 from memstory_reference.ports import Purpose, Vectors, VectorStore
 from memstory_reference.systems.topics.config import TopicsConfig
 from memstory_reference.systems.topics.memory_service import MemoryService

@@ -16,7 +16,7 @@ from pathlib import Path
 
 import numpy as np
 
-from memstory_reference.adapters.chroma import ChromaStore, open_chroma
+from memstory_reference.adapters.vectors.chroma import ChromaStore, open_chroma
 from memstory_reference.ports import Record, Vectors
 
 OWNERS, DIMENSION, K = 100, 384, 10

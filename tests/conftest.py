@@ -8,7 +8,7 @@ import psycopg
 import pytest
 from psycopg import sql
 
-from memstory_reference.adapters import embedded_postgres
+from memstory_reference.adapters.servers import embedded_postgres
 
 
 @pytest.fixture(scope="session")

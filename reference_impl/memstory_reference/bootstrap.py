@@ -10,39 +10,39 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from memstory_reference.adapters.cache_folder import cache_folder
-from memstory_reference.agent import AgentConfig
 from memstory_reference.errors import InputError, SetupProblem
-from memstory_reference.manager_settings import ManagerSettings
-from memstory_reference.manager_system import ManagerPorts, ManagerSystem
-from memstory_reference.settings import TopicsSettings
 from memstory_reference.systems.layers.audit.crisis_log import InMemoryCrisisLog
 from memstory_reference.systems.layers.audit.sqlite_crisis_store import SqliteCrisisLog
 from memstory_reference.systems.layers.config import LayersConfig
-from memstory_reference.systems.layers.embeddings import MODEL_OF_NONE
 from memstory_reference.systems.layers.feedback.session_feedback import InMemorySessionFeedback
 from memstory_reference.systems.layers.feedback.sqlite_feedback_store import SqliteSessionFeedback
-from memstory_reference.systems.layers.memory_store import InMemoryStore
 from memstory_reference.systems.layers.modes import MemoryMode
-from memstory_reference.systems.layers.postgres_place import AUDIT, FEEDBACK, PostgresPlace
+from memstory_reference.systems.layers.recall.embeddings import MODEL_OF_NONE
 from memstory_reference.systems.layers.service import LayersPorts, LayersService, LayersStores
-from memstory_reference.systems.layers.sqlite_store import SqliteStore
+from memstory_reference.systems.layers.stores.memory_store import InMemoryStore
+from memstory_reference.systems.layers.stores.postgres.place import AUDIT, FEEDBACK, PostgresPlace
+from memstory_reference.systems.layers.stores.sqlite_store import SqliteStore
 from memstory_reference.systems.manager.manager import ManagerConfig
+from memstory_reference.systems.manager.settings import ManagerSettings
+from memstory_reference.systems.manager.system import ManagerPorts, ManagerSystem
 from memstory_reference.systems.observations.config import ObservationsConfig
 from memstory_reference.systems.observations.service import ObservationService
 from memstory_reference.systems.pipeline.config import PipelineConfig
 from memstory_reference.systems.pipeline.service import PipelineParts, PipelineService
 from memstory_reference.systems.topics.config import TopicsConfig
 from memstory_reference.systems.topics.memory_service import MemoryService
-from memstory_reference.text.guards import secret_in
-from memstory_reference.topics_system import TopicsPorts, TopicsSystem
+from memstory_reference.systems.topics.settings import TopicsSettings
+from memstory_reference.systems.topics.system import TopicsPorts, TopicsSystem
+from memstory_reference.text.secret_guard import secret_in
+from memstory_reference.tooling.agent import AgentConfig
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from memstory_reference.adapters.embedding_cache import CachedEmbedder
-    from memstory_reference.adapters.nats_bus import NatsBus
+    from memstory_reference.adapters.embedding.embedding_cache import CachedEmbedder
+    from memstory_reference.adapters.servers.nats_bus import NatsBus
     from memstory_reference.ports import ChatModel, Clock, Embedder, NewId, VectorStore
-    from memstory_reference.systems.layers.store import LayersStore
+    from memstory_reference.systems.layers.stores.store import LayersStore
     from memstory_reference.systems.pipeline.selection import Reranker
 
 MINILM = "all-MiniLM-L6-v2"
@@ -82,7 +82,7 @@ async def open_bus(address: str, name: str) -> NatsBus:
     """Return the bus of the NATS server at `address`; SetupProblem if none answers, or its client is missing."""
     try:
         # The client is an extra of its own.
-        from memstory_reference.adapters.nats_bus import open_nats_bus  # noqa: PLC0415
+        from memstory_reference.adapters.servers.nats_bus import open_nats_bus  # noqa: PLC0415
     except ModuleNotFoundError as problem:
         if problem.name is None or not problem.name.startswith("nats"):
             raise
@@ -111,7 +111,7 @@ def make_reranker(name: str | None) -> Reranker | None:
     kind, _, model = name.partition(":")
     if kind != "cross-encoder":
         raise InputError(f"there is no re-ranker named {name!r:.80}; allowed: cross-encoder, cross-encoder:MODEL")
-    from memstory_reference.adapters.cross_encoder import MODEL, CrossEncoderReranker  # noqa: PLC0415
+    from memstory_reference.adapters.embedding.cross_encoder import MODEL, CrossEncoderReranker  # noqa: PLC0415
 
     return CrossEncoderReranker(model or MODEL)
 
@@ -123,16 +123,16 @@ def make_embedder(name: str, *, ollama_host: str) -> CachedEmbedder:
         InputError: no embedder has this name.
         SetupProblem: its weights are missing or wrong.
     """
-    from memstory_reference.adapters.embedding_cache import FILE, CachedEmbedder  # noqa: PLC0415
+    from memstory_reference.adapters.embedding.embedding_cache import FILE, CachedEmbedder  # noqa: PLC0415
 
     cache = cache_folder(os.environ)
     if name in (MINILM, "minilm"):
-        from memstory_reference.adapters import weights  # noqa: PLC0415
-        from memstory_reference.adapters.minilm import MiniLmEmbedder  # noqa: PLC0415
+        from memstory_reference.adapters.embedding import weights  # noqa: PLC0415
+        from memstory_reference.adapters.embedding.minilm import MiniLmEmbedder  # noqa: PLC0415
 
         return CachedEmbedder(MiniLmEmbedder(weights.find(cache)), cache / FILE)
     if name == NOMIC or _is_ollama(name):
-        from memstory_reference.adapters.ollama_embedder import OllamaEmbedder  # noqa: PLC0415
+        from memstory_reference.adapters.embedding.ollama_embedder import OllamaEmbedder  # noqa: PLC0415
 
         return CachedEmbedder(OllamaEmbedder(name.removeprefix(_OLLAMA), ollama_host), cache / FILE)
     raise _no_embedder(name)
@@ -140,7 +140,7 @@ def make_embedder(name: str, *, ollama_host: str) -> CachedEmbedder:
 
 def make_idle_embedder(name: str) -> Embedder:
     """Return an embedder that only says which model a setting names: nothing is loaded, and nobody is asked."""
-    from memstory_reference.adapters.idle_embedder import IdleEmbedder  # noqa: PLC0415
+    from memstory_reference.adapters.embedding.idle_embedder import IdleEmbedder  # noqa: PLC0415
 
     if name in (MINILM, "minilm"):
         return IdleEmbedder(MINILM)
@@ -166,11 +166,11 @@ def make_chat(
             raise InputError(
                 f"{name!r:.80} records nothing; allowed: record:NAME@FILE, as record:ollama:qwen3:4b@run.json"
             )
-        from memstory_reference.adapters.cassette import RecordingChat  # noqa: PLC0415
+        from memstory_reference.adapters.chat_models.cassette import RecordingChat  # noqa: PLC0415
 
         return RecordingChat(make_chat(inner, embedder, ollama_host=ollama_host, on_text=on_text), Path(file))
     if name.startswith(_REPLAY) and name != _REPLAY:
-        from memstory_reference.adapters.cassette import ReplayingChat  # noqa: PLC0415
+        from memstory_reference.adapters.chat_models.cassette import ReplayingChat  # noqa: PLC0415
 
         return ReplayingChat(Path(name.removeprefix(_REPLAY)))
     if name == "offline":
@@ -178,7 +178,7 @@ def make_chat(
 
         return OfflineChat(embedder)
     if _is_ollama(name):
-        from memstory_reference.adapters.ollama_chat import OllamaChat  # noqa: PLC0415
+        from memstory_reference.adapters.chat_models.ollama_chat import OllamaChat  # noqa: PLC0415
 
         return OllamaChat(name.removeprefix(_OLLAMA), ollama_host, on_text=on_text)
     raise InputError(
@@ -301,7 +301,7 @@ async def _shared_layers(place: PostgresPlace, embedder: Embedder | None) -> Lay
     with _postgres_driver():
         from memstory_reference.systems.layers.audit.postgres_crisis_store import open_crisis_log  # noqa: PLC0415
         from memstory_reference.systems.layers.feedback.postgres_feedback_store import open_feedback  # noqa: PLC0415
-        from memstory_reference.systems.layers.postgres_store import open_postgres  # noqa: PLC0415
+        from memstory_reference.systems.layers.stores.postgres.postgres_store import open_postgres  # noqa: PLC0415
     async with AsyncExitStack() as opened:
         memory = await open_postgres(place, model=embedder.model if embedder else MODEL_OF_NONE)
         opened.push_async_callback(memory.aclose)
@@ -315,14 +315,14 @@ async def _shared_layers(place: PostgresPlace, embedder: Embedder | None) -> Lay
 async def claim_layers(place: PostgresPlace, owner: str) -> None:
     """Note in the database whose the layers in `place` are, before they are opened."""
     with _postgres_driver():
-        from memstory_reference.systems.layers.postgres_schema_store import claim_schema  # noqa: PLC0415
+        from memstory_reference.systems.layers.stores.postgres.schema_store import claim_schema  # noqa: PLC0415
     await claim_schema(place, owner)
 
 
 async def drop_unclaimed_layers(place: PostgresPlace, prefix: str, is_gone: Callable[[str], bool]) -> list[str]:
     """Remove the layers in schemas of this prefix whose owner is gone; return the schemas' names."""
     with _postgres_driver():
-        from memstory_reference.systems.layers.postgres_schema_store import drop_unclaimed  # noqa: PLC0415
+        from memstory_reference.systems.layers.stores.postgres.schema_store import drop_unclaimed  # noqa: PLC0415
     return await drop_unclaimed(place, prefix, is_gone)
 
 
@@ -351,7 +351,7 @@ async def open_store(
 
     Until it is closed this process owns the folder. An owner of up to `exact_rows` rows is searched exactly in memory.
     """
-    from memstory_reference.adapters.chroma import EXACT_ROWS, open_chroma, open_chroma_server  # noqa: PLC0415
+    from memstory_reference.adapters.vectors.chroma import EXACT_ROWS, open_chroma, open_chroma_server  # noqa: PLC0415
 
     if server is None:
         return await open_chroma(

@@ -7,7 +7,9 @@ import os
 import sys
 from collections.abc import Sequence
 
-from memstory_reference.commands import chat, mcp, memory, models, observations, serve
+from memstory_reference.commands import mcp, models, observations, serve
+from memstory_reference.commands.chat import chat_command as chat
+from memstory_reference.commands.memory import memory_command as memory
 from memstory_reference.errors import MemorySystemError
 
 COMMANDS = (chat, memory, serve, observations, mcp, models)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from urllib.parse import urlsplit
 
@@ -14,7 +15,7 @@ _PORT_OF = {"http": 80, "https": 443}
 _EVERY_ADDRESS = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104  (read, not bound)
 
 
-def ollama_url(environ: Mapping[str, str]) -> str | None:
+def ollama_url(environ: Mapping[str, str] = os.environ) -> str | None:
     """Return the URL that `environ` names, or None; a scheme, a host or a port may be left out, as for Ollama itself.
 
     >>> ollama_url({"OLLAMA_HOST": "box"}), ollama_url({"OLLAMA_HOST": "0.0.0.0:8080"}), ollama_url({})

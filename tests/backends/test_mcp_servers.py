@@ -24,8 +24,8 @@ from memstory.targets.discovery import load_targets
 from memstory.targets.mapping.parsing import parse_table
 from memstory.targets.services.mcp import McpFactory
 from memstory.targets.table_targets import bundled_tables
-from memstory_reference.adapters import minilm_graph, weights
 from memstory_reference.adapters.cache_folder import cache_folder
+from memstory_reference.adapters.embedding import minilm_graph, weights
 from memstory_reference.errors import SetupProblem
 
 pytestmark = pytest.mark.slow

@@ -4,7 +4,7 @@ import os
 
 import pytest
 
-from memstory_reference.adapters.embedded_nats import nats_server, running_server
+from memstory_reference.adapters.servers.embedded_nats import nats_server, running_server
 from memstory_reference.errors import SetupProblem
 
 

@@ -9,7 +9,7 @@ from dataclasses import replace
 
 import pytest
 
-from memstory_reference.adapters.nats_bus import open_nats_bus
+from memstory_reference.adapters.servers.nats_bus import open_nats_bus
 from memstory_reference.bus import InProcessBus
 from memstory_reference.errors import InputError
 from memstory_reference.ports import Envelope, NoRespondersError

@@ -6,15 +6,19 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
+from memstory_reference.systems.layers.audit.crisis_events import ClassifierPath, CrisisLevel, CrisisLogRecord
 from memstory_reference.systems.layers.audit.crisis_log import InMemoryCrisisLog
-from memstory_reference.systems.layers.audit.models import ClassifierPath, CrisisLevel, CrisisLogRecord
 from memstory_reference.systems.layers.audit.postgres_crisis_store import open_crisis_log
 from memstory_reference.systems.layers.audit.sqlite_crisis_store import SqliteCrisisLog
-from memstory_reference.systems.layers.feedback.models import FeedbackLabel, FeedbackSource, SessionFeedbackRecord
 from memstory_reference.systems.layers.feedback.postgres_feedback_store import open_feedback
 from memstory_reference.systems.layers.feedback.session_feedback import InMemorySessionFeedback
+from memstory_reference.systems.layers.feedback.session_labels import (
+    FeedbackLabel,
+    FeedbackSource,
+    SessionFeedbackRecord,
+)
 from memstory_reference.systems.layers.feedback.sqlite_feedback_store import SqliteSessionFeedback
-from memstory_reference.systems.layers.postgres_place import PostgresPlace
+from memstory_reference.systems.layers.stores.postgres.place import PostgresPlace
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 SECOND = timedelta(seconds=1)

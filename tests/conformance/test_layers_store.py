@@ -16,12 +16,12 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from memstory_reference.errors import UnavailableError
-from memstory_reference.systems.layers.memory_store import InMemoryStore
-from memstory_reference.systems.layers.policy.candidates import Candidate, Decision, SessionMemoryBuffer
-from memstory_reference.systems.layers.postgres_place import PostgresPlace
-from memstory_reference.systems.layers.postgres_store import open_postgres
-from memstory_reference.systems.layers.records import Arc, Fact, Layer, MemoryRecord, Rule, Standing
-from memstory_reference.systems.layers.sqlite_store import SqliteStore
+from memstory_reference.systems.layers.records.candidates import Candidate, Decision, SessionMemoryBuffer
+from memstory_reference.systems.layers.records.record import Arc, Fact, Layer, MemoryRecord, Rule, Standing
+from memstory_reference.systems.layers.stores.memory_store import InMemoryStore
+from memstory_reference.systems.layers.stores.postgres.place import PostgresPlace
+from memstory_reference.systems.layers.stores.postgres.postgres_store import open_postgres
+from memstory_reference.systems.layers.stores.sqlite_store import SqliteStore
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 EAST, NORTH, WEST = (np.array(row, np.float32) for row in ((1, 0), (0, 1), (-1, 0)))

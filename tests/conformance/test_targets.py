@@ -13,11 +13,11 @@ from memstory.targets.vector_stores.sqlite_vec import SqliteVecFactory
 from memstory.targets.words.bm25 import Bm25Factory
 from memstory.targets.words.fts5 import Fts5Factory
 from memstory_reference.targets.embedders import minilm
-from memstory_reference.targets.layers import LayersFactory
-from memstory_reference.targets.manager import ManagerFactory
-from memstory_reference.targets.observations import ObservationsFactory
-from memstory_reference.targets.pipeline import PipelineFactory
-from memstory_reference.targets.topics import TopicsFactory
+from memstory_reference.targets.layers.target import LayersFactory
+from memstory_reference.targets.manager.target import ManagerFactory
+from memstory_reference.targets.observations.target import ObservationsFactory
+from memstory_reference.targets.pipeline.target import PipelineFactory
+from memstory_reference.targets.topics.target import TopicsFactory
 
 
 def embedders():

@@ -13,8 +13,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from memstory_reference.adapters.chroma import open_chroma, open_chroma_server
-from memstory_reference.adapters.memory_index import InMemoryVectorStore
+from memstory_reference.adapters.vectors.chroma import open_chroma, open_chroma_server
+from memstory_reference.adapters.vectors.memory_index import InMemoryVectorStore
 from memstory_reference.errors import InputError, StoreConflictError, UnavailableError
 from memstory_reference.ports import Record
 

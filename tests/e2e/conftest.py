@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from memstory_reference.adapters.embedded_nats import EmbeddedNats, nats_server
-from memstory_reference.adapters.nats_bus import open_nats_bus
+from memstory_reference.adapters.servers.embedded_nats import EmbeddedNats, nats_server
+from memstory_reference.adapters.servers.nats_bus import open_nats_bus
 from memstory_reference.errors import SetupProblem
 
 COMMAND = (sys.executable, "-c", "from memstory_reference.cli import main; raise SystemExit(main())")

@@ -7,11 +7,11 @@ from itertools import count
 
 import pytest
 
-from memstory_reference.adapters.embedded_nats import EmbeddedNats
-from memstory_reference.adapters.nats_bus import open_nats_bus
+from memstory_reference.adapters.servers.embedded_nats import EmbeddedNats
+from memstory_reference.adapters.servers.nats_bus import open_nats_bus
+from memstory_reference.bus.calls import Caller
 from memstory_reference.errors import UnavailableError
-from memstory_reference.parts.calls import Caller
-from memstory_reference.parts.layers import PART, START_BY, RemoteLayers
+from memstory_reference.systems.layers.process import PART, START_BY, RemoteLayers
 
 pytestmark = pytest.mark.slow
 SOON = 20.0

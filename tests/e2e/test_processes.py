@@ -5,9 +5,10 @@ from itertools import count
 
 import pytest
 
+from memstory_reference.bus.calls import Caller
 from memstory_reference.errors import UnavailableError
-from memstory_reference.parts import topics_agent, topics_memory
-from memstory_reference.parts.calls import Caller
+from memstory_reference.systems.topics.processes import agent_process as topics_agent
+from memstory_reference.systems.topics.processes import memory_process as topics_memory
 
 pytestmark = pytest.mark.slow
 SOON = 20.0

@@ -12,8 +12,8 @@ from typing import Any
 
 import pytest
 
-from memstory_reference.adapters import weights
 from memstory_reference.adapters.cache_folder import cache_folder
+from memstory_reference.adapters.embedding import weights
 from memstory_reference.errors import SetupProblem
 
 

@@ -1,7 +1,7 @@
 import pytest
 
 from memstory_reference import bootstrap
-from memstory_reference.adapters.fixed_vectors import FixedVectors
+from memstory_reference.adapters.embedding.fixed_vectors import FixedVectors
 from memstory_reference.errors import InputError, UnavailableError
 
 HOST = "http://127.0.0.1:1"

@@ -4,7 +4,7 @@ import pytest
 
 from memstory_reference.errors import InputError
 from memstory_reference.ollama_address import ollama_url
-from memstory_reference.settings import default_topics, read_topics
+from memstory_reference.systems.topics.settings import default_topics, read_topics
 
 
 @pytest.mark.parametrize(

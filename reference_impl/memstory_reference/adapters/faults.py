@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from memstory_reference.adapters.prefixes import ProfiledEmbedder
+from memstory_reference.adapters.embedding.prefixes import ProfiledEmbedder
 from memstory_reference.errors import UnavailableError
 from memstory_reference.ports import (
     ChatModel,

@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING
 
 from memstory_reference import bootstrap
 from memstory_reference.adapters.random_ids import random_id
-from memstory_reference.parts.calls import Caller
+from memstory_reference.bus.calls import Caller
 from memstory_reference.ports import Envelope
 
 if TYPE_CHECKING:
-    from memstory_reference.adapters.nats_bus import NatsBus
+    from memstory_reference.adapters.servers.nats_bus import NatsBus
 
 VARIABLE = "MEMSTORY_NATS"
 DEFAULT = "nats://127.0.0.1:4222"

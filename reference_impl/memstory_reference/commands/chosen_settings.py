@@ -7,7 +7,7 @@ from pathlib import Path
 
 from memstory_reference.errors import InputError
 from memstory_reference.ports import Json
-from memstory_reference.settings import TopicsSettings, default_topics, read_topics
+from memstory_reference.systems.topics.settings import TopicsSettings, default_topics, read_topics
 
 _SETTING_OF = {"store": "chroma_path", "embedder": "embedding_model", "chat": "chat", "toolset": "toolset"}
 """Options that stand for one setting each."""

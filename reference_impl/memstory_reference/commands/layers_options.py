@@ -6,8 +6,8 @@ import argparse
 from collections.abc import Iterable
 
 from memstory_reference.errors import InputError
-from memstory_reference.layers_settings import LayersSettings, default_layers, read_layers
 from memstory_reference.ports import Json
+from memstory_reference.systems.layers.settings import LayersSettings, default_layers, read_layers
 
 TOPICS, LAYERS = "topics", "layers"
 

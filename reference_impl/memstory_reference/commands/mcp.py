@@ -13,9 +13,9 @@ from memstory_reference import bootstrap
 from memstory_reference.adapters.clocks import SystemClock
 from memstory_reference.adapters.random_ids import random_id
 from memstory_reference.errors import SetupProblem
-from memstory_reference.manager_settings import ManagerSettings, default_manager, read_manager
-from memstory_reference.manager_system import ManagerPorts, ManagerSystem
 from memstory_reference.ports import Json
+from memstory_reference.systems.manager.settings import ManagerSettings, default_manager, read_manager
+from memstory_reference.systems.manager.system import ManagerPorts, ManagerSystem
 
 NAME = "memory"
 DEFAULT_OWNER = "default"

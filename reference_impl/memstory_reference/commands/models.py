@@ -8,8 +8,8 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
-from memstory_reference.adapters import weights, wheel_download
 from memstory_reference.adapters.cache_folder import cache_folder
+from memstory_reference.adapters.embedding import weights, wheel_download
 from memstory_reference.errors import SetupProblem
 
 Download = Callable[[Path], Path]

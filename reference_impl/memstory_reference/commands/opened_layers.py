@@ -10,13 +10,13 @@ from memstory_reference import bootstrap
 from memstory_reference.adapters.clocks import SystemClock
 from memstory_reference.adapters.random_ids import random_id
 from memstory_reference.errors import InputError
-from memstory_reference.layers_settings import NO_EMBEDDER, RULES, LayersSettings
-from memstory_reference.parts.layers import LayersAnswer
 from memstory_reference.ports import Json
 from memstory_reference.systems.layers.modes import MemoryMode
-from memstory_reference.systems.layers.postgres_place import parse_place
+from memstory_reference.systems.layers.process import LayersAnswer
 from memstory_reference.systems.layers.service import LayersService, Who
-from memstory_reference.systems.layers.session_end import parse_reason
+from memstory_reference.systems.layers.settings import NO_EMBEDDER, RULES, LayersSettings
+from memstory_reference.systems.layers.stores.postgres.place import parse_place
+from memstory_reference.systems.layers.turns.session_end import parse_reason
 
 LAYERS_FILE = "memory.sqlite3"
 NO_MODEL = "rules (deterministic stand-in)"

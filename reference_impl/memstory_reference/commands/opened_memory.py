@@ -11,9 +11,9 @@ from typing import Protocol
 from memstory_reference import bootstrap
 from memstory_reference.errors import InputError
 from memstory_reference.ports import Embedder, VectorStore
-from memstory_reference.settings import TopicsSettings
 from memstory_reference.systems.topics.engrams import EngramEntry, TopicEntry
 from memstory_reference.systems.topics.memory_service import MemoryService
+from memstory_reference.systems.topics.settings import TopicsSettings
 
 SHORT_ID_CHARACTERS = 8
 _NAMED_OWNERS = 10

@@ -14,20 +14,20 @@ from typing import TYPE_CHECKING, Any, Protocol
 from memstory_reference import bootstrap
 from memstory_reference.adapters.clocks import SystemClock
 from memstory_reference.adapters.random_ids import random_id
-from memstory_reference.agent import AgentConfig
 from memstory_reference.commands.bus_option import add_bus_option, open_bus
 from memstory_reference.commands.chosen_settings import add_store_options, chosen_settings
 from memstory_reference.commands.layers_options import add_mode_option, chosen_layers
 from memstory_reference.commands.opened_layers import open_layers
 from memstory_reference.errors import UnavailableError
-from memstory_reference.parts.layers import LayersPart
-from memstory_reference.parts.topics_agent import AgentPart
-from memstory_reference.parts.topics_memory import MemoryPart
-from memstory_reference.parts.topics_tools import ToolsPart
 from memstory_reference.systems.layers.modes import MemoryMode, parse_mode
+from memstory_reference.systems.layers.process import LayersPart
+from memstory_reference.systems.topics.processes.agent_process import AgentPart
+from memstory_reference.systems.topics.processes.memory_process import MemoryPart
+from memstory_reference.systems.topics.processes.tools_process import ToolsPart
+from memstory_reference.tooling.agent import AgentConfig
 
 if TYPE_CHECKING:
-    from memstory_reference.adapters.nats_bus import NatsBus
+    from memstory_reference.adapters.servers.nats_bus import NatsBus
 
 
 class Part(Protocol):

@@ -13,7 +13,7 @@ from memstory.target import ToolSchema
 from memstory_reference import bootstrap
 from memstory_reference.errors import MemorySystemError
 from memstory_reference.ports import ChatModel, Message, ToolRequest, ToolSpec
-from memstory_reference.settings import default_topics
+from memstory_reference.systems.topics.settings import default_topics
 
 
 class OfferedChat:

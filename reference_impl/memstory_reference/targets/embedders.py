@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING
 from memstory.targets.embedders import Purpose as HarnessPurpose
 from memstory_reference import bootstrap
 from memstory_reference.ports import Purpose
-from memstory_reference.settings import default_topics
+from memstory_reference.systems.topics.settings import default_topics
 from memstory_reference.targets.refusals import in_harness_words
 
 if TYPE_CHECKING:
-    from memstory_reference.adapters.embedding_cache import CachedEmbedder
+    from memstory_reference.adapters.embedding.embedding_cache import CachedEmbedder
 
 
 class OfferedEmbedder:

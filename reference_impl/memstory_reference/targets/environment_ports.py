@@ -10,11 +10,11 @@ from typing import Protocol
 from memstory.errors import NotSupported, StoryError
 from memstory.target import Environment
 from memstory_reference import bootstrap
-from memstory_reference.adapters.embedder_log import LoggedEmbedder
+from memstory_reference.adapters.chat_models.scripted_chat import ScriptedChat
+from memstory_reference.adapters.embedding.embedder_log import LoggedEmbedder
+from memstory_reference.adapters.embedding.fixed_vectors import FixedVectors
+from memstory_reference.adapters.embedding.prefixes import NO_PREFIXES, Profile, ProfiledEmbedder
 from memstory_reference.adapters.faults import MODES, FaultyChat, FaultyEmbedder, FaultyVectorStore
-from memstory_reference.adapters.fixed_vectors import FixedVectors
-from memstory_reference.adapters.prefixes import NO_PREFIXES, Profile, ProfiledEmbedder
-from memstory_reference.adapters.scripted_chat import ScriptedChat
 from memstory_reference.errors import UnavailableError
 from memstory_reference.ports import NewId, VectorStore
 from memstory_reference.targets.chat_log import LoggedChat

@@ -9,7 +9,7 @@ from memstory.target import TargetFactory
 from memstory_reference import bootstrap
 
 if TYPE_CHECKING:
-    from memstory_reference.adapters.embedding_cache import CachedEmbedder
+    from memstory_reference.adapters.embedding.embedding_cache import CachedEmbedder
 
 
 class SharedEmbedders:
@@ -36,8 +36,8 @@ class EmbeddingFactory(TargetFactory):
 
     # Not onnxruntime: its import starts a thread and opens a database.
     preload: ClassVar[Sequence[str]] = (
-        "memstory_reference.adapters.chroma",
-        "memstory_reference.adapters.embedding_cache",
+        "memstory_reference.adapters.vectors.chroma",
+        "memstory_reference.adapters.embedding.embedding_cache",
         "memstory_reference.adapters.offline_chat",
         "chromadb_rust_bindings",
         "tokenizers",

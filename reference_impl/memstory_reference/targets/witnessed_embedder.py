@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from memstory.embedding_time import announce, embedding
-from memstory_reference.adapters.prefixes import ProfiledEmbedder
+from memstory_reference.adapters.embedding.prefixes import ProfiledEmbedder
 from memstory_reference.errors import UnavailableError
 from memstory_reference.ports import Purpose, Vectors
 

@@ -3,10 +3,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from memstory_reference.adapters.chat_models.scripted_chat import ScriptedChat
+from memstory_reference.adapters.embedding.fixed_vectors import FixedVectors
 from memstory_reference.adapters.faults import FaultyChat, FaultyEmbedder, FaultyVectorStore
-from memstory_reference.adapters.fixed_vectors import FixedVectors
-from memstory_reference.adapters.memory_index import InMemoryVectorStore
-from memstory_reference.adapters.scripted_chat import ScriptedChat
+from memstory_reference.adapters.vectors.memory_index import InMemoryVectorStore
 from memstory_reference.errors import UnavailableError
 from memstory_reference.ports import ChatModelUnavailableError, EmbedderUnavailableError, Message, Purpose, Record
 

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from memstory_reference import bootstrap, cli
-from memstory_reference.adapters.prefixes import NO_PREFIXES
+from memstory_reference.adapters.embedding.prefixes import NO_PREFIXES
 from memstory_reference.ports import Purpose, Vectors
 
 

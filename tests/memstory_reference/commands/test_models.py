@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from memstory_reference import cli
-from memstory_reference.adapters import weights, wheel_download
+from memstory_reference.adapters.embedding import weights, wheel_download
 from memstory_reference.commands import models
 from memstory_reference.errors import SetupProblem
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from memstory_reference.cli import _parser
-from memstory_reference.commands import conversation, layers_conversation
+from memstory_reference.commands.chat import conversation, layers_conversation
 
 PAGES = Path(__file__).parents[3] / "docs/how-to"
 BLOCK = re.compile(r"^```sh\n(.*?)^```$", re.DOTALL | re.MULTILINE)

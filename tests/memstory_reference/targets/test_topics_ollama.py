@@ -17,10 +17,10 @@ from memstory.case import Case
 from memstory.judging.evaluation import evaluate
 from memstory.language.stories import load_stories, parse_stories
 from memstory.running.runner import Limits, run
-from memstory_reference.adapters.minilm import MiniLmEmbedder
+from memstory_reference.adapters.embedding.minilm import MiniLmEmbedder
 from memstory_reference.adapters.offline_chat import OfflineChat
 from memstory_reference.ports import Message, Purpose, ToolRequest, ToolSpec
-from memstory_reference.targets.topics import TopicsFactory
+from memstory_reference.targets.topics.target import TopicsFactory
 
 ROOT = Path(__file__).parents[3]
 OLLAMA = {"chat": "ollama:qwen3:4b", "embedder": "ollama:nomic-embed-text"}

@@ -7,7 +7,6 @@ from dataclasses import dataclass, replace
 
 from memstory_reference.errors import InputError
 from memstory_reference.ports import Clock, Json, NewId
-from memstory_reference.systems.layers.embeddings import Embeddings
 from memstory_reference.systems.layers.identity import iso_now
 from memstory_reference.systems.layers.policy.guards import (
     MALFORMED,
@@ -17,7 +16,9 @@ from memstory_reference.systems.layers.policy.guards import (
     refused_text,
     well_formed,
 )
-from memstory_reference.systems.layers.records import (
+from memstory_reference.systems.layers.recall.embeddings import Embeddings
+from memstory_reference.systems.layers.recall.retrieval import Ranked, Retrieval
+from memstory_reference.systems.layers.records.record import (
     LABELS,
     Arc,
     Content,
@@ -28,9 +29,8 @@ from memstory_reference.systems.layers.records import (
     is_note,
     text_of,
 )
-from memstory_reference.systems.layers.retrieval import Ranked, Retrieval
-from memstory_reference.systems.layers.store import ACTIVE, LayersStore
-from memstory_reference.systems.layers.writing import NewRecord, Plan, Writer
+from memstory_reference.systems.layers.stores.store import ACTIVE, LayersStore
+from memstory_reference.systems.layers.turns.writing import NewRecord, Plan, Writer
 from memstory_reference.text.lines import one_line
 
 EMBED_BATCH = 200

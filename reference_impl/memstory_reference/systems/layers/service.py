@@ -9,26 +9,26 @@ from datetime import timedelta
 
 from memstory_reference.errors import InputError, UnavailableError
 from memstory_reference.ports import ChatModel, Clock, Embedder, Json, NewId
+from memstory_reference.systems.layers.audit.crisis_events import ClassifierPath, CrisisLogRecord
 from memstory_reference.systems.layers.audit.crisis_log import CrisisLogBackend
 from memstory_reference.systems.layers.audit.crisis_signals import notice
-from memstory_reference.systems.layers.audit.models import ClassifierPath, CrisisLogRecord
-from memstory_reference.systems.layers.background import Background
 from memstory_reference.systems.layers.config import LayersConfig
-from memstory_reference.systems.layers.diagnostics import TurnDiagnostics
-from memstory_reference.systems.layers.embeddings import Embeddings
-from memstory_reference.systems.layers.feedback.models import SessionFeedbackRecord, checked_feedback
 from memstory_reference.systems.layers.feedback.session_feedback import SessionFeedbackBackend
+from memstory_reference.systems.layers.feedback.session_labels import SessionFeedbackRecord, checked_feedback
 from memstory_reference.systems.layers.identity import checked_id, hash_session_id, resolve_owner_id
-from memstory_reference.systems.layers.idle import IdleWatch
-from memstory_reference.systems.layers.lanes import Lanes
 from memstory_reference.systems.layers.modes import MemoryMode
-from memstory_reference.systems.layers.policy.candidates import SessionMemoryBuffer, SpokenTurn
-from memstory_reference.systems.layers.prompting import memory_block, prompt, reply_by_rules
+from memstory_reference.systems.layers.recall.embeddings import Embeddings
+from memstory_reference.systems.layers.recall.prompting import memory_block, prompt, reply_by_rules
+from memstory_reference.systems.layers.recall.retrieval import Retrieval, TurnMemory
+from memstory_reference.systems.layers.records.candidates import SessionMemoryBuffer, SpokenTurn
 from memstory_reference.systems.layers.records_desk import RecordsDesk
-from memstory_reference.systems.layers.retrieval import Retrieval, TurnMemory
-from memstory_reference.systems.layers.session_end import EndReason, EndReport, SessionEnds
-from memstory_reference.systems.layers.store import LayersStore
-from memstory_reference.systems.layers.writing import Writer
+from memstory_reference.systems.layers.stores.store import LayersStore
+from memstory_reference.systems.layers.turns.background import Background
+from memstory_reference.systems.layers.turns.diagnostics import TurnDiagnostics
+from memstory_reference.systems.layers.turns.idle import IdleWatch
+from memstory_reference.systems.layers.turns.lanes import Lanes
+from memstory_reference.systems.layers.turns.session_end import EndReason, EndReport, SessionEnds
+from memstory_reference.systems.layers.turns.writing import Writer
 
 LOG = logging.getLogger(__name__)
 MAX_SAID = 100_000

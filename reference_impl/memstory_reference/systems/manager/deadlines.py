@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from datetime import UTC, datetime, tzinfo
 
-from memstory_reference.systems.manager.memory import Memory, expires_at
+from memstory_reference.systems.manager.memories.memory import Memory, expires_at
 
 NEVER = datetime.max.replace(tzinfo=UTC)
 

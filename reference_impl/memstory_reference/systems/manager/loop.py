@@ -12,7 +12,7 @@ from memstory_reference.errors import UnavailableError
 from memstory_reference.ports import ChatModel, Clock, Message, ToolRequest
 from memstory_reference.systems.manager.inputs import MAX_CONTENT_CHARACTERS, checked_content
 from memstory_reference.systems.manager.manager import MemoryManager
-from memstory_reference.systems.manager.memory import MemoryType
+from memstory_reference.systems.manager.memories.memory import MemoryType
 from memstory_reference.systems.manager.memory_tools import SPECS, Called, MemoryTools
 from memstory_reference.systems.manager.window import ASSISTANT, USER, ContextWindow, WindowEntry
 

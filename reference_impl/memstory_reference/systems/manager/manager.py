@@ -17,10 +17,16 @@ from memstory_reference.systems.manager.inputs import (
     checked_limit,
     checked_query,
 )
-from memstory_reference.systems.manager.memory import Memory, MemoryType, SearchResult, is_expired, memory_type_of
-from memstory_reference.systems.manager.metadata import encode_metadata
-from memstory_reference.systems.manager.nearest import nearest
-from memstory_reference.systems.manager.rows import (
+from memstory_reference.systems.manager.memories.memory import (
+    Memory,
+    MemoryType,
+    SearchResult,
+    is_expired,
+    memory_type_of,
+)
+from memstory_reference.systems.manager.memories.metadata import encode_metadata
+from memstory_reference.systems.manager.memories.nearest import nearest
+from memstory_reference.systems.manager.memories.rows import (
     CONTEXT_KEY,
     SESSION_ID,
     NewMemory,

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from memstory_reference.errors import MemorySystemError, UnavailableError
 from memstory_reference.ports import Json, ToolSpec
 from memstory_reference.systems.manager.manager import MemoryManager
-from memstory_reference.systems.manager.memory import memory_type_of
-from memstory_reference.tool_arguments import check_arguments
+from memstory_reference.systems.manager.memories.memory import memory_type_of
+from memstory_reference.tooling.arguments import check_arguments
 
 _TYPE = {"type": "string", "description": "conversation (30 days), fact (permanent) or context (today)"}
 

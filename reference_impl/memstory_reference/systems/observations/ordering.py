@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from memstory_reference.ranking.quality import Rank, rank
 from memstory_reference.systems.observations.observation import Observation
+from memstory_reference.systems.observations.quality import Rank, rank
 from memstory_reference.text.keywords import Keyword, matched
 
 MIN_POOL = 20

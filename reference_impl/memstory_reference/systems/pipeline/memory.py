@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
 
-from memstory_reference.ranking.importance import Signals
+from memstory_reference.systems.pipeline.importance import Signals
 
 USER = "user"
 ROLES = (USER, "assistant", "tool", "system")

@@ -9,14 +9,14 @@ from datetime import timedelta
 
 from memstory_reference.ports import Clock, Embedder, Purpose
 from memstory_reference.systems.pipeline.config import PipelineConfig
+from memstory_reference.systems.pipeline.ingest.planning import Vector
 from memstory_reference.systems.pipeline.lane import Lane
 from memstory_reference.systems.pipeline.memory import BY_VECTOR, MemoryChunk, MemoryType, RecalledMemory, RecallResult
-from memstory_reference.systems.pipeline.planning import Vector
 from memstory_reference.systems.pipeline.prompt_block import prompt_block
 from memstory_reference.systems.pipeline.selection import OFF, Reranker, fitting, reranked
 from memstory_reference.systems.pipeline.stores.pipeline_store import PipelineStore
 from memstory_reference.systems.pipeline.stores.rows_store import Admission
-from memstory_reference.systems.pipeline.vector_mirror import VectorMirror
+from memstory_reference.systems.pipeline.stores.vector_mirror import VectorMirror
 from memstory_reference.text.tokens import TokenCounter
 
 

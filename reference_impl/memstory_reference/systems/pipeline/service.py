@@ -13,12 +13,22 @@ import numpy as np
 
 from memstory_reference.errors import MemorySystemError
 from memstory_reference.ports import ChatModel, Clock, Embedder, Json, NewId, Purpose, VectorStore
-from memstory_reference.ranking.importance import centroid
 from memstory_reference.storage.database_store import Database
-from memstory_reference.systems.pipeline.chunking import Chunk, chunks_of, content_hash
 from memstory_reference.systems.pipeline.compression import Compressor, OnProgress
 from memstory_reference.systems.pipeline.config import PipelineConfig
-from memstory_reference.systems.pipeline.importing import exported, imported
+from memstory_reference.systems.pipeline.importance import centroid
+from memstory_reference.systems.pipeline.ingest.chunking import Chunk, chunks_of, content_hash
+from memstory_reference.systems.pipeline.ingest.importing import exported, imported
+from memstory_reference.systems.pipeline.ingest.planning import Insertion, Planner, Setting, Vector, Write
+from memstory_reference.systems.pipeline.ingest.validation import (
+    MAX_TOP_K,
+    PipelineInputError,
+    checked_count,
+    checked_name,
+    checked_type,
+    checked_types,
+    checked_utterance,
+)
 from memstory_reference.systems.pipeline.lane import Lane
 from memstory_reference.systems.pipeline.memory import (
     ChunkReceipt,
@@ -28,7 +38,6 @@ from memstory_reference.systems.pipeline.memory import (
     RecallResult,
     Utterance,
 )
-from memstory_reference.systems.pipeline.planning import Insertion, Planner, Setting, Vector, Write
 from memstory_reference.systems.pipeline.prompt_block import prompt_block
 from memstory_reference.systems.pipeline.reading.cleaning import clean
 from memstory_reference.systems.pipeline.reading.detectors import Detectors
@@ -38,17 +47,8 @@ from memstory_reference.systems.pipeline.stores.archive_store import ArchiveStor
 from memstory_reference.systems.pipeline.stores.outbox_store import OutboxStore
 from memstory_reference.systems.pipeline.stores.pipeline_store import PipelineStore
 from memstory_reference.systems.pipeline.stores.rows_store import SCHEMA, SCHEMA_VERSION
-from memstory_reference.systems.pipeline.validation import (
-    MAX_TOP_K,
-    PipelineInputError,
-    checked_count,
-    checked_name,
-    checked_type,
-    checked_types,
-    checked_utterance,
-)
-from memstory_reference.systems.pipeline.vector_mirror import VectorMirror
-from memstory_reference.text.guards import Guard
+from memstory_reference.systems.pipeline.stores.vector_mirror import VectorMirror
+from memstory_reference.text.secret_guard import Guard
 from memstory_reference.text.tokens import WORDS, TokenCounter
 
 _log = logging.getLogger(__name__)

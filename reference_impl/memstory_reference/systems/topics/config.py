@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from memstory_reference.text.guards import Guard, secret_in
+from memstory_reference.text.secret_guard import Guard, secret_in
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

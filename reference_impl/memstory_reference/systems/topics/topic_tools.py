@@ -25,7 +25,7 @@ from memstory_reference.systems.topics.tool_schemas import (
     SEARCH_MEMORY,
 )
 from memstory_reference.systems.topics.topic_keys import topic_key
-from memstory_reference.tools import Tool, ToolCaller
+from memstory_reference.tooling.tools import Tool, ToolCaller
 
 Toolset = Literal["single", "dual"]
 

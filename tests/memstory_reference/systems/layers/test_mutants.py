@@ -16,30 +16,23 @@ from memstory.judging.evaluation import evaluate
 from memstory.language.stories import load_stories
 from memstory.running.runner import run
 from memstory_reference.storage.database_store import Database
-from memstory_reference.systems.layers import (
-    entries,
-    lanes,
-    memory_store,
-    prompting,
-    records_desk,
-    retrieval,
-    service,
-    session_end,
-    writing,
-)
+from memstory_reference.systems.layers import records_desk, service
 from memstory_reference.systems.layers.config import LayersConfig
 from memstory_reference.systems.layers.modes import MemoryMode
 from memstory_reference.systems.layers.operations import dedup, promotion
 from memstory_reference.systems.layers.policy import write
-from memstory_reference.systems.layers.policy.candidates import Candidate, Decision
-from memstory_reference.systems.layers.records import Standing
-from memstory_reference.systems.layers.retrieval import Retrieval
+from memstory_reference.systems.layers.recall import prompting, retrieval
+from memstory_reference.systems.layers.recall.retrieval import Retrieval
+from memstory_reference.systems.layers.records.candidates import Candidate, Decision
+from memstory_reference.systems.layers.records.record import Standing, entries
 from memstory_reference.systems.layers.service import LayersService
-from memstory_reference.systems.layers.session_end import SessionEnds
-from memstory_reference.systems.layers.sqlite_rows_store import SqliteRows
-from memstory_reference.systems.layers.sqlite_store import SqliteStore
-from memstory_reference.targets import layers as target
-from memstory_reference.targets import layers_formulas
+from memstory_reference.systems.layers.stores import memory_store
+from memstory_reference.systems.layers.stores.sqlite_rows_store import SqliteRows
+from memstory_reference.systems.layers.stores.sqlite_store import SqliteStore
+from memstory_reference.systems.layers.turns import lanes, session_end, writing
+from memstory_reference.systems.layers.turns.session_end import SessionEnds
+from memstory_reference.targets.layers import formulas as layers_formulas
+from memstory_reference.targets.layers import target
 
 STORIES = Path(__file__).parents[4] / "stories" / "layers"
 

@@ -10,8 +10,8 @@ from memstory_reference.errors import InputError, StoreConflictError
 from memstory_reference.ports import ChatModelUnavailableError
 from memstory_reference.systems.layers.identity import OwnerMissingError, hash_session_id, resolve_owner_id
 from memstory_reference.systems.layers.modes import MemoryMode
-from memstory_reference.systems.layers.records import Arc, Fact, Layer, Rule
-from memstory_reference.systems.layers.session_end import EndReason
+from memstory_reference.systems.layers.records.record import Arc, Fact, Layer, Rule
+from memstory_reference.systems.layers.turns.session_end import EndReason
 
 LONG = [
     "My sister is a pilot and flies to the northern islands every week of the year.",
@@ -182,7 +182,7 @@ async def test_a_session_goes_on_after_it_ended(open_layers):
 
 
 async def test_a_store_that_is_gone_in_mid_turn_is_told_in_the_diagnostics(open_layers):
-    from memstory_reference.targets.layers_faults import FaultyLayersStore  # noqa: PLC0415  (a rim of the harness)
+    from memstory_reference.targets.layers.store_faults import FaultyLayersStore  # noqa: PLC0415  (a rim of the harness)
 
     stores = []
 
@@ -203,7 +203,7 @@ async def test_a_store_that_is_gone_in_mid_turn_is_told_in_the_diagnostics(open_
 
 
 async def test_a_batch_that_breaks_at_the_end_leaves_the_session_to_be_ended_again(open_layers):
-    from memstory_reference.targets.layers_faults import FaultyLayersStore  # noqa: PLC0415  (a rim of the harness)
+    from memstory_reference.targets.layers.store_faults import FaultyLayersStore  # noqa: PLC0415  (a rim of the harness)
 
     stores = []
 

@@ -8,9 +8,9 @@ from hypothesis import strategies as st
 
 from memstory_reference.ports import ChatModelUnavailableError, Reply
 from memstory_reference.systems.layers.operations.extraction import Lane, extract
-from memstory_reference.systems.layers.policy.candidates import Decision, SpokenTurn
 from memstory_reference.systems.layers.policy.write import decide
-from memstory_reference.systems.layers.records import Fact
+from memstory_reference.systems.layers.records.candidates import Decision, SpokenTurn
+from memstory_reference.systems.layers.records.record import Fact
 from memstory_reference.systems.layers.structured import NoDecisionError, first_object
 
 FACT = Fact(category="work", subject="User", predicate="WORKS_AS", object="a baker", evidence_quote="I bake")

@@ -8,7 +8,7 @@ from itertools import count
 import numpy as np
 import pytest
 
-from memstory_reference.adapters.memory_index import InMemoryVectorStore
+from memstory_reference.adapters.vectors.memory_index import InMemoryVectorStore
 from memstory_reference.ports import EmbedderUnavailableError
 from memstory_reference.systems.manager.manager import ManagerConfig, MemoryManager
 

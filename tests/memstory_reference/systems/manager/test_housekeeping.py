@@ -5,7 +5,7 @@ import pytest
 from memstory.clock import StoryClock
 from memstory_reference.errors import UnavailableError
 from memstory_reference.systems.manager.housekeeping import Housekeeping
-from memstory_reference.systems.manager.memory import MemoryType
+from memstory_reference.systems.manager.memories.memory import MemoryType
 
 HOUR = timedelta(hours=1)
 

@@ -7,7 +7,7 @@ from memstory_reference.errors import InputError
 from memstory_reference.ports import ChatModelUnavailableError, Reply, ToolRequest
 from memstory_reference.systems.manager.inputs import MAX_CONTENT_CHARACTERS
 from memstory_reference.systems.manager.loop import MAX_ROUNDS, NO_ANSWER, AgentLoop
-from memstory_reference.systems.manager.memory import MemoryType
+from memstory_reference.systems.manager.memories.memory import MemoryType
 
 
 class Model:

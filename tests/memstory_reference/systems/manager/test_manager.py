@@ -7,8 +7,8 @@ from memstory_reference.errors import InputError
 from memstory_reference.ports import EmbedderUnavailableError, Record
 from memstory_reference.systems.manager.inputs import MAX_CONTENT_CHARACTERS
 from memstory_reference.systems.manager.manager import MemoryManager
-from memstory_reference.systems.manager.memory import MemoryType
-from memstory_reference.systems.manager.rows import NewMemory
+from memstory_reference.systems.manager.memories.memory import MemoryType
+from memstory_reference.systems.manager.memories.rows import NewMemory
 
 CONVERSATION, FACT, CONTEXT = MemoryType.CONVERSATION, MemoryType.FACT, MemoryType.CONTEXT
 DAY = timedelta(days=1)

@@ -8,8 +8,8 @@ import pytest
 
 from memstory_reference import bootstrap
 from memstory_reference.systems.manager.manager import ManagerConfig, MemoryManager
-from memstory_reference.systems.manager.memory import MemoryType
-from memstory_reference.systems.manager.rows import NewMemory
+from memstory_reference.systems.manager.memories.memory import MemoryType
+from memstory_reference.systems.manager.memories.rows import NewMemory
 
 OWNERS = ("ana", "bob", "cid")
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)

@@ -10,15 +10,16 @@ from memstory.case import Case
 from memstory.judging.evaluation import evaluate
 from memstory.language.stories import load_stories
 from memstory.running.runner import run
-from memstory_reference.systems.manager import deadlines, loop, manager, memory, memory_tools, migration, nearest, rows
+from memstory_reference.systems.manager import deadlines, loop, manager, memory_tools
 from memstory_reference.systems.manager.housekeeping import Housekeeping
 from memstory_reference.systems.manager.loop import AgentLoop
 from memstory_reference.systems.manager.manager import MemoryManager
-from memstory_reference.systems.manager.memory import MemoryType
+from memstory_reference.systems.manager.memories import memory, migration, nearest, rows
+from memstory_reference.systems.manager.memories.memory import MemoryType
 from memstory_reference.systems.manager.memory_tools import MemoryTools
 from memstory_reference.systems.manager.window import ContextWindow
-from memstory_reference.targets import manager as target
-from memstory_reference.targets import manager_values
+from memstory_reference.targets.manager import target
+from memstory_reference.targets.manager import values as manager_values
 
 STORIES = Path(__file__).parents[4] / "stories" / "manager"
 
@@ -118,7 +119,7 @@ def context_is_of_no_session(patch):  # MF-18
 
 
 def callers_may_set_the_type(patch):  # MF-6
-    patch.setattr("memstory_reference.systems.manager.metadata.RESERVED", frozenset())
+    patch.setattr("memstory_reference.systems.manager.memories.metadata.RESERVED", frozenset())
     plain = rows.metadata_of
     patch.setattr(manager, "metadata_of", lambda one: {**plain(one), **rows.encode_metadata(one.metadata)})
 

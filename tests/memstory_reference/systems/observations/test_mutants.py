@@ -10,10 +10,9 @@ from memstory.case import Case
 from memstory.judging.evaluation import evaluate
 from memstory.language.stories import load_stories
 from memstory.running.runner import run
-from memstory_reference.ranking import quality
-from memstory_reference.systems.observations import compression, injection, observation, ordering, service
+from memstory_reference.systems.observations import compression, injection, observation, ordering, quality, service
 from memstory_reference.systems.observations.observations_store import ObservationsStore
-from memstory_reference.targets import observations as target
+from memstory_reference.targets.observations import target
 
 STORIES = Path(__file__).parents[4] / "stories"
 

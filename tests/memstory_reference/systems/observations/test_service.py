@@ -4,9 +4,9 @@ from itertools import count
 
 import pytest
 
-from memstory_reference.adapters.embedder_log import LoggedEmbedder
-from memstory_reference.adapters.fixed_vectors import FixedVectors
-from memstory_reference.adapters.memory_index import InMemoryVectorStore
+from memstory_reference.adapters.embedding.embedder_log import LoggedEmbedder
+from memstory_reference.adapters.embedding.fixed_vectors import FixedVectors
+from memstory_reference.adapters.vectors.memory_index import InMemoryVectorStore
 from memstory_reference.errors import InputError, StoreConflictError
 from memstory_reference.systems.observations.config import ObservationsConfig
 from memstory_reference.systems.observations.observation import Observation

@@ -6,9 +6,9 @@ from itertools import count
 import numpy as np
 import pytest
 
-from memstory_reference.adapters.embedder_log import LoggedEmbedder
-from memstory_reference.adapters.memory_index import InMemoryVectorStore
-from memstory_reference.adapters.prefixes import NO_PREFIXES
+from memstory_reference.adapters.embedding.embedder_log import LoggedEmbedder
+from memstory_reference.adapters.embedding.prefixes import NO_PREFIXES
+from memstory_reference.adapters.vectors.memory_index import InMemoryVectorStore
 from memstory_reference.ports import ChatModelUnavailableError, Reply
 from memstory_reference.systems.pipeline.config import PipelineConfig
 from memstory_reference.systems.pipeline.service import PipelineParts, PipelineService

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from memstory_reference.adapters.memory_index import InMemoryVectorStore
+from memstory_reference.adapters.vectors.memory_index import InMemoryVectorStore
 from memstory_reference.errors import InputError, StoreConflictError
 from memstory_reference.systems.pipeline.memory import MemoryChunk, MemoryType, Utterance
 

@@ -12,20 +12,13 @@ from memstory.judging.evaluation import evaluate
 from memstory.language.stories import load_stories
 from memstory.running.runner import run
 from memstory_reference.errors import MemorySystemError
-from memstory_reference.systems.pipeline import (
-    chunking,
-    compression,
-    planning,
-    prompt_block,
-    recall,
-    selection,
-    service,
-)
+from memstory_reference.systems.pipeline import compression, prompt_block, recall, selection, service
+from memstory_reference.systems.pipeline.ingest import chunking, planning
 from memstory_reference.systems.pipeline.memory import MemoryType
 from memstory_reference.systems.pipeline.reading import detectors
 from memstory_reference.systems.pipeline.stores import archive_store, changes_store, pipeline_store, rows_store
-from memstory_reference.targets import pipeline as target
-from memstory_reference.targets import pipeline_values
+from memstory_reference.targets.pipeline import target
+from memstory_reference.targets.pipeline import values as pipeline_values
 from memstory_reference.text import chunks
 
 STORIES = Path(__file__).parents[4] / "stories" / "pipeline"
@@ -348,8 +341,10 @@ def the_index_is_written_at_the_end(patch):
     async def later(_):
         return None
 
-    patch.setattr("memstory_reference.systems.pipeline.vector_mirror.VectorMirror.catch_up", later)
-    patch.setattr("memstory_reference.systems.pipeline.vector_mirror.VectorMirror.verify", lambda *_: later(None))
+    patch.setattr("memstory_reference.systems.pipeline.stores.vector_mirror.VectorMirror.catch_up", later)
+    patch.setattr(
+        "memstory_reference.systems.pipeline.stores.vector_mirror.VectorMirror.verify", lambda *_: later(None)
+    )
 
 
 def content_is_told_as_it_is(patch):

@@ -2,7 +2,7 @@ import math
 
 import pytest
 
-from memstory_reference.adapters.memory_index import InMemoryVectorStore
+from memstory_reference.adapters.vectors.memory_index import InMemoryVectorStore
 from memstory_reference.errors import InputError, UnavailableError
 from memstory_reference.ports import EmbedderUnavailableError
 from memstory_reference.text.tokens import TokenCounter

@@ -6,10 +6,10 @@ from itertools import count
 
 import pytest
 
-from memstory_reference.adapters.embedder_log import LoggedEmbedder
-from memstory_reference.adapters.fixed_vectors import FixedVectors
-from memstory_reference.adapters.memory_index import InMemoryVectorStore
-from memstory_reference.adapters.prefixes import profile_of
+from memstory_reference.adapters.embedding.embedder_log import LoggedEmbedder
+from memstory_reference.adapters.embedding.fixed_vectors import FixedVectors
+from memstory_reference.adapters.embedding.prefixes import profile_of
+from memstory_reference.adapters.vectors.memory_index import InMemoryVectorStore
 from memstory_reference.ports import EmbedderUnavailableError
 from memstory_reference.systems.topics.config import TopicsConfig
 from memstory_reference.systems.topics.memory_service import MemoryService

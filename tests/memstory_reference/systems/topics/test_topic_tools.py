@@ -10,7 +10,7 @@ from memstory_reference.bus import InProcessBus
 from memstory_reference.bus.subjects import tool_request
 from memstory_reference.ports import Envelope
 from memstory_reference.systems.topics.topic_tools import topic_tools
-from memstory_reference.tools import ToolServer, call_tool
+from memstory_reference.tooling.tools import ToolServer, call_tool
 
 SINGLE = ["save_topic", "recall_topic", "save_memory", "search_memory"]
 

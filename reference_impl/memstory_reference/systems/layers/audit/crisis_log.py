@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Protocol
 
-from memstory_reference.systems.layers.audit.models import CrisisLogRecord
+from memstory_reference.systems.layers.audit.crisis_events import CrisisLogRecord
 
 
 class CrisisLogBackend(Protocol):

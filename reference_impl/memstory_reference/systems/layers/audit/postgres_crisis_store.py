@@ -6,10 +6,10 @@ import json
 from collections.abc import Sequence
 from datetime import datetime
 
-from memstory_reference.systems.layers.audit.models import ClassifierPath, CrisisLevel, CrisisLogRecord
-from memstory_reference.systems.layers.postgres_connections_store import Connections, answering
-from memstory_reference.systems.layers.postgres_place import PostgresPlace
-from memstory_reference.systems.layers.postgres_schema_store import open_schema
+from memstory_reference.systems.layers.audit.crisis_events import ClassifierPath, CrisisLevel, CrisisLogRecord
+from memstory_reference.systems.layers.stores.postgres.connections_store import Connections, answering
+from memstory_reference.systems.layers.stores.postgres.place import PostgresPlace
+from memstory_reference.systems.layers.stores.postgres.schema_store import open_schema
 
 _MIGRATIONS: Sequence[str] = (
     """

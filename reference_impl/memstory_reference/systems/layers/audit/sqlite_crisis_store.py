@@ -8,7 +8,7 @@ from datetime import datetime
 from pathlib import Path
 
 from memstory_reference.storage.database_store import Database
-from memstory_reference.systems.layers.audit.models import ClassifierPath, CrisisLevel, CrisisLogRecord
+from memstory_reference.systems.layers.audit.crisis_events import ClassifierPath, CrisisLevel, CrisisLogRecord
 from memstory_reference.systems.layers.identity import iso_now
 
 _SCHEMA = """

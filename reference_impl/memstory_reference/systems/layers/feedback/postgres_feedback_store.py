@@ -6,10 +6,14 @@ import json
 from collections.abc import Sequence
 from datetime import datetime
 
-from memstory_reference.systems.layers.feedback.models import FeedbackLabel, FeedbackSource, SessionFeedbackRecord
-from memstory_reference.systems.layers.postgres_connections_store import Connections, answering
-from memstory_reference.systems.layers.postgres_place import PostgresPlace
-from memstory_reference.systems.layers.postgres_schema_store import open_schema
+from memstory_reference.systems.layers.feedback.session_labels import (
+    FeedbackLabel,
+    FeedbackSource,
+    SessionFeedbackRecord,
+)
+from memstory_reference.systems.layers.stores.postgres.connections_store import Connections, answering
+from memstory_reference.systems.layers.stores.postgres.place import PostgresPlace
+from memstory_reference.systems.layers.stores.postgres.schema_store import open_schema
 
 # The comment is kept as JSON: a text of Postgres cannot hold every character that people send.
 _MIGRATIONS: Sequence[str] = (

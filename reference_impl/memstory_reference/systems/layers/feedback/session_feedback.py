@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Protocol
 
-from memstory_reference.systems.layers.feedback.models import SessionFeedbackRecord
+from memstory_reference.systems.layers.feedback.session_labels import SessionFeedbackRecord
 
 
 class SessionFeedbackBackend(Protocol):

@@ -7,7 +7,11 @@ from datetime import datetime
 from pathlib import Path
 
 from memstory_reference.storage.database_store import Database
-from memstory_reference.systems.layers.feedback.models import FeedbackLabel, FeedbackSource, SessionFeedbackRecord
+from memstory_reference.systems.layers.feedback.session_labels import (
+    FeedbackLabel,
+    FeedbackSource,
+    SessionFeedbackRecord,
+)
 from memstory_reference.systems.layers.identity import iso_now
 
 # The comment is kept as bytes: a text of SQLite cannot hold every character that people send, such as half of one.

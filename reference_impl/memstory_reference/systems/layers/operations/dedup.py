@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from memstory_reference.systems.layers.policy.safety import words_of
-from memstory_reference.systems.layers.records import Content, Fact, Rule, is_note
+from memstory_reference.systems.layers.records.record import Content, Fact, Rule, is_note
 from memstory_reference.text.token_sets import jaccard, token_list, token_set
 
 # What turns a statement around. Two texts may be as like as 15 of 16 tokens and differ in just one of these.

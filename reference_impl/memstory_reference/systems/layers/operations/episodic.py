@@ -6,9 +6,9 @@ from collections.abc import Mapping
 
 from memstory_reference.ports import ChatModel, Json
 from memstory_reference.systems.layers.config import LayersConfig
-from memstory_reference.systems.layers.policy.candidates import SessionMemoryBuffer
 from memstory_reference.systems.layers.policy.guards import refused_text
-from memstory_reference.systems.layers.records import Arc
+from memstory_reference.systems.layers.records.candidates import SessionMemoryBuffer
+from memstory_reference.systems.layers.records.record import Arc
 from memstory_reference.systems.layers.structured import NoDecisionError, ask, text_in
 from memstory_reference.text.lines import one_line
 from memstory_reference.text.sentences import sentences

@@ -7,9 +7,9 @@ from enum import StrEnum
 
 from memstory_reference.ports import ChatModel, Json
 from memstory_reference.systems.layers.operations.rule_extraction import facts_by_rules, rules_by_rules
-from memstory_reference.systems.layers.policy.candidates import SpokenTurn
 from memstory_reference.systems.layers.policy.categories import SESSION_ONLY, STABLE
-from memstory_reference.systems.layers.records import Fact, Rule
+from memstory_reference.systems.layers.records.candidates import SpokenTurn
+from memstory_reference.systems.layers.records.record import Fact, Rule
 from memstory_reference.systems.layers.structured import ask, text_in
 
 MAX_CANDIDATES = 20

@@ -7,9 +7,14 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from memstory_reference.systems.layers.config import LayersConfig
-from memstory_reference.systems.layers.policy.candidates import Candidate, Decision, SessionMemoryBuffer, SpokenTurn
 from memstory_reference.systems.layers.policy.guards import must_not_last, refused
-from memstory_reference.systems.layers.records import Arc, Fact
+from memstory_reference.systems.layers.records.candidates import (
+    Candidate,
+    Decision,
+    SessionMemoryBuffer,
+    SpokenTurn,
+)
+from memstory_reference.systems.layers.records.record import Arc, Fact
 from memstory_reference.text.keywords import STOP_WORDS
 from memstory_reference.text.token_sets import token_set
 

@@ -9,7 +9,7 @@ from enum import StrEnum
 from memstory_reference.ports import ChatModel, Json
 from memstory_reference.systems.layers.operations.dedup import Likeness, compare, share_a_slot
 from memstory_reference.systems.layers.policy.write import candidate_text
-from memstory_reference.systems.layers.records import Fact, MemoryRecord, Rule, is_note
+from memstory_reference.systems.layers.records.record import Fact, MemoryRecord, Rule, is_note
 from memstory_reference.systems.layers.structured import ask, text_in
 from memstory_reference.text.token_sets import jaccard, token_set
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from memstory_reference.systems.layers.records import Fact, Rule
+from memstory_reference.systems.layers.records.record import Fact, Rule
 from memstory_reference.text.sentences import sentences
 
 USER = "User"

@@ -6,11 +6,11 @@ import re
 from collections.abc import Sequence
 from dataclasses import replace
 
+from memstory_reference.systems.layers.audit.crisis_events import CrisisLevel
 from memstory_reference.systems.layers.audit.crisis_signals import notice
-from memstory_reference.systems.layers.audit.models import CrisisLevel
 from memstory_reference.systems.layers.policy.categories import Durability, durability, normal_category
 from memstory_reference.systems.layers.policy.safety import is_unsafe, is_unsafe_with, is_vague_weakening
-from memstory_reference.systems.layers.records import Fact, Rule
+from memstory_reference.systems.layers.records.record import Fact, Rule
 from memstory_reference.text.lines import one_line
 from memstory_reference.text.token_sets import token_list
 

@@ -7,9 +7,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from memstory_reference.ports import ChatModel, Json
-from memstory_reference.systems.layers.policy.candidates import Decision
 from memstory_reference.systems.layers.policy.categories import Durability, durability
-from memstory_reference.systems.layers.records import Fact, Rule
+from memstory_reference.systems.layers.records.candidates import Decision
+from memstory_reference.systems.layers.records.record import Fact, Rule
 from memstory_reference.systems.layers.structured import NoDecisionError, ask, text_in
 
 PURPOSE = "write_policy"

@@ -11,8 +11,8 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from memstory_reference.ranking.importance import Signals
-from memstory_reference.systems.pipeline.reading.facts import FACT_VERBS, holds_facts
+from memstory_reference.systems.pipeline.importance import Signals
+from memstory_reference.systems.pipeline.reading.stated_facts import FACT_VERBS, holds_facts
 from memstory_reference.text.fences import prose
 from memstory_reference.text.keywords import STOP_WORDS
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from memstory_reference.storage.database_store import Database
+from memstory_reference.systems.pipeline.ingest.planning import Insertion
 from memstory_reference.systems.pipeline.memory import MemoryChunk
-from memstory_reference.systems.pipeline.planning import Insertion
 from memstory_reference.systems.pipeline.stores.changes_store import Rows
 from memstory_reference.systems.pipeline.stores.rows_store import MEMORY_COLUMNS, memory_of
 

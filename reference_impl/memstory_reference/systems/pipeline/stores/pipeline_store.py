@@ -12,8 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from memstory_reference.storage.database_store import Database, parts
+from memstory_reference.systems.pipeline.ingest.planning import Insertion, Known, Setting, Vector, Write, twin_of
 from memstory_reference.systems.pipeline.memory import MemoryChunk, MemoryType
-from memstory_reference.systems.pipeline.planning import Insertion, Known, Setting, Vector, Write, twin_of
 from memstory_reference.systems.pipeline.stores.changes_store import Rows
 from memstory_reference.systems.pipeline.stores.rows_store import (
     MEMORY_COLUMNS,

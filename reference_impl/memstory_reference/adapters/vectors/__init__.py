@@ -1,0 +1,1 @@
+"""Vector stores: Chroma, and exact search in memory."""

@@ -1,0 +1,1 @@
+"""`memstory-reference chat`: conversations with a memory at the terminal."""

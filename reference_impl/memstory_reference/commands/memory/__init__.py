@@ -1,0 +1,1 @@
+"""`memstory-reference memory`: what is remembered, shown, exported and deleted."""

@@ -1,1 +1,0 @@
-"""Pure ranking: scores in, order out."""

@@ -1,0 +1,141 @@
+"""The layers memory in a process of its own; several processes may serve it if they share a store."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from memstory_reference.bus.calls import Act, Caller, CallServer, PartMissingError, refuse_a_second
+from memstory_reference.errors import InputError
+from memstory_reference.ports import Bus, Json, NewId
+from memstory_reference.systems.layers.identity import SESSION, USER
+from memstory_reference.systems.layers.service import LayersService, Who
+from memstory_reference.systems.layers.turns.session_end import parse_reason
+
+PART = "layers"
+START_BY = "memstory-reference serve layers"
+TURN_SECONDS = 600.0
+
+
+class LayersPart:
+    """Serves turns and their sessions. Which process answers a turn makes no difference: all is in the store."""
+
+    def __init__(self, service: LayersService, bus: Bus, *, new_id: NewId) -> None:
+        self._service = service
+        self._bus = bus
+        self._new_id = new_id
+        self._caller = Caller(bus=bus, part=PART, new_id=new_id, name=PART, start_by=START_BY)
+        self._server: CallServer | None = None
+
+    async def start(self) -> None:
+        """Serve from now on; SetupProblem if the part is served from another store."""
+        store = await self._service.store_name()
+        await refuse_a_second(self._caller, store=store)
+        self._server = CallServer(PART, self._acts(), self._bus, store=store, new_id=self._new_id)
+        await self._server.start()
+
+    async def stop(self) -> None:
+        """Answer what was asked, and end none of the sessions: they go on in the next process."""
+        if self._server is not None:
+            await self._server.stop()
+
+    async def come_back(self) -> None:
+        """Do nothing: a server that is there again knows what we listen to."""
+
+    def _acts(self) -> dict[str, Act]:
+        return {"turn": self._turn, "end": self._end, "status": self._status, "settle": self._settle}
+
+    async def _turn(self, args: Mapping[str, Json], owner: str) -> Json:
+        said = args.get("said")
+        if not isinstance(said, str):
+            raise InputError(f"said must be text, not {type(said).__name__}")
+        answer = await self._service.turn(said, await self._who(args, owner))
+        return {
+            "answer": answer.answer,
+            "context": answer.context,
+            "diagnostics": dict(answer.diagnostics),
+            "process": "" if self._server is None else self._server.process,
+        }
+
+    async def _end(self, args: Mapping[str, Json], owner: str) -> Json:
+        report = await self._service.end_session(await self._who(args, owner), parse_reason(str(args.get("reason"))))
+        if report is None:
+            return None
+        return {"arc": report.arc is not None, "promoted": list(report.promoted), "dropped": list(report.dropped)}
+
+    async def _status(self, args: Mapping[str, Json], owner: str) -> Json:
+        return await self._service.status((await self._who(args, owner)).owner)
+
+    async def _settle(self, _: Mapping[str, Json], __: str) -> Json:
+        await self._service.settle()
+        return None
+
+    async def _who(self, args: Mapping[str, Json], owner: str) -> Who:
+        user_id, thread_id = _of_owner(owner)
+        session = args.get("session_id", thread_id)
+        return await self._service.who(user_id, thread_id if user_id is None else session)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LayersAnswer:
+    """A turn that was taken somewhere: `trouble` is what went wrong on the way to the reply."""
+
+    answer: str
+    context: str = ""
+    trouble: Mapping[str, Json] = field(default_factory=dict)
+    process: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RemoteLayers:
+    """One owner's conversation with layers in other processes."""
+
+    caller: Caller
+    user_id: str | None
+    thread_id: str
+
+    async def turn(self, said: str) -> LayersAnswer:
+        """Take one turn; UnavailableError if no process answers."""
+        found = await self._long_call("turn", said=said)
+        return LayersAnswer(
+            answer=found["answer"], context=found["context"], trouble=found["diagnostics"], process=found["process"]
+        )
+
+    async def settle(self, answer: LayersAnswer) -> None:
+        """Return when what the turn leaves is decided, in the process that answered it."""
+        try:
+            await self._long_call("settle", process=answer.process)
+        except PartMissingError:
+            # It is gone: the turn is looked at again when its session ends, in another process.
+            return
+
+    async def end(self, reason: str) -> Mapping[str, Json] | None:
+        """End the session; None if it had ended."""
+        report: Mapping[str, Json] | None = await self._long_call("end", reason=reason)
+        return report
+
+    async def status(self) -> Mapping[str, Json]:
+        """Return counts and the state of the memory."""
+        status: Mapping[str, Json] = await self.caller.call("status", self._owner())
+        return status
+
+    async def _long_call(self, act: str, process: str | None = None, **arguments: Json) -> Json:
+        return await self.caller.long_call(
+            act,
+            self._owner(),
+            timeout_seconds=TURN_SECONDS,
+            process=process,
+            session_id=self.thread_id,
+            **arguments,
+        )
+
+    def _owner(self) -> str:
+        return f"{USER}:{self.user_id}" if self.user_id is not None else f"{SESSION}:{self.thread_id}"
+
+
+def _of_owner(owner: str) -> Sequence[str | None]:
+    """Return the user and the thread that an envelope's owner names."""
+    kind, _, name = owner.partition(":")
+    if kind not in (USER, SESSION) or not name:
+        raise InputError(f"layers: the owner of a call is '{USER}:ID' or '{SESSION}:ID', not {owner!r:.80}")
+    return (name, None) if kind == USER else (None, name)

@@ -1,0 +1,1 @@
+"""What a turn is given to remember: embeddings, ranked search, the prompt."""

@@ -1,0 +1,156 @@
+"""What a turn is given to remember, and ranked search: meaning and words fused by rank (C-05 to C-07, C-23, CF-9)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+
+from memstory_reference.ports import Json
+from memstory_reference.systems.layers.config import LayersConfig
+from memstory_reference.systems.layers.recall.embeddings import Embeddings, Vector
+from memstory_reference.systems.layers.recall.rrf import fuse
+from memstory_reference.systems.layers.records.entries import WORKING_MEMORY, WorkingMemoryEntry, entry_of
+from memstory_reference.systems.layers.records.record import Layer, MemoryRecord
+from memstory_reference.systems.layers.stores.store import MemoryStore, Scored
+from memstory_reference.text.keywords import STOP_WORDS
+from memstory_reference.text.token_sets import token_list
+
+POOL = 50
+"""Records of each list that are fused."""
+
+MAX_TOKENS = 64
+"""Distinct tokens of a question that are looked up: nobody's question has more that tell."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ranked:
+    """A record with its fused score, and the ranks and scores that made it; a list that lacks it gives None."""
+
+    record: MemoryRecord
+    score: float
+    dense_rank: int | None = None
+    similarity: float | None = None
+    lexical_rank: int | None = None
+    recall: float | None = None
+
+    def explain(self) -> dict[str, Json]:
+        """Return the numbers behind the score."""
+        return {
+            "rrf": self.score,
+            "dense_rank": self.dense_rank,
+            "similarity": self.similarity,
+            "lexical_rank": self.lexical_rank,
+            "token_recall": self.recall,
+        }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TurnMemory:
+    """What a turn was given; `rules` are all active ones, `recalled` what the question found, best first."""
+
+    recalled: Sequence[MemoryRecord] = field(default=())
+    rules: Sequence[MemoryRecord] = field(default=())
+    caught_up: MemoryRecord | None = None
+
+    @property
+    def entries(self) -> list[WorkingMemoryEntry]:
+        """Return the working memory: the catch-up first, then facts and sessions, then rules."""
+        first = [self.caught_up] if self.caught_up else []
+        return [entry_of(record) for record in (*first, *self.recalled, *self.rules)]
+
+    def state(self) -> dict[str, Json]:
+        """Return what the loading stage puts into the state of the turn."""
+        return {WORKING_MEMORY: self.entries}
+
+
+def query_tokens(text: str) -> frozenset[str]:
+    """Return the tokens to look up: words that mean nothing alone are left out where others remain.
+
+    >>> sorted(query_tokens("What do I take for sleep?")), sorted(query_tokens("Who am I?"))
+    (['sleep', 'take'], ['am', 'i', 'who'])
+    """
+    tokens = list(dict.fromkeys(token_list(text)))
+    telling = [token for token in tokens if token not in STOP_WORDS]
+    return frozenset((telling or tokens)[:MAX_TOKENS])
+
+
+def fused(dense: Sequence[Scored], lexical: Sequence[Scored]) -> list[Ranked]:
+    """Return the records of both lists by RRF, ties by newer, then id."""
+    records = {one.record.id: one.record for one in (*dense, *lexical)}
+    dense_at = {one.record.id: (rank, one.score) for rank, one in enumerate(dense, start=1)}
+    lexical_at = {one.record.id: (rank, one.score) for rank, one in enumerate(lexical, start=1)}
+    nowhere = (None, None)
+    ranked = [
+        Ranked(
+            record=records[name],
+            score=score,
+            dense_rank=dense_at.get(name, nowhere)[0],
+            similarity=dense_at.get(name, nowhere)[1],
+            lexical_rank=lexical_at.get(name, nowhere)[0],
+            recall=lexical_at.get(name, nowhere)[1],
+        )
+        for name, score in fuse([list(dense_at), list(lexical_at)]).items()
+    ]
+    ranked.sort(key=lambda one: one.record.id)
+    ranked.sort(key=lambda one: one.record.created_at, reverse=True)
+    # Sums of the same parts may differ in the last bit by their order.
+    return sorted(ranked, key=lambda one: -round(one.score, 12))
+
+
+class Retrieval:
+    """Reads one owner's layers."""
+
+    def __init__(self, *, store: MemoryStore, embeddings: Embeddings, config: LayersConfig) -> None:
+        self._store = store
+        self._embeddings = embeddings
+        self._config = config
+
+    async def load_memory_for_turn(self, owner: str, query: str, *, now: datetime, is_first_turn: bool) -> TurnMemory:
+        """Return what this turn is given; on the first turn also the latest session, however old."""
+        vector = await self._embeddings.of_query(query) if query.strip() else None
+        facts = await self._ranked(owner, Layer.SEMANTIC, query, vector, since=None)
+        since = now - self._config.episodic_age
+        arcs = await self._ranked(owner, Layer.EPISODIC, query, vector, since=since)
+        latest = await self._store.alatest(owner, Layer.EPISODIC) if is_first_turn else None
+        recalled = [one.record for one in facts[: self._config.top_k]]
+        recalled += [
+            one.record for one in arcs[: self._config.episodes] if latest is None or one.record.id != latest.id
+        ]
+        rules = await self._store.alist(owner, Layer.PROCEDURAL)
+        return TurnMemory(recalled=recalled, rules=rules[::-1], caught_up=latest)
+
+    async def search(self, owner: str, query: str, layers: Sequence[Layer], *, now: datetime) -> list[Ranked]:
+        """Return the active records of these layers that the question finds, best first."""
+        if not query.strip():
+            return []
+        vector = await self._embeddings.of_query(query)
+        dense, lexical = list[Scored](), list[Scored]()
+        for layer in layers:
+            since = now - self._config.episodic_age if layer is Layer.EPISODIC else None
+            found = await self._lists(owner, layer, query, vector, since)
+            dense += found[0]
+            lexical += found[1]
+        return fused(_best_first(dense), _best_first(lexical))
+
+    async def _ranked(
+        self, owner: str, layer: Layer, query: str, vector: Vector, since: datetime | None
+    ) -> list[Ranked]:
+        return fused(*await self._lists(owner, layer, query, vector, since))
+
+    async def _lists(
+        self, owner: str, layer: Layer, query: str, vector: Vector, since: datetime | None
+    ) -> tuple[list[Scored], list[Scored]]:
+        dense = [] if vector is None else await self._store.asearch_similar(owner, layer, vector, POOL, since)
+        tokens = query_tokens(query)
+        lexical = await self._store.asearch_tokens(owner, layer, tokens, POOL, since) if tokens else []
+        if vector is not None:
+            # Beside meaning, one common word proves nothing; without it, every word is all there is.
+            lexical = [one for one in lexical if one.score >= self._config.min_recall]
+        return [one for one in dense if one.score >= self._config.min_similarity], lexical
+
+
+def _best_first(found: list[Scored]) -> list[Scored]:
+    found.sort(key=lambda one: one.record.id)
+    found.sort(key=lambda one: one.record.created_at, reverse=True)
+    return sorted(found, key=lambda one: -one.score)

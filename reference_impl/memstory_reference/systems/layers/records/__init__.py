@@ -1,0 +1,1 @@
+"""What the layers hold: records, candidates, and how a prompt shows them."""

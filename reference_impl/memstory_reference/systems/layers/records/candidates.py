@@ -1,0 +1,137 @@
+"""What was heard in a session and is not yet memory: candidates, and the buffer that outlives the process (C-11)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from datetime import datetime
+from enum import StrEnum
+
+from memstory_reference.ports import Json
+from memstory_reference.systems.layers.records.record import Fact, Layer, Rule, content_data, content_of, layer_of
+
+MAX_TURNS = 400
+"""Turns whose words are kept for the session's end; the counts go on beyond."""
+
+
+class Decision(StrEnum):
+    """What becomes of a candidate at its turn (C-10)."""
+
+    COMMIT = "commit"
+    HOLD = "hold"
+    REPEAT = "repeat"
+    DROP = "drop"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Candidate:
+    """Something that may become a fact or a rule. `turns` are the numbers of the turns in which it was heard.
+
+    `decision` is hold or repeat while it waits; `reason` says who decided so.
+    """
+
+    id: str
+    content: Fact | Rule
+    turns: Sequence[int]
+    decision: Decision = Decision.HOLD
+    reason: str = ""
+
+    @property
+    def layer(self) -> Layer:
+        return layer_of(self.content)
+
+    def heard_again(self, turn: int) -> Candidate:
+        """Return it with one more turn; the same turn counts once."""
+        return self if turn in self.turns else replace(self, turns=(*self.turns, turn))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SpokenTurn:
+    """One turn of the transcript; `extracted` if both lanes have looked at it."""
+
+    number: int
+    user: str
+    assistant: str
+    extracted: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SessionMemoryBuffer:
+    """An active session as it is persisted: its transcript and what waits for its end.
+
+    `arc_id` is the id that the session's summary will have, so that ending twice writes once.
+    """
+
+    owner: str
+    session: str
+    arc_id: str
+    started_at: datetime
+    last_at: datetime
+    turn_count: int = 0
+    turns: Sequence[SpokenTurn] = ()
+    held: Sequence[Candidate] = field(default=())
+
+    def spoken(self, user: str, assistant: str, at: datetime) -> SessionMemoryBuffer:
+        """Return the buffer with one more turn."""
+        turn = SpokenTurn(number=self.turn_count + 1, user=user, assistant=assistant)
+        return replace(
+            self, turn_count=turn.number, turns=(*self.turns, turn)[-MAX_TURNS:], last_at=max(at, self.started_at)
+        )
+
+    def with_extracted(self, number: int) -> SessionMemoryBuffer:
+        """Return the buffer with this turn marked as looked at."""
+        turns = tuple(replace(turn, extracted=True) if turn.number == number else turn for turn in self.turns)
+        return replace(self, turns=turns)
+
+    def with_held(self, held: Sequence[Candidate]) -> SessionMemoryBuffer:
+        """Return the buffer with other candidates."""
+        return replace(self, held=tuple(held))
+
+
+def buffer_data(buffer: SessionMemoryBuffer) -> dict[str, Json]:
+    """Return the parts of a buffer that are no columns, as JSON."""
+    return {
+        "arc_id": buffer.arc_id,
+        "turn_count": buffer.turn_count,
+        "turns": [asdict(turn) for turn in buffer.turns],
+        "held": [
+            {
+                "id": one.id,
+                "layer": str(one.layer),
+                "content": content_data(one.content),
+                "turns": list(one.turns),
+                "decision": str(one.decision),
+                "reason": one.reason,
+            }
+            for one in buffer.held
+        ],
+    }
+
+
+def buffer_of(
+    owner: str, session: str, started_at: datetime, last_at: datetime, data: Mapping[str, Json]
+) -> SessionMemoryBuffer:
+    """Return what `buffer_data` has written."""
+    return SessionMemoryBuffer(
+        owner=owner,
+        session=session,
+        arc_id=data["arc_id"],
+        started_at=started_at,
+        last_at=last_at,
+        turn_count=data["turn_count"],
+        turns=tuple(SpokenTurn(**turn) for turn in data["turns"]),
+        held=tuple(_candidate_of(one) for one in data["held"]),
+    )
+
+
+def _candidate_of(data: Mapping[str, Json]) -> Candidate:
+    content = content_of(Layer(data["layer"]), data["content"])
+    if not isinstance(content, Fact | Rule):
+        raise TypeError(f"a candidate is a fact or a rule, not {type(content).__name__}")
+    return Candidate(
+        id=data["id"],
+        content=content,
+        turns=tuple(data["turns"]),
+        decision=Decision(data["decision"]),
+        reason=data["reason"],
+    )

@@ -1,0 +1,1 @@
+"""Where the layers are kept: in memory, in SQLite, in Postgres."""

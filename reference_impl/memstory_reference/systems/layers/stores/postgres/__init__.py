@@ -1,0 +1,1 @@
+"""The layers in Postgres, which several processes and machines may share."""

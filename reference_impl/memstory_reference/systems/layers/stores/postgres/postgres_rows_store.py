@@ -1,0 +1,256 @@
+"""The layers in Postgres: the tables, and what is read of them. Vectors are compared exactly, owner by owner."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from collections.abc import Set as AbstractSet
+from datetime import datetime
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from memstory_reference.systems.layers.records.candidates import SessionMemoryBuffer, buffer_data, buffer_of
+from memstory_reference.systems.layers.records.record import Layer, MemoryRecord, Standing, content_of
+from memstory_reference.systems.layers.stores.postgres.connections_store import Connection
+from memstory_reference.systems.layers.stores.postgres.postings_store import holding
+from memstory_reference.systems.layers.stores.store import Scored
+
+# Vectors lie apart and never out of line: a search reads them packed, and no contents between them. There is no HNSW:
+# with 1% of the rows an owner's it found 0.045 of the ten nearest. JSON is text here: jsonb refuses an escaped NUL.
+MIGRATIONS: Sequence[str] = (
+    """
+    CREATE TABLE owners (
+        number int GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+        name text COLLATE "C" NOT NULL UNIQUE,
+        next_row int NOT NULL DEFAULT 0
+    );
+    CREATE TABLE records (
+        owner int NOT NULL,
+        row int NOT NULL,
+        id text COLLATE "C" NOT NULL,
+        layer text COLLATE "C" NOT NULL,
+        content text NOT NULL,
+        created_at timestamptz NOT NULL,
+        updated_at timestamptz NOT NULL,
+        session text,
+        count int NOT NULL,
+        standing text COLLATE "C" NOT NULL,
+        superseded_by text,
+        PRIMARY KEY (owner, id),
+        UNIQUE (owner, row)
+    );
+    CREATE INDEX by_age ON records (owner, layer, standing, created_at DESC, id);
+    CREATE TABLE vectors (
+        owner int NOT NULL,
+        row int NOT NULL,
+        layer text COLLATE "C" NOT NULL,
+        active boolean NOT NULL,
+        created_at timestamptz NOT NULL,
+        id text COLLATE "C" NOT NULL,
+        vector vector NOT NULL,
+        PRIMARY KEY (owner, row)
+    );
+    ALTER TABLE vectors ALTER vector SET STORAGE MAIN;
+    CREATE INDEX by_owner ON vectors (owner, layer) WHERE active;
+    CREATE TABLE postings (
+        owner int NOT NULL,
+        layer text COLLATE "C" NOT NULL,
+        token text COLLATE "C" NOT NULL,
+        part int NOT NULL,
+        bits bit(256) NOT NULL,
+        PRIMARY KEY (owner, layer, token, part)
+    );
+    CREATE TABLE sessions (
+        owner text COLLATE "C" NOT NULL,
+        session text COLLATE "C" NOT NULL,
+        started_at timestamptz NOT NULL,
+        last_at timestamptz NOT NULL,
+        data text NOT NULL,
+        PRIMARY KEY (owner, session)
+    );
+    """,
+)
+
+COLUMNS = "r.id, r.layer, r.content, r.created_at, r.updated_at, r.session, r.count, r.standing, r.superseded_by"
+FROM = "FROM records AS r"
+_NUMBER = "(SELECT number FROM owners WHERE name = %(owner)s)"
+_SIMILAR = """
+    SELECT {columns}, -n.distance FROM (
+        SELECT owner, row, vector <#> %(vector)s AS distance FROM vectors
+        WHERE owner = {number} AND layer = %(layer)s AND active {since}
+        ORDER BY distance, created_at DESC, id LIMIT %(limit)s
+    ) AS n JOIN records AS r USING (owner, row) ORDER BY n.distance, r.created_at DESC, r.id
+"""
+
+
+def storable(ids: Sequence[str]) -> list[str]:
+    """Return the distinct ids without those that no text of Postgres can be: nothing has them."""
+    return [one for one in dict.fromkeys(ids) if _is_text(one)]
+
+
+async def get(connection: Connection, owner: str, ids: Sequence[str]) -> list[MemoryRecord]:
+    """Return the rows that exist, in the order of `ids`."""
+    wanted = storable(ids)
+    found = await _records(
+        connection,
+        f"SELECT {COLUMNS} {FROM} WHERE owner = {_NUMBER} AND id = ANY(%(ids)s)",
+        {"owner": owner, "ids": wanted},
+    )
+    by_id = {one.id: one for one in found}
+    return [by_id[one] for one in wanted if one in by_id]
+
+
+async def listed(
+    connection: Connection, owner: str, layers: Sequence[Layer], standings: Sequence[Standing], limit: int | None
+) -> list[MemoryRecord]:
+    """Return rows, newest first, ties by id."""
+    return await _records(
+        connection,
+        f"SELECT {COLUMNS} {FROM} WHERE owner = {_NUMBER} AND layer = ANY(%(layers)s) "
+        "AND standing = ANY(%(standings)s) ORDER BY created_at DESC, id LIMIT %(limit)s",
+        {"owner": owner, "layers": _words(layers), "standings": _words(standings), "limit": limit},
+    )
+
+
+async def similar(
+    connection: Connection,
+    owner: str,
+    layer: Layer,
+    vector: NDArray[np.float32],
+    *,
+    limit: int,
+    since: datetime | None,
+) -> list[Scored]:
+    """Return the active rows nearest to a vector of length 1."""
+    cursor = await connection.execute(
+        _SIMILAR.format(columns=COLUMNS, number=_NUMBER, since="" if since is None else "AND created_at >= %(since)s"),
+        {"owner": owner, "layer": str(layer), "vector": vector, "limit": limit, "since": since},
+    )
+    return [
+        Scored(record=record_of(owner, *columns), score=max(-1.0, min(1.0, float(score))))
+        for *columns, score in await cursor.fetchall()
+    ]
+
+
+async def named(
+    connection: Connection, owner: str, layer: Layer, tokens: AbstractSet[str], *, limit: int, since: datetime | None
+) -> list[Scored]:
+    """Return the active rows by their share of `tokens`."""
+    numbers, held = await holding(connection, owner, layer, tokens)
+    if not len(numbers):
+        return []
+    if since is None and len(numbers) > limit:
+        # Of equals the later written are kept; with a date it is not known yet which rows count.
+        best = np.lexsort((-numbers, -held.astype(np.int16)))[:limit]
+        numbers, held = numbers[best], held[best]
+    cursor = await connection.execute(
+        f"SELECT r.row, {COLUMNS} {FROM} WHERE owner = {_NUMBER} AND row = ANY(%(rows)s) "
+        "AND (%(since)s::timestamptz IS NULL OR created_at >= %(since)s) ORDER BY created_at DESC, id",
+        {"owner": owner, "rows": numbers.tolist(), "since": since},
+    )
+    share = dict(zip(numbers.tolist(), (held / len(tokens)).tolist(), strict=True))
+    found = [
+        Scored(record=record_of(owner, *columns), score=share[number]) for number, *columns in await cursor.fetchall()
+    ]
+    return sorted(found, key=lambda one: -one.score)[:limit]
+
+
+async def counts(connection: Connection, owner: str) -> Mapping[tuple[Layer, Standing], int]:
+    """Count an owner's rows."""
+    cursor = await connection.execute(
+        f"SELECT layer, standing, count(*) {FROM} WHERE owner = {_NUMBER} GROUP BY 1, 2", {"owner": owner}
+    )
+    return {(Layer(layer), Standing(standing)): count for layer, standing, count in await cursor.fetchall()}
+
+
+async def without_vector(connection: Connection, owner: str, limit: int) -> list[MemoryRecord]:
+    """Return active rows that have no vector, oldest first."""
+    return await _records(
+        connection,
+        f"SELECT {COLUMNS} {FROM} LEFT JOIN vectors AS v USING (owner, row) WHERE r.owner = {_NUMBER} "
+        "AND r.standing = 'active' AND v.row IS NULL ORDER BY r.created_at, r.id LIMIT %(limit)s",
+        {"owner": owner, "limit": limit},
+    )
+
+
+async def save(connection: Connection, buffer: SessionMemoryBuffer) -> None:
+    """Write the buffer of a session."""
+    await connection.execute(
+        "INSERT INTO sessions (owner, session, started_at, last_at, data) VALUES (%s, %s, %s, %s, %s) "
+        "ON CONFLICT (owner, session) DO UPDATE SET started_at = excluded.started_at, last_at = excluded.last_at, "
+        "data = excluded.data",
+        (buffer.owner, buffer.session, buffer.started_at, buffer.last_at, json.dumps(buffer_data(buffer))),
+    )
+
+
+async def load(connection: Connection, owner: str, session: str) -> SessionMemoryBuffer | None:
+    """Return the buffer of an active session."""
+    cursor = await connection.execute(
+        "SELECT owner, session, started_at, last_at, data FROM sessions WHERE owner = %s AND session = %s",
+        (owner, session),
+    )
+    row = await cursor.fetchone()
+    return None if row is None else _buffer(*row)
+
+
+async def active(connection: Connection, owner: str | None) -> list[SessionMemoryBuffer]:
+    """Return the active sessions of an owner, or of all, the longest silent first."""
+    cursor = await connection.execute(
+        "SELECT owner, session, started_at, last_at, data FROM sessions WHERE %(owner)s::text IS NULL "
+        "OR owner = %(owner)s ORDER BY last_at, owner, session",
+        {"owner": owner},
+    )
+    return [_buffer(*row) for row in await cursor.fetchall()]
+
+
+async def forget_sessions(connection: Connection, owner: str) -> int:
+    """Drop an owner's active sessions; return how many there were."""
+    return (await connection.execute("DELETE FROM sessions WHERE owner = %s", (owner,))).rowcount
+
+
+async def _records(connection: Connection, query: str, values: Mapping[str, Any]) -> list[MemoryRecord]:
+    cursor = await connection.execute(query, values)
+    return [record_of(values["owner"], *row) for row in await cursor.fetchall()]
+
+
+def record_of(  # noqa: PLR0917  (the columns, as COLUMNS has them)
+    owner: str,
+    identifier: str,
+    layer: str,
+    content: str,
+    created_at: datetime,
+    updated_at: datetime,
+    session: str | None,
+    count: int,
+    standing: str,
+    superseded_by: str | None,
+) -> MemoryRecord:
+    """Return a record of its columns."""
+    return MemoryRecord(
+        id=identifier,
+        owner=owner,
+        content=content_of(Layer(layer), json.loads(content)),
+        created_at=created_at,
+        updated_at=updated_at,
+        session=session,
+        count=count,
+        standing=Standing(standing),
+        superseded_by=superseded_by,
+    )
+
+
+def _buffer(owner: str, session: str, started_at: datetime, last_at: datetime, data: str) -> SessionMemoryBuffer:
+    return buffer_of(owner, session, started_at, last_at, json.loads(data))
+
+
+def _words(values: Sequence[str]) -> list[str]:
+    return [str(value) for value in values]
+
+
+def _is_text(one: str) -> bool:
+    try:
+        return "\0" not in one and bool(one.encode("utf-8"))
+    except UnicodeEncodeError:
+        return False

@@ -1,0 +1,193 @@
+"""The layers in Postgres: the store that several processes and machines share."""
+
+from __future__ import annotations
+
+import asyncio
+import secrets
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from collections.abc import Set as AbstractSet
+from contextlib import AsyncExitStack, asynccontextmanager
+from datetime import datetime
+from hashlib import blake2b
+from typing import Any, Concatenate, ParamSpec, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+from psycopg.pq import TransactionStatus
+
+from memstory_reference.errors import StoreConflictError, UnavailableError
+from memstory_reference.systems.layers.records.candidates import SessionMemoryBuffer
+from memstory_reference.systems.layers.records.record import Layer, MemoryRecord, Standing
+from memstory_reference.systems.layers.stores.named_locks import NamedLocks
+from memstory_reference.systems.layers.stores.postgres import postgres_rows_store as rows
+from memstory_reference.systems.layers.stores.postgres import writing_store as writing
+from memstory_reference.systems.layers.stores.postgres.connections_store import Connection, Connections, answering
+from memstory_reference.systems.layers.stores.postgres.place import PostgresPlace
+from memstory_reference.systems.layers.stores.postgres.schema_store import open_schema
+from memstory_reference.systems.layers.stores.store import ACTIVE, Scored
+from memstory_reference.systems.layers.stores.vector_matrix import usable
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+CALLS_AT_ONCE, LOCKS_AT_ONCE = 8, 8
+SLOWEST_PACE = 200
+"""Records a second, below which a batch counts as hanging."""
+
+LOCK_SECONDS = 300.0
+"""How much longer a lock is waited for than an answer: a model may be asked while it is held."""
+
+
+class PostgresStore:
+    """A `LayersStore` in a schema of its own, open.
+
+    What a task does under a lock goes over the connection that holds the lock: if that is lost, so is the lock, and
+    every later write of the task fails instead of meeting somebody else's.
+    """
+
+    def __init__(self, place: PostgresPlace, calling: Connections, locking: Connections, session_key: bytes) -> None:
+        self._place = place
+        self._calling = calling
+        self._locking = locking
+        self._session_key = session_key
+        self._names = NamedLocks()
+        self._held: dict[asyncio.Task[Any] | None, Connection] = {}
+
+    async def aput(self, record: MemoryRecord) -> None:
+        await self.aput_batch([record])
+
+    async def aput_batch(self, records: Sequence[MemoryRecord]) -> None:
+        async with answering(len(records) / SLOWEST_PACE):
+            await self._do(writing.put, records)
+
+    async def aget(self, owner: str, ids: Sequence[str]) -> list[MemoryRecord]:
+        return await self._call(rows.get, owner, ids)
+
+    async def alist(
+        self, owner: str, layer: Layer | None = None, standings: Sequence[Standing] = ACTIVE, limit: int | None = None
+    ) -> list[MemoryRecord]:
+        return await self._call(rows.listed, owner, [layer] if layer else list(Layer), standings, limit)
+
+    async def asearch_similar(
+        self, owner: str, layer: Layer, vector: NDArray[np.float32], limit: int, since: datetime | None = None
+    ) -> list[Scored]:
+        query = usable(vector)
+        return [] if query is None else await self._call(rows.similar, owner, layer, query, limit=limit, since=since)
+
+    async def asearch_tokens(
+        self, owner: str, layer: Layer, tokens: AbstractSet[str], limit: int, since: datetime | None = None
+    ) -> list[Scored]:
+        return await self._call(rows.named, owner, layer, tokens, limit=limit, since=since) if tokens else []
+
+    async def alatest(self, owner: str, layer: Layer) -> MemoryRecord | None:
+        return next(iter(await self.alist(owner, layer, limit=1)), None)
+
+    async def acounts(self, owner: str) -> Mapping[tuple[Layer, Standing], int]:
+        return await self._call(rows.counts, owner)
+
+    async def awithout_vector(self, owner: str, limit: int) -> list[MemoryRecord]:
+        return await self._call(rows.without_vector, owner, limit)
+
+    async def adelete(self, owner: str, ids: Sequence[str]) -> list[str]:
+        return await self._call(writing.delete, owner, ids)
+
+    async def adelete_owner(self, owner: str) -> int:
+        return await self._call(writing.delete_owner, owner)
+
+    async def asession_key(self) -> bytes:
+        return self._session_key
+
+    @asynccontextmanager
+    async def lock(self, name: str) -> AsyncIterator[None]:
+        task = asyncio.current_task()
+        # First among the tasks of this process: those that wait need no connection.
+        async with self._names.hold(name):
+            if task in self._held:
+                async with self._advisory(self._held[task], name):
+                    yield
+                return
+            async with AsyncExitStack() as lent:
+                async with answering(LOCK_SECONDS):
+                    connection = await lent.enter_async_context(self._locking.one())
+                async with self._advisory(connection, name):
+                    self._held[task] = connection
+                    try:
+                        yield
+                    finally:
+                        del self._held[task]
+
+    async def aclose(self) -> None:
+        await self._calling.close()
+        await self._locking.close()
+
+    async def aload(self, owner: str, session: str) -> SessionMemoryBuffer | None:
+        return await self._call(rows.load, owner, session)
+
+    async def asave(self, buffer: SessionMemoryBuffer) -> None:
+        await self._call(rows.save, buffer)
+
+    async def aactive(self, owner: str | None = None) -> list[SessionMemoryBuffer]:
+        return await self._call(rows.active, owner)
+
+    async def aend(self, owner: str, session: str, records: Sequence[MemoryRecord]) -> bool:
+        return await self._call(writing.end, owner, session, records)
+
+    async def aforget_sessions(self, owner: str) -> int:
+        return await self._call(rows.forget_sessions, owner)
+
+    async def _call(
+        self, work: Callable[Concatenate[Connection, P], Awaitable[T]], *args: P.args, **kwargs: P.kwargs
+    ) -> T:
+        async with answering():
+            return await self._do(work, *args, **kwargs)
+
+    async def _do(
+        self, work: Callable[Concatenate[Connection, P], Awaitable[T]], *args: P.args, **kwargs: P.kwargs
+    ) -> T:
+        held = self._held.get(asyncio.current_task())
+        if held is None:
+            async with self._calling.one() as connection:
+                return await work(connection, *args, **kwargs)
+        try:
+            return await work(held, *args, **kwargs)
+        except BaseException:
+            if held.info.transaction_status is not TransactionStatus.IDLE:
+                await held.close()
+            raise
+
+    @asynccontextmanager
+    async def _advisory(self, connection: Connection, name: str) -> AsyncIterator[None]:
+        digest = blake2b(f"{self._place.schema}\0{name}".encode(), digest_size=8).digest()
+        key = int.from_bytes(digest, signed=True)
+        async with answering(LOCK_SECONDS):
+            await connection.execute("SELECT pg_advisory_lock(%s)", (key,))
+        try:
+            yield
+        finally:
+            try:
+                async with answering():
+                    await connection.execute("SELECT pg_advisory_unlock(%s)", (key,))
+            except UnavailableError:
+                # The lock went with its connection; what was written under it before stands.
+                await connection.close()
+
+
+async def open_postgres(place: PostgresPlace, *, model: str) -> PostgresStore:
+    """Open the store in `place`, whose schema is made or brought up to date.
+
+    Raises:
+        SetupProblem: the server refuses the URL's user or database, or has no pgvector.
+        StoreConflictError: its vectors are of another model, or a newer program made it.
+        UnavailableError: nobody answers.
+    """
+    calling, locking = Connections(place, size=CALLS_AT_ONCE), Connections(place, size=LOCKS_AT_ONCE)
+    fresh = {"model": model, "session_key": secrets.token_hex(32)}
+    about = await open_schema(calling, place, rows.MIGRATIONS, fresh, with_vectors=[calling, locking])
+    if about["model"] != model:
+        await calling.close()
+        found = about["model"]
+        raise StoreConflictError(
+            f"the schema {place.schema!r} was made with the model {found!r}, not {model!r}: open it with {found!r}, "
+            "or use another schema"
+        )
+    return PostgresStore(place, calling, locking, bytes.fromhex(about["session_key"]))

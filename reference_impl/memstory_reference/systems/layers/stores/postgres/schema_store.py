@@ -1,0 +1,155 @@
+"""Brings a schema of Postgres up to date: migrations in their order, one process at a time."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager
+
+from psycopg import OperationalError, errors
+from psycopg.sql import SQL, Identifier, Literal
+from psycopg.types import TypeInfo
+
+from memstory_reference.errors import SetupProblem, StoreConflictError, UnavailableError
+from memstory_reference.systems.layers.stores.postgres.connections_store import Connection, Connections, reason_of
+from memstory_reference.systems.layers.stores.postgres.place import BESIDE, PostgresPlace
+
+_ONE_AT_A_TIME = 0x6D656D73746F7279
+"""The advisory lock of all who migrate in one database."""
+
+OPENING_SECONDS = 60.0
+"""How long an opening may take; it waits for another that migrates."""
+
+_VERSION = "schema"
+_PASSING = ("starting up", "shutting down", "recovery", "too many", "connection slots")
+"""What a server says that will answer later."""
+
+
+async def open_schema(
+    connections: Connections,
+    place: PostgresPlace,
+    migrations: Sequence[str],
+    about: Mapping[str, str] | None = None,
+    *,
+    with_vectors: Sequence[Connections] = (),
+) -> dict[str, str]:
+    """Make or update the schema of `place`; return what it says about itself, to which `about` adds what is missing.
+
+    The connections of `with_vectors` can write vectors afterwards; without any, pgvector is not asked for.
+
+    Raises:
+        SetupProblem: the server refuses this user or database, or has no pgvector.
+        StoreConflictError: a newer program made the schema.
+        UnavailableError: nobody answers.
+    """
+    async with _alone(connections) as connection:
+        if with_vectors:
+            vector = await _vectors(connection)
+            for one in with_vectors:
+                one.use_vectors(vector)
+        return await _migrate(connection, place, migrations, about or {})
+
+
+async def claim_schema(place: PostgresPlace, owner: str) -> None:
+    """Make the schema if need be, and note in the database whose it is, for `drop_unclaimed`."""
+    async with _alone_in(place) as connection:
+        schema = Identifier(place.schema)
+        await connection.execute(SQL("CREATE SCHEMA IF NOT EXISTS {}").format(schema))
+        await connection.execute(SQL("COMMENT ON SCHEMA {} IS {}").format(schema, Literal(owner)))
+
+
+async def drop_unclaimed(place: PostgresPlace, prefix: str, is_gone: Callable[[str], bool]) -> list[str]:
+    """Remove the schemas of this prefix whose owner is gone, with those beside them; return their names."""
+    async with _alone_in(place) as connection:
+        rows = await connection.execute(
+            "SELECT nspname, obj_description(oid, 'pg_namespace') FROM pg_namespace WHERE starts_with(nspname, %s)",
+            (prefix,),
+        )
+        dropped = [str(name) for name, owner in await rows.fetchall() if owner is not None and is_gone(owner)]
+    for name in dropped:
+        # Each in its own transaction: a server has locks for some hundred schemas at once.
+        await drop_schemas(PostgresPlace(url=place.url, schema=name))
+    return dropped
+
+
+async def drop_schemas(place: PostgresPlace) -> None:
+    """Remove a schema and those beside it, with all that is in them."""
+    async with _alone_in(place) as connection:
+        for one in (place, *(place.beside(name) for name in BESIDE)):
+            await connection.execute(SQL("DROP SCHEMA IF EXISTS {} CASCADE").format(Identifier(one.schema)))
+
+
+@asynccontextmanager
+async def _alone_in(place: PostgresPlace) -> AsyncIterator[Connection]:
+    connections = Connections(place, size=1)
+    async with _alone(connections) as connection:
+        yield connection
+    await connections.close()
+
+
+@asynccontextmanager
+async def _alone(connections: Connections) -> AsyncIterator[Connection]:
+    """Lend a connection in a transaction that nobody else can make or remove schemas beside."""
+    try:
+        async with asyncio.timeout(OPENING_SECONDS), connections.one() as connection, connection.transaction():
+            await connection.execute("SELECT pg_advisory_xact_lock(%s)", (_ONE_AT_A_TIME,))
+            yield connection
+    except TimeoutError as error:
+        raise UnavailableError(f"Postgres has not answered for {OPENING_SECONDS:g} seconds") from error
+    except errors.InsufficientPrivilege as error:
+        raise SetupProblem(f"Postgres lets this user not do what the store needs: {reason_of(error)}") from error
+    except OperationalError as error:
+        reason = reason_of(error)
+        if "FATAL:" in reason and not any(words in reason for words in _PASSING):
+            # The server did answer, and says who or what is wrong: a password, a database, a role.
+            raise SetupProblem(f"Postgres refuses the store's URL: {reason}. Correct the URL") from error
+        msg = f"Postgres does not answer: {reason}. Start the server, or correct the store's URL"
+        raise UnavailableError(msg) from error
+
+
+async def _vectors(connection: Connection) -> TypeInfo:
+    """Return the type `vector` of this database."""
+    try:
+        await connection.execute("CREATE EXTENSION IF NOT EXISTS vector SCHEMA public")
+    except (errors.FeatureNotSupported, errors.UndefinedFile) as error:
+        raise SetupProblem(
+            "this Postgres server has no pgvector: install its extension 'vector' (for Debian's Postgres the package "
+            "postgresql-NN-pgvector), or use another server"
+        ) from error
+    except errors.InsufficientPrivilege as error:
+        raise SetupProblem(
+            "this Postgres user may not add pgvector: an administrator of the database types CREATE EXTENSION vector"
+        ) from error
+    info = await TypeInfo.fetch(connection, "vector")
+    if info is None:
+        raise SetupProblem(
+            "pgvector lies in a schema of its own: put its schema on the search path, or move it to public"
+        )
+    return info
+
+
+async def _migrate(
+    connection: Connection, place: PostgresPlace, migrations: Sequence[str], about: Mapping[str, str]
+) -> dict[str, str]:
+    known = await (await connection.execute("SELECT to_regnamespace(%s) IS NOT NULL", (place.schema,))).fetchone()
+    if known == (False,):
+        await connection.execute(SQL("CREATE SCHEMA {}").format(Identifier(place.schema)))
+    await connection.execute("CREATE TABLE IF NOT EXISTS about (name text PRIMARY KEY, value text NOT NULL)")
+    for name, value in {_VERSION: "0", **about}.items():
+        await connection.execute("INSERT INTO about VALUES (%s, %s) ON CONFLICT DO NOTHING", (name, value))
+    found = await _about(connection)
+    version = int(found[_VERSION])
+    if version > len(migrations):
+        raise StoreConflictError(
+            f"the schema {place.schema!r} has version {version}, this program knows {len(migrations)}: "
+            "use a newer memstory, or another schema"
+        )
+    for migration in migrations[version:]:
+        await connection.execute(migration)
+    await connection.execute("UPDATE about SET value = %s WHERE name = %s", (str(len(migrations)), _VERSION))
+    return found
+
+
+async def _about(connection: Connection) -> dict[str, str]:
+    rows = await (await connection.execute("SELECT name, value FROM about")).fetchall()
+    return {str(name): str(value) for name, value in rows}

@@ -1,0 +1,192 @@
+"""The layers in SQLite: the durable store of one machine, with embeddings as BLOBs (C-24, CF-6).
+
+Vectors are searched exactly, in a matrix of the owner's layer that is read once and then kept in step with every write;
+so are the rows of the tokens that were asked for.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Mapping, Sequence
+from collections.abc import Set as AbstractSet
+from contextlib import AbstractAsyncContextManager
+from datetime import datetime
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from memstory_reference.storage.database_store import Database
+from memstory_reference.systems.layers.records.candidates import SessionMemoryBuffer
+from memstory_reference.systems.layers.records.record import Layer, MemoryRecord, Standing, text_of
+from memstory_reference.systems.layers.stores.named_locks import NamedLocks
+from memstory_reference.systems.layers.stores.sqlite_rows_store import SCHEMA, SCHEMA_VERSION, SqliteRows, Written
+from memstory_reference.systems.layers.stores.store import ACTIVE, Scored
+from memstory_reference.systems.layers.stores.vector_matrix import VectorMatrix
+from memstory_reference.text.token_sets import token_set
+
+KEPT_MATRICES = 128
+"""Owners' layers whose vectors stay in memory; the one searched longest ago goes first."""
+
+KEPT_LISTS = 1_024
+"""Tokens whose rows stay in memory."""
+
+
+class SqliteStore:
+    """A `LayersStore` in one file, which one process owns."""
+
+    def __init__(self, file: Path, *, model: str) -> None:
+        self._db = Database(file, schema=SCHEMA, about={"schema": SCHEMA_VERSION, "model": model})
+        self._rows = SqliteRows(self._db)
+        self._locks = NamedLocks()
+        self._matrices: OrderedDict[tuple[str, Layer], VectorMatrix] = OrderedDict()
+        self._lists: OrderedDict[tuple[str, Layer, str], NDArray[np.int64]] = OrderedDict()
+        self._version = self._rows.version()
+
+    async def aput(self, record: MemoryRecord) -> None:
+        await self.aput_batch([record])
+
+    async def aput_batch(self, records: Sequence[MemoryRecord]) -> None:
+        await self._db.run(self._put, records)
+
+    async def aget(self, owner: str, ids: Sequence[str]) -> list[MemoryRecord]:
+        return await self._db.run(self._rows.get, owner, ids)
+
+    async def alist(
+        self, owner: str, layer: Layer | None = None, standings: Sequence[Standing] = ACTIVE, limit: int | None = None
+    ) -> list[MemoryRecord]:
+        return await self._db.run(self._rows.listed, owner, [layer] if layer else list(Layer), standings, limit)
+
+    async def asearch_similar(
+        self, owner: str, layer: Layer, vector: NDArray[np.float32], limit: int, since: datetime | None = None
+    ) -> list[Scored]:
+        return await self._db.run(self._similar, owner, layer, vector, limit, since)
+
+    async def asearch_tokens(
+        self, owner: str, layer: Layer, tokens: AbstractSet[str], limit: int, since: datetime | None = None
+    ) -> list[Scored]:
+        return await self._db.run(self._named, owner, layer, tokens, limit, since)
+
+    async def alatest(self, owner: str, layer: Layer) -> MemoryRecord | None:
+        return next(iter(await self.alist(owner, layer, limit=1)), None)
+
+    async def acounts(self, owner: str) -> Mapping[tuple[Layer, Standing], int]:
+        return await self._db.run(self._rows.counts, owner)
+
+    async def awithout_vector(self, owner: str, limit: int) -> list[MemoryRecord]:
+        return await self._db.run(self._rows.without_vector, owner, limit)
+
+    async def adelete(self, owner: str, ids: Sequence[str]) -> list[str]:
+        return [record.id for record in await self._db.run(self._delete, owner, ids)]
+
+    async def adelete_owner(self, owner: str) -> int:
+        return len(await self._db.run(self._delete, owner, None))
+
+    async def asession_key(self) -> bytes:
+        return await self._db.run(self._rows.session_key)
+
+    def lock(self, name: str) -> AbstractAsyncContextManager[None]:
+        return self._locks.hold(name)
+
+    async def aclose(self) -> None:
+        await self._db.run(self._db.close)
+
+    async def aload(self, owner: str, session: str) -> SessionMemoryBuffer | None:
+        return await self._db.run(self._rows.load, owner, session)
+
+    async def asave(self, buffer: SessionMemoryBuffer) -> None:
+        await self._db.run(self._rows.save, buffer)
+
+    async def aactive(self, owner: str | None = None) -> list[SessionMemoryBuffer]:
+        return await self._db.run(self._rows.active, owner)
+
+    async def aend(self, owner: str, session: str, records: Sequence[MemoryRecord]) -> bool:
+        return await self._db.run(self._end, owner, session, records)
+
+    async def aforget_sessions(self, owner: str) -> int:
+        return await self._db.run(self._rows.forget_sessions, owner)
+
+    def _put(self, records: Sequence[MemoryRecord]) -> None:
+        self._keep_in_step(self._rows.put(records))
+
+    def _end(self, owner: str, session: str, records: Sequence[MemoryRecord]) -> bool:
+        written = self._rows.end(owner, session, records)
+        self._keep_in_step(written or ())
+        return written is not None
+
+    def _delete(self, owner: str, ids: Sequence[str] | None) -> list[MemoryRecord]:
+        gone = self._rows.delete_owner(owner) if ids is None else self._rows.delete(owner, ids)
+        for record in gone:
+            self._forget_lists(owner, record.layer, token_set(text_of(record.content)))
+            if (owner, record.layer) in self._matrices:
+                self._matrices[owner, record.layer].discard(record.id)
+        return gone
+
+    def _similar(
+        self, owner: str, layer: Layer, vector: NDArray[np.float32], limit: int, since: datetime | None
+    ) -> list[Scored]:
+        nearest = dict(self._matrix(owner, layer).nearest(vector, limit, since))
+        return [Scored(record=row, score=nearest[row.id]) for row in self._rows.get(owner, list(nearest))]
+
+    def _named(
+        self, owner: str, layer: Layer, tokens: AbstractSet[str], limit: int, since: datetime | None
+    ) -> list[Scored]:
+        self._drop_what_is_stale()
+        lists = [self._postings(owner, layer, token) for token in tokens]
+        if not lists:
+            return []
+        numbers, held = np.unique(np.concatenate(lists), return_counts=True)
+        if since is None and len(numbers) > limit:
+            # Of equals the later written are kept; with a date it is not known yet which rows count.
+            best = np.lexsort((-numbers, -held))[:limit]
+            numbers, held = numbers[best], held[best]
+        share = dict(zip(numbers.tolist(), held.tolist(), strict=True))
+        found = [
+            Scored(record=record, score=share[number] / len(tokens))
+            for number, record in self._rows.numbered(list(share), since)
+        ]
+        return sorted(found, key=lambda one: -one.score)[:limit]
+
+    def _postings(self, owner: str, layer: Layer, token: str) -> NDArray[np.int64]:
+        key = (owner, layer, token)
+        if key not in self._lists:
+            self._lists[key] = self._rows.postings(owner, layer, token)
+        self._lists.move_to_end(key)
+        while len(self._lists) > KEPT_LISTS:
+            self._lists.popitem(last=False)
+        return self._lists[key]
+
+    def _drop_what_is_stale(self) -> None:
+        version = self._rows.version()
+        if version != self._version:
+            # Another process has written, against the rule that one owns the file: what was read may be wrong.
+            self._matrices.clear()
+            self._lists.clear()
+            self._version = version
+
+    def _matrix(self, owner: str, layer: Layer) -> VectorMatrix:
+        self._drop_what_is_stale()
+        key = (owner, layer)
+        if key not in self._matrices:
+            self._matrices[key] = VectorMatrix()
+            for identifier, row, created_at in self._rows.vectors(owner, layer):
+                self._matrices[key].put(identifier, row, created_at)
+        self._matrices.move_to_end(key)
+        while len(self._matrices) > KEPT_MATRICES:
+            self._matrices.popitem(last=False)
+        return self._matrices[key]
+
+    def _keep_in_step(self, written: Sequence[Written]) -> None:
+        for one in written:
+            self._forget_lists(one.record.owner, one.record.layer, one.tokens)
+            matrix = self._matrices.get((one.record.owner, one.record.layer))
+            if matrix is None:
+                continue
+            if one.record.is_active and one.vector is not None:
+                matrix.put(one.record.id, one.vector, one.record.created_at)
+            else:
+                matrix.discard(one.record.id)
+
+    def _forget_lists(self, owner: str, layer: Layer, tokens: AbstractSet[str]) -> None:
+        for token in tokens:
+            self._lists.pop((owner, layer, token), None)

@@ -1,0 +1,130 @@
+"""What the layers need of a store. In memory, SQLite and Postgres implement it; one conformance suite holds for all.
+
+Rows lie in namespaces (owner, layer). Searches, `alatest` and counts of what is retrieved see active rows alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from collections.abc import Set as AbstractSet
+from contextlib import AbstractAsyncContextManager
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from memstory_reference.systems.layers.records.candidates import SessionMemoryBuffer
+from memstory_reference.systems.layers.records.record import Layer, MemoryRecord, Standing
+
+ACTIVE: Sequence[Standing] = (Standing.ACTIVE,)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Scored:
+    """A record that a search found: `score` is the cosine or the token recall."""
+
+    record: MemoryRecord
+    score: float
+
+
+class MemoryStore(Protocol):
+    """The three layers of many owners.
+
+    A put replaces the row of the same owner and id; where it brings no vector and the text is unchanged, the row keeps
+    the vector that it has. A store that does not answer raises `UnavailableError`, and has then written nothing.
+    """
+
+    async def aput(self, record: MemoryRecord) -> None:
+        """Write one row."""
+        ...
+
+    async def aput_batch(self, records: Sequence[MemoryRecord]) -> None:
+        """Write all rows or none, also if `records` itself fails while it is read, or the process dies."""
+        ...
+
+    async def aget(self, owner: str, ids: Sequence[str]) -> list[MemoryRecord]:
+        """Return the owner's rows that exist, whatever their standing, in the order of `ids`."""
+        ...
+
+    async def alist(
+        self, owner: str, layer: Layer | None = None, standings: Sequence[Standing] = ACTIVE, limit: int | None = None
+    ) -> list[MemoryRecord]:
+        """Return rows, newest first, ties by id."""
+        ...
+
+    async def asearch_similar(
+        self, owner: str, layer: Layer, vector: NDArray[np.float32], limit: int, since: datetime | None = None
+    ) -> list[Scored]:
+        """Return the rows nearest by cosine, exactly: best first, ties by newer, then id; rows without vector are out.
+
+        `since` leaves out what was created before it.
+        """
+        ...
+
+    async def asearch_tokens(
+        self, owner: str, layer: Layer, tokens: AbstractSet[str], limit: int, since: datetime | None = None
+    ) -> list[Scored]:
+        """Return the rows by their share of `tokens`, best first, ties by newer, then id; a row with none is out."""
+        ...
+
+    async def alatest(self, owner: str, layer: Layer) -> MemoryRecord | None:
+        """Return the newest row, whatever its age."""
+        ...
+
+    async def acounts(self, owner: str) -> Mapping[tuple[Layer, Standing], int]:
+        """Count rows; a missing pair is 0."""
+        ...
+
+    async def awithout_vector(self, owner: str, limit: int) -> list[MemoryRecord]:
+        """Return active rows that were written while there was no embedding, oldest first."""
+        ...
+
+    async def adelete(self, owner: str, ids: Sequence[str]) -> list[str]:
+        """Delete rows for good, with every trace in the store's indexes; return the ids that existed."""
+        ...
+
+    async def adelete_owner(self, owner: str) -> int:
+        """Delete all rows of an owner; return how many there were."""
+        ...
+
+    async def asession_key(self) -> bytes:
+        """Return the secret with which this store's sessions are hashed: at least 16 random bytes, made once."""
+        ...
+
+    def lock(self, name: str) -> AbstractAsyncContextManager[None]:
+        """Hold `name` against everybody who writes to the same store; not to be taken twice by one task."""
+        ...
+
+    async def aclose(self) -> None:
+        """Release the store; closing twice is harmless."""
+        ...
+
+
+class ActiveSessions(Protocol):
+    """The buffers of sessions that have not ended, in the same store as the memory, so that an end is atomic."""
+
+    async def aload(self, owner: str, session: str) -> SessionMemoryBuffer | None:
+        """Return the buffer of an active session."""
+        ...
+
+    async def asave(self, buffer: SessionMemoryBuffer) -> None:
+        """Write the buffer of a session."""
+        ...
+
+    async def aactive(self, owner: str | None = None) -> list[SessionMemoryBuffer]:
+        """Return the active sessions of an owner, or of all, the longest silent first."""
+        ...
+
+    async def aend(self, owner: str, session: str, records: Sequence[MemoryRecord]) -> bool:
+        """Write `records` and take the session off, both or neither; False, writing nothing, if it has ended before."""
+        ...
+
+    async def aforget_sessions(self, owner: str) -> int:
+        """Drop an owner's active sessions with all that was held; return how many there were."""
+        ...
+
+
+class LayersStore(MemoryStore, ActiveSessions, Protocol):
+    """Both in one place."""

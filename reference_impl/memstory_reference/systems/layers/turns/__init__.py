@@ -1,0 +1,1 @@
+"""What becomes of a turn after its reply, and of a session at its end."""

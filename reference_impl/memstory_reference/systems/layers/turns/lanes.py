@@ -1,0 +1,182 @@
+"""What becomes of a turn after its reply: both lanes extract, the policy decides, what is certain is written (C-09)."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from memstory_reference.errors import UnavailableError
+from memstory_reference.ports import ChatModel, Clock, Json, NewId
+from memstory_reference.systems.layers.config import LayersConfig
+from memstory_reference.systems.layers.operations.dedup import is_same
+from memstory_reference.systems.layers.operations.extraction import Lane, extract
+from memstory_reference.systems.layers.policy.guards import MALFORMED, is_quoted, must_wait, refused, well_formed
+from memstory_reference.systems.layers.policy.write import decide
+from memstory_reference.systems.layers.records.candidates import (
+    Candidate,
+    Decision,
+    SessionMemoryBuffer,
+    SpokenTurn,
+)
+from memstory_reference.systems.layers.records.record import Fact, Rule
+from memstory_reference.systems.layers.stores.store import LayersStore
+from memstory_reference.systems.layers.structured import NoDecisionError
+from memstory_reference.systems.layers.turns.diagnostics import TurnDiagnostics, merge_dicts
+from memstory_reference.systems.layers.turns.writing import NewRecord, Plan, Writer
+
+LOG = logging.getLogger(__name__)
+
+AROUND = 4
+"""Turns up to this one that the guards read together: an unsafe wish may be split over them."""
+
+INVENTED = "guard: the quote is not what the user said"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Decided:
+    """A candidate with what the policy and the guards make of it."""
+
+    content: Fact | Rule
+    decision: Decision
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LaneReport:
+    """What a lane found; `failed` if it could not look."""
+
+    lane: Lane
+    decided: Sequence[Decided]
+    failed: bool
+    report: dict[str, Json]
+
+
+class Lanes:
+    """Extracts from the turns of all sessions."""
+
+    def __init__(
+        self,
+        *,
+        store: LayersStore,
+        writer: Writer,
+        model: ChatModel | None,
+        clock: Clock,
+        new_id: NewId,
+        config: LayersConfig,
+        diagnostics: TurnDiagnostics,
+    ) -> None:
+        self._store = store
+        self._writer = writer
+        self._model = model
+        self._clock = clock
+        self._new_id = new_id
+        self._config = config
+        self._diagnostics = diagnostics
+
+    async def extract(self, owner: str, session: str, number: int) -> None:
+        """Look at one turn; one that is ended, unknown or looked at already is left alone.
+
+        A lane that could not ask its model leaves the turn to be looked at again when the session ends.
+        """
+        try:
+            await self._extract(owner, session, number)
+        except UnavailableError as error:
+            LOG.warning("a turn was not extracted: %s", type(error).__name__)
+            self._diagnostics.report(owner, session, number, {"store": {"error": str(error)}})
+
+    async def _extract(self, owner: str, session: str, number: int) -> None:
+        buffer = await self._store.aload(owner, session)
+        turn = next((one for one in buffer.turns if one.number == number), None) if buffer else None
+        if buffer is None or turn is None or turn.extracted:
+            return
+        around = [one.user for one in buffer.turns if number - AROUND < one.number <= number]
+        reports = await asyncio.gather(*(self._lane(lane, turn, around) for lane in Lane))
+        for report in reports:
+            self._diagnostics.report(owner, session, number, {str(report.lane): report.report})
+        decided = [one for report in reports for one in report.decided]
+        written = await self._apply(buffer, number, decided, complete=not any(report.failed for report in reports))
+        self._diagnostics.report(owner, session, number, {"writes": written} if written else {})
+
+    async def _lane(self, lane: Lane, turn: SpokenTurn, around: Sequence[str]) -> LaneReport:
+        try:
+            found = await extract(self._model, lane, turn)
+        except NoDecisionError as error:
+            return LaneReport(lane=lane, decided=(), failed=True, report={"error": str(error)})
+        except Exception as error:
+            # One lane that breaks must not take the other with it.
+            LOG.exception("the %s lane failed", lane)
+            return LaneReport(lane=lane, decided=(), failed=True, report={"error": type(error).__name__})
+        decided = [await self._decided(content, turn, around) for content in found]
+        counts: dict[str, Json] = {"candidates": len(decided)}
+        for one in decided:
+            counts = merge_dicts(counts, {str(one.decision): 1, "reasons": [one.reason]})
+        return LaneReport(lane=lane, decided=decided, failed=False, report=counts)
+
+    async def _decided(self, content: Fact | Rule, turn: SpokenTurn, around: Sequence[str]) -> Decided:
+        fit = well_formed(content)
+        if fit is None:
+            return Decided(content=content, decision=Decision.DROP, reason=MALFORMED)
+        why_not = refused(fit, around) or (None if is_quoted(fit.evidence_quote, [turn.user]) else INVENTED)
+        if why_not:
+            return Decided(content=fit, decision=Decision.DROP, reason=why_not)
+        verdict = await decide(self._model, fit, turn.user)
+        wait = must_wait(fit) if verdict.decision is Decision.COMMIT else None
+        if wait:
+            return Decided(content=fit, decision=Decision.HOLD, reason=wait)
+        return Decided(content=fit, decision=verdict.decision, reason=f"{verdict.by}: {verdict.decision}")
+
+    async def _apply(
+        self, seen: SessionMemoryBuffer, number: int, decided: Sequence[Decided], *, complete: bool
+    ) -> dict[str, Json]:
+        """Write what is committed, hold the rest; memory first, then the buffer, each whole."""
+        owner, session = seen.owner, seen.session
+        plan = Plan(owner=owner, session=session, now=self._clock.now())
+        report: dict[str, Json] = {}
+        async with self._store.lock(f"memory/{owner}"), self._store.lock(f"session/{owner}/{session}"):
+            buffer = await self._store.aload(owner, session)
+            if buffer is None:
+                return {"ended": True}
+            if any(turn.number == number and turn.extracted for turn in buffer.turns):
+                # Another process ended the session, or tried to, while this one was still asking its model.
+                return {"extracted_elsewhere": True}
+            held = list(buffer.held)
+            for one in decided:
+                if one.decision is Decision.DROP:
+                    continue
+                outcome = await self._take(plan, held, one, number)
+                report = merge_dicts(report, {outcome: 1})
+            if plan.rows:
+                await self._store.aput_batch(await self._writer.with_vectors(plan))
+            buffer = buffer.with_held(held)
+            # The latest turn may have been spoken meanwhile: only what was read here is marked.
+            await self._store.asave(buffer.with_extracted(number) if complete else buffer)
+        return report
+
+    async def _take(self, plan: Plan, held: list[Candidate], one: Decided, number: int) -> str:
+        """Commit a candidate to the plan or to the held ones; return the word for it."""
+        known = next((old for old in held if is_same(one.content, old.content, self._config.duplicate)), None)
+        candidate = known or Candidate(
+            id=self._new_id(), content=one.content, turns=(number,), decision=one.decision, reason=one.reason
+        )
+        candidate = candidate.heard_again(number)
+        if self._is_due(candidate, one):
+            try:
+                outcome = await self._writer.plan(
+                    plan, NewRecord(id=candidate.id, content=candidate.content, count=len(candidate.turns))
+                )
+            except NoDecisionError as error:
+                # The model that should reconcile failed: held, not lost (CF-14).
+                candidate = replace(candidate, decision=Decision.HOLD, reason=str(error))
+            else:
+                held[:] = [old for old in held if old.id != candidate.id]
+                return outcome.outcome
+        held[:] = [*(old for old in held if old.id != candidate.id), candidate]
+        return "held"
+
+    def _is_due(self, candidate: Candidate, one: Decided) -> bool:
+        if one.decision is Decision.COMMIT:
+            return True
+        awaited = Decision.REPEAT in (candidate.decision, one.decision)
+        return awaited and len(candidate.turns) >= self._config.repetitions and must_wait(candidate.content) is None

@@ -1,0 +1,118 @@
+"""The one way in which a session ends, whatever ended it (C-13, C-15); ending twice is as ending once."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+from memstory_reference.errors import InputError
+from memstory_reference.ports import ChatModel, Clock
+from memstory_reference.systems.layers.config import LayersConfig
+from memstory_reference.systems.layers.operations.episodic import is_substantive, summarise
+from memstory_reference.systems.layers.operations.promotion import promotions
+from memstory_reference.systems.layers.records.candidates import SessionMemoryBuffer
+from memstory_reference.systems.layers.records.record import Arc, MemoryRecord
+from memstory_reference.systems.layers.stores.store import LayersStore
+from memstory_reference.systems.layers.turns.lanes import Lanes
+from memstory_reference.systems.layers.turns.writing import NewRecord, Plan, Writer
+
+
+class EndReason(StrEnum):
+    """What may end a session."""
+
+    EXPLICIT = "explicit"
+    IDLE = "idle"
+    SHUTDOWN = "shutdown"
+    WEB = "web"
+    VOICE = "voice"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EndReport:
+    """What the end of a session wrote; `dropped` are reasons, without anybody's words."""
+
+    reason: EndReason
+    arc: str | None = None
+    promoted: Sequence[str] = field(default=())
+    dropped: Sequence[str] = field(default=())
+
+
+class SessionEnds:
+    """Ends sessions: late extraction, the arc, promotion, and one transaction for all that results."""
+
+    def __init__(
+        self,
+        *,
+        store: LayersStore,
+        lanes: Lanes,
+        writer: Writer,
+        model: ChatModel | None,
+        clock: Clock,
+        config: LayersConfig,
+    ) -> None:
+        self._store = store
+        self._lanes = lanes
+        self._writer = writer
+        self._model = model
+        self._clock = clock
+        self._config = config
+
+    async def end(self, owner: str, session: str, reason: EndReason) -> EndReport | None:
+        """End a session; None if it is not active, or has been spoken in since it was taken for idle."""
+        buffer = await self._store.aload(owner, session)
+        if buffer is None or self._goes_on(buffer, reason):
+            return None
+        for turn in buffer.turns:
+            # A crash, or a model that was down, may have left turns that nobody looked at.
+            if not turn.extracted:
+                await self._lanes.extract(owner, session, turn.number)
+        async with self._store.lock(f"memory/{owner}"), self._store.lock(f"session/{owner}/{session}"):
+            buffer = await self._store.aload(owner, session)
+            if buffer is None or self._goes_on(buffer, reason):
+                return None
+            return await self._finish(buffer, reason)
+
+    def is_idle(self, buffer: SessionMemoryBuffer) -> bool:
+        """Say whether a session has been silent for the whole time that ends it."""
+        return self._clock.now() - buffer.last_at >= self._config.idle
+
+    def _goes_on(self, buffer: SessionMemoryBuffer, reason: EndReason) -> bool:
+        # Another process may have heard a word of it meanwhile.
+        return reason is EndReason.IDLE and not self.is_idle(buffer)
+
+    async def _finish(self, buffer: SessionMemoryBuffer, reason: EndReason) -> EndReport | None:
+        arc = await summarise(self._model, buffer) if is_substantive(buffer, self._config) else None
+        plan = Plan(owner=buffer.owner, session=buffer.session, now=self._clock.now())
+        promoted, dropped = [], []
+        for one in promotions(buffer, arc, self._config):
+            if one.path is None:
+                dropped.append(one.reason)
+                continue
+            candidate = one.candidate
+            new = NewRecord(id=candidate.id, content=candidate.content, count=len(candidate.turns))
+            await self._writer.plan(plan, new, or_coexist=True)
+            promoted.append(str(one.path))
+        if arc is not None:
+            plan.add(_arc_record(buffer, arc, plan))
+        if not await self._store.aend(buffer.owner, buffer.session, await self._writer.with_vectors(plan)):
+            return None
+        return EndReport(reason=reason, arc=buffer.arc_id if arc else None, promoted=promoted, dropped=dropped)
+
+
+def parse_reason(text: str) -> EndReason:
+    """Return the reason of this name; InputError says which there are."""
+    if text not in set(EndReason):
+        raise InputError(f"a session ends by one of {', '.join(EndReason)}, not by {text!r:.40}")
+    return EndReason(text)
+
+
+def _arc_record(buffer: SessionMemoryBuffer, arc: Arc, plan: Plan) -> MemoryRecord:
+    return MemoryRecord(
+        id=buffer.arc_id,
+        owner=buffer.owner,
+        content=arc,
+        created_at=plan.now,
+        updated_at=plan.now,
+        session=buffer.session,
+    )

@@ -1,0 +1,1 @@
+"""What the manager keeps: memories, their rows in the vector store, and which rows are nearest."""

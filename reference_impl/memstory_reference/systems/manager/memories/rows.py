@@ -1,0 +1,101 @@
+"""A memory as a row of the index and back, and the ids that follow from what a row is (MF-3, MF-5, MF-20); pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from hashlib import blake2b
+from urllib.parse import quote
+
+from memstory_reference.errors import InputError
+from memstory_reference.ports import Json, NewId, Primitive, Record
+from memstory_reference.systems.manager.inputs import checked_content, checked_key
+from memstory_reference.systems.manager.memories.memory import Memory, MemoryType, memory_type_of, stored_moment
+from memstory_reference.systems.manager.memories.metadata import decode_metadata, encode_metadata
+
+CONTEXT_KEY, SESSION_ID = "context_key", "session_id"
+DEFAULT_SESSION = "default"
+CONTEXT_IDS = "context:"
+"""How the ids of context entries begin; no other row may have such an id."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NewMemory:
+    """What is to be remembered; with a `key` it is a context entry, which takes the place of an older one.
+
+    A fact belongs to no session: it is known in all of them.
+    """
+
+    content: str
+    memory_type: MemoryType = MemoryType.FACT
+    metadata: Mapping[str, Json] = field(default_factory=dict)
+    session: str | None = None
+    key: str | None = None
+
+
+def made(owner: str, new: NewMemory, now: datetime, new_id: NewId) -> Memory:
+    """Return the memory that `new` becomes, or raise InputError."""
+    content, memory_type = checked_content(new.content), memory_type_of(new.memory_type)
+    if not isinstance(new.metadata, Mapping):
+        raise InputError(f"metadata must be a mapping, not {type(new.metadata).__name__}")
+    metadata = dict(new.metadata)
+    if new.key is not None:
+        if memory_type is not MemoryType.CONTEXT:
+            raise InputError(f"only a context has a key, a {memory_type} has none")
+        key, session = checked_key(new.key), new.session or DEFAULT_SESSION
+        metadata |= {CONTEXT_KEY: key, SESSION_ID: session}
+        identifier = context_id(owner, session, key)
+    elif memory_type is MemoryType.FACT:
+        identifier = fact_id(content)
+    else:
+        identifier = new_id()
+        metadata = ({SESSION_ID: new.session} if new.session else {}) | metadata
+    return Memory(id=identifier, content=content, memory_type=memory_type, created_at=now, metadata=metadata)
+
+
+def context_id(owner: str, session: str, key: str) -> str:
+    """Return the id of a context entry; no part can reach into another.
+
+    >>> context_id("ann", "s1", "a:b")
+    'context:ann:s1:a%3Ab'
+    """
+    return CONTEXT_IDS + ":".join(quote(part, safe="") for part in (owner, session, key))
+
+
+def is_context_entry(owner: str, memory: Memory) -> bool:
+    """Say whether a memory was written under a key; one whose metadata only say so was not."""
+    session, key = memory.metadata.get(SESSION_ID), memory.metadata.get(CONTEXT_KEY)
+    is_named = isinstance(session, str) and isinstance(key, str) and memory.id == context_id(owner, session, key)
+    return is_named and memory.memory_type is MemoryType.CONTEXT
+
+
+def fact_id(content: str) -> str:
+    """Return the id of a fact: the same words are the same fact, however often they are said.
+
+    >>> fact_id("Bees are  insects.") == fact_id(" Bees are insects."), len(fact_id("Bees are insects."))
+    (True, 32)
+    """
+    return blake2b(" ".join(content.split()).encode(), digest_size=16).hexdigest()
+
+
+def is_same_fact(one: str, other: str) -> bool:
+    """Say whether two texts are the same fact, white space aside."""
+    return one.split() == other.split()
+
+
+def metadata_of(memory: Memory) -> dict[str, Primitive]:
+    """Return all metadata of a memory's row, or raise InputError."""
+    own = {"type": memory.memory_type.value, "created_at": memory.created_at.isoformat(timespec="microseconds")}
+    return {**encode_metadata(memory.metadata), **own}
+
+
+def memory_of(record: Record) -> Memory | None:
+    """Return a stored row as a memory; None for a row that is not one of ours to read."""
+    try:
+        created_at = stored_moment(record.metadata.get("created_at"))
+        memory_type = memory_type_of(record.metadata.get("type"))
+        metadata = decode_metadata(record.metadata)
+    except (InputError, ValueError):
+        return None
+    return Memory(id=record.id, content=record.text, memory_type=memory_type, created_at=created_at, metadata=metadata)

@@ -1,0 +1,99 @@
+"""What an operator decides about the manager memory (M-06, M-17, M-18), read once from a file or a mapping."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from datetime import UTC, tzinfo
+from functools import cache
+from importlib.resources import files
+from pathlib import Path
+from zoneinfo import ZoneInfo
+
+from memstory_reference.errors import InputError
+from memstory_reference.ollama_address import ollama_url
+from memstory_reference.ports import Json
+from memstory_reference.setting_rules import Rule, check, count, mapping, number, read_text, text
+
+DEFAULTS = "memory.yaml"
+SECTION = "memory"
+UTC_NAME = "UTC"
+LONGEST_INTERVAL_SECONDS = 10 * 366 * 86_400
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ManagerSettings:
+    """Settings of the manager memory; `memory.yaml` beside the system explains each and holds the defaults."""
+
+    path: str
+    context_window_size: int
+    embedding_model: str
+    cleanup_interval: float
+    timezone: str
+    min_score: float
+    chat: str
+    ollama_host: str
+
+    @property
+    def folder(self) -> Path:
+        """Where the memory lies, the home folder expanded."""
+        return Path(self.path).expanduser()
+
+    @property
+    def zone(self) -> tzinfo:
+        """The zone in which days end."""
+        # UTC is known even to a machine that has no list of time zones.
+        return UTC if self.timezone == UTC_NAME else ZoneInfo(self.timezone)
+
+    def changed(self, values: Mapping[str, Json], where: str) -> ManagerSettings:
+        """Return these settings with `values` in place; InputError names `where`, the key and what is allowed."""
+        check(values, _RULES, where)
+        return replace(self, **values)
+
+
+def default_manager() -> ManagerSettings:
+    """Return the settings that are shipped with the system; OLLAMA_HOST, where it is set, says where Ollama answers."""
+    address = ollama_url()
+    return _shipped() if address is None else replace(_shipped(), ollama_host=address)
+
+
+@cache
+def _shipped() -> ManagerSettings:
+    shipped = (files("memstory_reference.systems.manager") / DEFAULTS).read_text(encoding="utf-8")
+    values = _section(shipped, DEFAULTS)
+    check(values, _RULES, DEFAULTS)
+    return ManagerSettings(**values)
+
+
+def read_manager(file: Path) -> ManagerSettings:
+    """Return the settings under `memory:` in `file`, with the defaults for what it leaves out."""
+    return default_manager().changed(_section(read_text(file), str(file)), str(file))
+
+
+def _section(yaml_text: str, where: str) -> dict[str, Json]:
+    whole = mapping(yaml_text, where)
+    section = whole.get(SECTION)
+    foreign = [str(key) for key in whole if key != SECTION]
+    if foreign or not isinstance(section, dict | None):
+        found = f"'{foreign[0]:.80}'" if foreign else f"a {type(section).__name__}"
+        raise InputError(f"{where}: settings stand under '{SECTION}:', found {found}")
+    return section or {}
+
+
+def _is_zone(value: Json) -> bool:
+    try:
+        return isinstance(value, str) and (value == UTC_NAME or bool(ZoneInfo(value).key))
+    except (KeyError, OSError, ValueError):  # no such zone, or a name that is none, such as a path
+        return False
+
+
+_RULES: Mapping[str, Rule] = {
+    "path": text("the path of a folder"),
+    "context_window_size": count(1_000, low=0),
+    "embedding_model": text("all-MiniLM-L6-v2, nomic-embed-text or ollama:NAME"),
+    "cleanup_interval": number(1, LONGEST_INTERVAL_SECONDS, "a number of seconds"),
+    "timezone": Rule("the name of a time zone, such as UTC or Europe/Vienna", _is_zone),
+    "min_score": number(0, 1, "a number"),
+    "chat": text("offline, ollama:NAME, record:NAME@FILE or replay:FILE"),
+    "ollama_host": text("an address such as http://127.0.0.1:11434", "http://", "https://"),
+}

@@ -1,0 +1,95 @@
+"""The manager system while it runs: one memory that is kept clean, and a conversation for each owner and session."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from memstory_reference.ports import ChatModel, Clock, Embedder, Json, NewId, ToolSpec, VectorStore
+from memstory_reference.systems.manager.housekeeping import Housekeeping
+from memstory_reference.systems.manager.loop import AgentLoop, LoopAnswer
+from memstory_reference.systems.manager.manager import ManagerConfig, MemoryManager
+from memstory_reference.systems.manager.memories.memory import MemoryType
+from memstory_reference.systems.manager.memory_tools import SPECS, Called, MemoryTools
+from memstory_reference.systems.manager.window import WindowEntry
+
+KEPT_CONVERSATIONS = 1_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ManagerPorts:
+    """What the system needs of the world outside; the store is open, and the system closes it."""
+
+    clock: Clock
+    embedder: Embedder
+    store: VectorStore
+    chat: ChatModel
+    new_id: NewId
+
+
+class ManagerSystem:
+    """A memory with three tools and an agent that talks. `open` before anything else."""
+
+    def __init__(self, *, ports: ManagerPorts, config: ManagerConfig) -> None:
+        self.manager = MemoryManager(
+            config=config, store=ports.store, embedder=ports.embedder, clock=ports.clock, new_id=ports.new_id
+        )
+        self.housekeeping = Housekeeping(self.manager, ports.clock)
+        self._ports = ports
+        self._conversations: dict[tuple[str, str], AgentLoop] = {}
+
+    async def open(self) -> None:
+        """Clean up, and from now on every interval."""
+        await self.housekeeping.start()
+
+    async def close(self) -> None:
+        """Stop cleaning up and release the store."""
+        try:
+            await self.housekeeping.stop()
+        finally:
+            await self._ports.store.close()
+
+    async def settle(self) -> None:
+        """Return when no cleanup is under way."""
+        await self.housekeeping.settle()
+
+    async def say(self, text: str, *, owner: str, session: str) -> LoopAnswer:
+        """Take one turn of a conversation."""
+        return await self._conversation(owner, session).process(text)
+
+    def window(self, owner: str, session: str) -> Sequence[WindowEntry]:
+        """Return the turns that the next prompt of a conversation will hold, oldest first."""
+        conversation = self._conversations.get((owner, session))
+        return conversation.window.entries if conversation else ()
+
+    def tools(self) -> Sequence[ToolSpec]:
+        """Return the tools as a model sees them."""
+        return SPECS
+
+    async def call_tool(self, name: str, arguments: object, *, owner: str, session: str | None = None) -> Called:
+        """Call a tool for an owner; what is wrong with the call is the answer, in words."""
+        return await MemoryTools(self.manager, owner, session).call(name, arguments)
+
+    async def status(self, owner: str) -> Mapping[str, Json]:
+        """Return counts of this owner's rows, and what the cleanups removed of everybody's; no content."""
+        return {
+            "rows": await self.manager.count(owner),
+            **{str(kind): await self.manager.count(owner, kind) for kind in MemoryType},
+            "unreadable": self.manager.unreadable,
+            "not_stored": sum(one.not_stored for (whose, _), one in self._conversations.items() if whose == owner),
+            "cleanup_runs": self.housekeeping.runs,
+            "cleanups": list(self.housekeeping.events),
+            "embedder": self._ports.embedder.model,
+            "chat": self._ports.chat.name,
+        }
+
+    def _conversation(self, owner: str, session: str) -> AgentLoop:
+        key = (owner, session)
+        conversation = self._conversations.pop(key, None) or AgentLoop(
+            manager=self.manager, chat=self._ports.chat, clock=self._ports.clock, owner=owner, session=session
+        )
+        # The latest stands last; the one that was silent longest goes first.
+        self._conversations[key] = conversation
+        if len(self._conversations) > KEPT_CONVERSATIONS:
+            del self._conversations[next(iter(self._conversations))]
+        return conversation

@@ -1,0 +1,211 @@
+"""Steps 4 and 5 as one pure decision: what becomes of each chunk, given what the user's memory holds already.
+
+A plan is made for many texts at once, and each sees what the ones before it will have stored, as if they had come one
+by one. The chunks of one text are all weighed against the memory as it was before that text (P-08, PF-4).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+
+import numpy as np
+from numpy.typing import NDArray
+
+from memstory_reference.ports import NewId
+from memstory_reference.systems.pipeline.config import PipelineConfig
+from memstory_reference.systems.pipeline.importance import importance, novelty, salience
+from memstory_reference.systems.pipeline.memory import USER, ChunkReceipt, MemoryChunk, MemoryType, Outcome, Utterance
+from memstory_reference.systems.pipeline.reading.detectors import Detectors
+from memstory_reference.systems.pipeline.reading.routing import route
+from memstory_reference.text.secret_guard import Guard
+
+Vector = NDArray[np.float32]
+
+_ROUNDING = 1e-6  # vectors are float32: what is 0.3 by arithmetic may come out a little below
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Piece:
+    """One chunk of a text, with the hash of its content, the key that it would have as a preference, and its vector."""
+
+    content: str
+    content_hash: str
+    key: str
+    vector: Vector
+    utterance: Utterance
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Insertion:
+    """A new memory that is found by its vector."""
+
+    memory: MemoryChunk
+    content_hash: str
+    vector: Vector
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Setting:
+    """A procedural memory, new or in place of what its key held."""
+
+    memory: MemoryChunk
+    content_hash: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Bump:
+    """A memory whose text came once more."""
+
+    memory: MemoryChunk
+    content_hash: str
+
+
+Write = Insertion | Setting | Bump
+Twin = tuple[str, MemoryType, str | None]
+"""Hash, type, and session for working memories: what makes two memories the same (PF-6)."""
+
+
+@dataclass(slots=True, kw_only=True)
+class Known:
+    """What a user's memory holds that matters to new texts. `total` is the sum of `count` unit vectors."""
+
+    total: NDArray[np.float64] | None = None
+    count: int = 0
+    twins: dict[Twin, MemoryChunk] = field(default_factory=dict)
+    preferences: dict[str, tuple[MemoryChunk, str]] = field(default_factory=dict)
+
+    @property
+    def centroid(self) -> NDArray[np.float64] | None:
+        """The mean of the stored vectors; None where there are none."""
+        return None if self.total is None or self.count == 0 else self.total / self.count
+
+    def learn(self, write: Write) -> None:
+        """Take in what is going to be stored."""
+        memory = write.memory
+        if isinstance(write, Insertion):
+            vector = np.asarray(write.vector, np.float64)
+            self.total = vector if self.total is None else self.total + vector
+            self.count += 1
+            self.twins[twin_of(memory, write.content_hash)] = memory
+        elif memory.key is not None:
+            self.preferences[memory.key] = (memory, write.content_hash)
+        else:
+            self.twins[twin_of(memory, write.content_hash)] = memory
+
+
+def twin_of(memory: MemoryChunk, content_hash: str) -> Twin:
+    """Return what another memory would have to share with this one to be the same."""
+    return _twin(content_hash, memory.memory_type, memory.session_id)
+
+
+def _twin(content_hash: str, kind: MemoryType, session: str) -> Twin:
+    # What is going on in one session is not what is going on in another.
+    return content_hash, kind, session if kind is MemoryType.WORKING else None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Planner:
+    """Decides for one user; `now` is the moment of all new memories."""
+
+    user_id: str
+    now: datetime
+    new_id: NewId
+    config: PipelineConfig
+    detectors: Detectors
+    guard: Guard | None = None
+
+    def plan(self, texts: Sequence[Sequence[Piece]], known: Known) -> tuple[list[list[ChunkReceipt]], list[Write]]:
+        """Return a receipt for each chunk of each text, and what is to be written; `known` learns what that is."""
+        receipts: list[list[ChunkReceipt]] = []
+        writes: list[Write] = []
+        for pieces in texts:
+            before = known.centroid
+            row: list[ChunkReceipt] = []
+            for piece in pieces:
+                receipt, write = self._decide(piece, known, before)
+                row.append(receipt)
+                if write is not None:
+                    known.learn(write)
+                    writes.append(write)
+            receipts.append(row)
+        return receipts, writes
+
+    def _decide(
+        self, piece: Piece, known: Known, before: NDArray[np.float64] | None
+    ) -> tuple[ChunkReceipt, Write | None]:
+        kind = self._kind(piece)
+        refusal = self.guard(piece.content) if self.guard else None
+        if refusal:
+            return _receipt(piece, kind, Outcome.DISCARDED, refusal), None
+        key = piece.key if kind is MemoryType.PROCEDURAL else None
+        old = self._same(piece, kind, key, known)
+        if old is not None:
+            again = replace(old, times_seen=old.times_seen + 1, updated_at=self.now)
+            reason = f"the same text is stored already and was now seen {again.times_seen} times"
+            bumped = _receipt(piece, kind, Outcome.BUMPED, reason)
+            return replace(bumped, memory=again, importance=again.importance), Bump(
+                memory=again, content_hash=piece.content_hash
+            )
+        return self._weigh(piece, kind, key, known, before)
+
+    def _kind(self, piece: Piece) -> MemoryType:
+        is_from_user = piece.utterance.role == USER
+        return piece.utterance.memory_type_hint or route(piece.content, self.detectors, is_from_user=is_from_user)
+
+    def _same(self, piece: Piece, kind: MemoryType, key: str | None, known: Known) -> MemoryChunk | None:
+        if key is None:
+            return known.twins.get(_twin(piece.content_hash, kind, piece.utterance.session_id))
+        held = known.preferences.get(key)
+        return held[0] if held and held[1] == piece.content_hash else None
+
+    def _weigh(
+        self, piece: Piece, kind: MemoryType, key: str | None, known: Known, before: NDArray[np.float64] | None
+    ) -> tuple[ChunkReceipt, Write | None]:
+        signals = self.detectors.signals(piece.content, is_from_user=piece.utterance.role == USER)
+        new, salient = novelty(piece.vector, before), salience(signals)
+        weight = importance(new, salient)
+        weighed = ChunkReceipt(
+            content=piece.content,
+            outcome=Outcome.DISCARDED,
+            reason=f"importance {weight:.3f} is below {self.config.store_threshold:g}",
+            memory_type=kind,
+            importance=weight,
+            novelty=new,
+            salience=salient,
+            signals=signals,
+        )
+        held = known.preferences.get(key) if key else None
+        is_kept = weight >= self.config.store_threshold - _ROUNDING
+        if not is_kept and held is None:
+            return weighed, None
+        memory = self._memory(piece, kind, key, weight, held[0] if held else None)
+        reason = f"importance {weight:.3f} reaches {self.config.store_threshold:g}"
+        if held:
+            reason = f"it replaces what {key!r} held"
+        receipt = replace(weighed, outcome=Outcome.UPDATED if held else Outcome.STORED, reason=reason, memory=memory)
+        if key is not None:
+            return receipt, Setting(memory=memory, content_hash=piece.content_hash)
+        return receipt, Insertion(memory=memory, content_hash=piece.content_hash, vector=piece.vector)
+
+    def _memory(
+        self, piece: Piece, kind: MemoryType, key: str | None, weight: float, held: MemoryChunk | None
+    ) -> MemoryChunk:
+        return MemoryChunk(
+            id=held.id if held else self.new_id(),
+            user_id=self.user_id,
+            session_id=piece.utterance.session_id,
+            memory_type=kind,
+            content=piece.content,
+            importance=weight,
+            created_at=held.created_at if held else self.now,
+            updated_at=self.now,
+            key=key,
+            role=piece.utterance.role,
+            source=piece.utterance.source,
+        )
+
+
+def _receipt(piece: Piece, kind: MemoryType, outcome: Outcome, reason: str) -> ChunkReceipt:
+    return ChunkReceipt(content=piece.content, outcome=outcome, reason=reason, memory_type=kind)

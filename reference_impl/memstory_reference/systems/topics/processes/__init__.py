@@ -1,0 +1,1 @@
+"""The topics memory split over processes that meet on a bus."""

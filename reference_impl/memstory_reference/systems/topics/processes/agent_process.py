@@ -1,0 +1,114 @@
+"""The agent that talks in a process of its own, and the conversation with it as other processes have it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+
+from memstory_reference.bus.calls import Caller, CallServer, refuse_a_second
+from memstory_reference.errors import InputError, UnavailableError
+from memstory_reference.ports import Bus, ChatModel, Json, NewId
+from memstory_reference.systems.topics.processes.memory_process import PART as MEMORY
+from memstory_reference.systems.topics.processes.memory_process import START_BY as START_MEMORY_BY
+from memstory_reference.systems.topics.processes.memory_process import RemoteMemory
+from memstory_reference.tooling.agent import NAME, AgentConfig, Answer, GeneratorAgent
+from memstory_reference.tooling.tools import ToolBox, ToolOutcome
+
+PART = "agent"
+START_BY = "memstory-reference serve agent"
+ASK_SECONDS = 600.0
+"""A language model on a slow machine takes its time."""
+
+NOT_KEPT = f"no process serves {MEMORY}: this turn is not kept"
+
+
+class AgentPart:
+    """Answers questions with whatever tools are announced; one process, because it holds what was just said."""
+
+    def __init__(
+        self, bus: Bus, *, chat: ChatModel, new_id: NewId, config: AgentConfig, tool_timeout_seconds: float
+    ) -> None:
+        self._chat = chat
+        self._toolbox = ToolBox(bus=bus, new_id=new_id, caller=NAME, timeout_seconds=tool_timeout_seconds)
+        self._agent = GeneratorAgent(chat=chat, toolbox=self._toolbox, bus=bus, new_id=new_id, config=config)
+        self._server = CallServer(PART, {"ask": self._ask, "status": self._status}, bus, store="", new_id=new_id)
+        self._caller = Caller(bus=bus, part=PART, new_id=new_id, name=PART, start_by=START_BY)
+        self._memory = Caller(bus=bus, part=MEMORY, new_id=new_id, name=PART, start_by=START_MEMORY_BY)
+
+    async def start(self) -> None:
+        """Learn of the tools that run, then answer; SetupProblem if another process does already."""
+        await refuse_a_second(self._caller, store="")
+        await self._toolbox.listen()
+        await self._toolbox.inquire()
+        await self._agent.start()
+        await self._server.start()
+
+    async def stop(self) -> None:
+        """Answer what was asked, then answer no more."""
+        await self._server.stop()
+        await self._agent.stop()
+        await self._toolbox.stop()
+
+    async def come_back(self) -> None:
+        """Learn of the tools again: what was announced meanwhile was not heard."""
+        await self._toolbox.inquire()
+
+    async def _ask(self, args: Mapping[str, Json], owner: str) -> Json:
+        query, session = args.get("query"), args.get("session_id")
+        if not isinstance(query, str) or not isinstance(session, str):
+            raise InputError("agent: 'query' and 'session_id' are text")
+        answer = await self._agent.ask(query, owner=owner, session_id=session)
+        # What is told to the bus is told to whoever listens: that the memory did is not known, that it is there is.
+        return asdict(answer if await self._has_memory() else replace(answer, notes=(NOT_KEPT,)))
+
+    async def _status(self, _: Mapping[str, Json], __: str) -> Json:
+        return {"chat": self._chat.name, "tools": [spec.name for spec in self._toolbox.specs()]}
+
+    async def _has_memory(self) -> bool:
+        try:
+            return await self._memory.alive() is not None
+        except UnavailableError:
+            return False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RemoteTopics:
+    """A conversation whose agent, tools and memory are other processes, as `TopicsSystem` has it in one.
+
+    `show_calls` is told what tools were called, before the answer is returned.
+    """
+
+    agent: Caller
+    memory: Caller
+    show_calls: Callable[[Sequence[ToolOutcome]], None]
+
+    @property
+    def service(self) -> RemoteMemory:
+        """The memory itself, for commands."""
+        return RemoteMemory(self.memory)
+
+    async def say(self, text: str, *, owner: str, session_id: str) -> Answer:
+        """Take one turn; UnavailableError if no agent answers."""
+        found = await self.agent.long_call("ask", owner, timeout_seconds=ASK_SECONDS, query=text, session_id=session_id)
+        calls = [ToolOutcome(**one) for one in found["tool_calls"]]
+        self.show_calls(calls)
+        return Answer(
+            answer=found["answer"],
+            thinking=found["thinking"],
+            tool_calls=calls,
+            query_id=found["query_id"],
+            notes=tuple(found["notes"]),
+        )
+
+    async def settle(self) -> None:
+        """Return when the memory has written what it heard; at once if there is no memory."""
+        if await self.memory.alive() is not None:
+            await self.memory.call("settle", "")
+
+    async def status(self, owner: str) -> dict[str, Json]:
+        """Return what agent and memory say of themselves; who is not there is left out."""
+        status: dict[str, Json] = {}
+        for part in (self.memory, self.agent):
+            if await part.alive() is not None:
+                status |= await part.call("status", owner)
+        return status

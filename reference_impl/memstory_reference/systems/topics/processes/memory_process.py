@@ -1,0 +1,143 @@
+"""The topics memory in a process of its own, and the same memory as other processes see it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict
+
+from memstory_reference.bus.calls import Act, Caller, CallServer, refuse_a_second
+from memstory_reference.errors import InputError
+from memstory_reference.ports import Bus, Json, NewId
+from memstory_reference.systems.topics.engrams import EngramEntry, FoundEngram, TopicEntry
+from memstory_reference.systems.topics.memory_agent import MemoryAgent
+from memstory_reference.systems.topics.memory_service import MemoryService
+
+PART = "memory"
+START_BY = "memstory-reference serve memory"
+
+
+class MemoryPart:
+    """The one process that has the store: it answers calls, and turns every response into an engram."""
+
+    def __init__(self, service: MemoryService, bus: Bus, new_id: NewId) -> None:
+        self._service = service
+        self._bus = bus
+        self._agent = MemoryAgent(service, bus)
+        self._server = CallServer(PART, self._acts(), bus, store="", new_id=new_id)
+        self._caller = Caller(bus=bus, part=PART, new_id=new_id, name=PART, start_by=START_BY)
+
+    async def start(self) -> None:
+        """Serve from now on; SetupProblem if another process does already."""
+        await refuse_a_second(self._caller, store="")
+        await self._agent.start()
+        await self._server.start()
+
+    async def stop(self) -> None:
+        """Answer and write what was taken, then serve no more."""
+        await self._server.stop()
+        await self._agent.stop()
+
+    async def come_back(self) -> None:
+        """Do nothing: a server that is there again knows what we listen to."""
+
+    def _acts(self) -> dict[str, Act]:
+        return {
+            "write_topic": self._write_topic,
+            "topic_entry": self._topic_entry,
+            "write_episodic": self._write_episodic,
+            "search_episodic": self._search_episodic,
+            "list_topics": self._list_topics,
+            "list_engrams": self._list_engrams,
+            "entry": self._entry,
+            "forget": self._forget,
+            "status": self._status,
+            "settle": self._settle,
+        }
+
+    async def _write_topic(self, args: Mapping[str, Json], owner: str) -> Json:
+        return await self._service.write_topic(owner, _text(args, "topic"), _text(args, "content"))
+
+    async def _topic_entry(self, args: Mapping[str, Json], owner: str) -> Json:
+        return _data(await self._service.topic_entry(owner, _text(args, "topic")))
+
+    async def _write_episodic(self, args: Mapping[str, Json], owner: str) -> Json:
+        metadata = args.get("metadata")
+        if not isinstance(metadata, dict | None):
+            raise InputError("metadata must be an object")
+        return await self._service.write_episodic(owner, _text(args, "content"), metadata)
+
+    async def _search_episodic(self, args: Mapping[str, Json], owner: str) -> Json:
+        found = await self._service.search_episodic(owner, _text(args, "query"), args.get("top_k"))
+        return [asdict(one) for one in found]
+
+    async def _list_topics(self, args: Mapping[str, Json], owner: str) -> Json:
+        return [asdict(one) for one in await self._service.list_topics(owner, _text(args, "prefix"))]
+
+    async def _list_engrams(self, _: Mapping[str, Json], owner: str) -> Json:
+        return [asdict(one) for one in await self._service.list_engrams(owner)]
+
+    async def _entry(self, args: Mapping[str, Json], owner: str) -> Json:
+        return _data(await self._service.entry(owner, _text(args, "id")))
+
+    async def _forget(self, args: Mapping[str, Json], owner: str) -> Json:
+        return await self._service.forget(owner, _text(args, "id"))
+
+    async def _status(self, _: Mapping[str, Json], owner: str) -> Json:
+        return {
+            "topics": await self._service.count(owner, "topic"),
+            "episodic": await self._service.count(owner, "episodic"),
+            **self._agent.counts(),
+        }
+
+    async def _settle(self, _: Mapping[str, Json], __: str) -> Json:
+        await self._bus.settle()
+        return None
+
+
+class RemoteMemory:
+    """The topics memory over the bus, for tools and for people; each method is as `MemoryService` has it."""
+
+    def __init__(self, caller: Caller) -> None:
+        self._caller = caller
+
+    async def write_topic(self, owner: str, topic: str, content: str) -> str:
+        return str(await self._caller.call("write_topic", owner, topic=topic, content=content))
+
+    async def topic_entry(self, owner: str, topic: str) -> TopicEntry | None:
+        found = await self._caller.call("topic_entry", owner, topic=topic)
+        return None if found is None else TopicEntry(**found)
+
+    async def write_episodic(self, owner: str, content: str, metadata: Mapping[str, Json] | None = None) -> str:
+        attached = None if metadata is None else dict(metadata)
+        return str(await self._caller.call("write_episodic", owner, content=content, metadata=attached))
+
+    async def search_episodic(self, owner: str, query: str, top_k: int | None = None) -> list[FoundEngram]:
+        return [
+            FoundEngram(**one) for one in await self._caller.call("search_episodic", owner, query=query, top_k=top_k)
+        ]
+
+    async def list_topics(self, owner: str, prefix: str = "") -> list[TopicEntry]:
+        return [TopicEntry(**one) for one in await self._caller.call("list_topics", owner, prefix=prefix)]
+
+    async def list_engrams(self, owner: str) -> list[EngramEntry]:
+        return [EngramEntry(**one) for one in await self._caller.call("list_engrams", owner)]
+
+    async def entry(self, owner: str, entry_id: str) -> TopicEntry | EngramEntry | None:
+        found = await self._caller.call("entry", owner, id=entry_id)
+        if found is None:
+            return None
+        return TopicEntry(**found) if "topic" in found else EngramEntry(**found)
+
+    async def forget(self, owner: str, entry_id: str) -> bool:
+        return bool(await self._caller.call("forget", owner, id=entry_id))
+
+
+def _data(entry: TopicEntry | EngramEntry | None) -> Json:
+    return None if entry is None else asdict(entry)
+
+
+def _text(args: Mapping[str, Json], name: str) -> str:
+    value = args.get(name)
+    if not isinstance(value, str):
+        raise InputError(f"{name} must be text, not {type(value).__name__}")
+    return value

@@ -1,0 +1,118 @@
+"""The topics system while it runs: one bus, one memory, its tools, the agent that talks and the one that remembers."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from memstory_reference.bus import InProcessBus
+from memstory_reference.bus.subjects import tool_request
+from memstory_reference.ports import ChatModel, Clock, Embedder, Envelope, Json, NewId, ToolSpec, VectorStore
+from memstory_reference.systems.topics.config import TopicsConfig
+from memstory_reference.systems.topics.memory_agent import MemoryAgent
+from memstory_reference.systems.topics.memory_service import MemoryService
+from memstory_reference.systems.topics.topic_tools import Toolset, topic_tools
+from memstory_reference.tooling.agent import AgentConfig, Answer, GeneratorAgent
+from memstory_reference.tooling.tools import ToolBox, ToolOutcome, ToolServer, call_tool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TopicsPorts:
+    """What the system needs of the world outside; the store is open, and the system closes it."""
+
+    clock: Clock
+    embedder: Embedder
+    store: VectorStore
+    chat: ChatModel
+    new_id: NewId
+
+
+class TopicsSystem:
+    """A conversation with a memory. `open` before anything else; `close` leaves all that was acknowledged on disk."""
+
+    def __init__(
+        self,
+        *,
+        ports: TopicsPorts,
+        config: TopicsConfig,
+        toolset: Toolset,
+        agent: AgentConfig,
+        tool_timeout_seconds: float,
+    ) -> None:
+        self.bus = InProcessBus()
+        self.service = MemoryService(
+            config=config, store=ports.store, embedder=ports.embedder, clock=ports.clock, new_id=ports.new_id
+        )
+        self._ports = ports
+        self._tool_timeout_seconds = tool_timeout_seconds
+        self._toolbox = ToolBox(
+            bus=self.bus, new_id=ports.new_id, caller="GeneratorAgent", timeout_seconds=tool_timeout_seconds
+        )
+        # All tools share the one service: its turns are what keeps concurrent writes apart.
+        self._tools = topic_tools(self.service, ports.clock, toolset)
+        self._servers = [ToolServer(tool, self.bus) for tool in self._tools]
+        self._memory_agent = MemoryAgent(self.service, self.bus)
+        self._agent = GeneratorAgent(
+            chat=ports.chat, toolbox=self._toolbox, bus=self.bus, new_id=ports.new_id, config=agent
+        )
+
+    async def open(self) -> None:
+        """Start everything; return when every tool is announced."""
+        await self._toolbox.listen()
+        for server in self._servers:
+            await server.start()
+        await self._memory_agent.start()
+        await self._agent.start()
+        await self._toolbox.ready([tool.spec.name for tool in self._tools])
+
+    async def close(self) -> None:
+        """Finish what is under way, stop everything, release the store."""
+        try:
+            await self._agent.stop()
+            await self.bus.settle()
+            for server in self._servers:
+                await server.stop()
+            await self._memory_agent.stop()
+            await self.bus.settle()
+            await self._toolbox.stop()
+        finally:
+            await self._ports.store.close()
+
+    async def settle(self) -> None:
+        """Return when every message is handled, engrams among them."""
+        await self.bus.settle()
+
+    async def say(self, text: str, *, owner: str, session_id: str) -> Answer:
+        """Take one turn of a conversation; the engram is written after the answer is there."""
+        return await self._agent.ask(text, owner=owner, session_id=session_id)
+
+    def tools(self) -> Sequence[ToolSpec]:
+        """Return the announced tools, as the model sees them."""
+        return self._toolbox.specs()
+
+    async def call_tool(
+        self, name: str, arguments: Mapping[str, Json], *, caller: str, owner: str, session_id: str | None = None
+    ) -> ToolOutcome:
+        """Call a tool over the bus as `caller`, without the agent that talks."""
+        request = Envelope(
+            subject=tool_request(name),
+            payload={"args": arguments, "session_id": session_id},
+            publisher=caller,
+            owner=owner,
+            request_id=self._ports.new_id(),
+        )
+        return await call_tool(self.bus, request, timeout_seconds=self._tool_timeout_seconds)
+
+    async def status(self, owner: str) -> dict[str, Json]:
+        """Return counts of this owner's memories, and of what the bus and the ingestion did; no content."""
+        return {
+            "topics": await self.service.count(owner, "topic"),
+            "episodic": await self.service.count(owner, "episodic"),
+            **self._memory_agent.counts(),
+            "messages": self.bus.published,
+            "messages_refused": self.bus.refusals,
+            "handler_failures": self.bus.failures,
+            "tools": [spec.name for spec in self.tools()],
+            "embedder": self._ports.embedder.model,
+            "chat": self._ports.chat.name,
+        }

@@ -1,0 +1,1 @@
+"""The layers system as a target."""

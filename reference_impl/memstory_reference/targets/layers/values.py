@@ -1,0 +1,112 @@
+"""Items of a story -> contents of the layers, and records -> hits."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from memstory.errors import Refused
+from memstory.target import Hit, Item, Json, ReceiptItem
+from memstory_reference.errors import InputError
+from memstory_reference.systems.layers.recall.retrieval import Ranked
+from memstory_reference.systems.layers.records.candidates import SessionMemoryBuffer
+from memstory_reference.systems.layers.records.entries import entry_of, format_working_memory_entries
+from memstory_reference.systems.layers.records.record import (
+    NOTE,
+    Arc,
+    Content,
+    Fact,
+    Layer,
+    MemoryRecord,
+    Rule,
+    content_data,
+)
+from memstory_reference.systems.layers.records_desk import Remembered
+
+KINDS = tuple(str(layer) for layer in Layer)
+_TRIPLE = ("category", "subject", "predicate", "object")
+
+
+def layers_of(kinds: Sequence[str]) -> tuple[Layer, ...]:
+    """Return the layers of these kinds, all of them for none."""
+    unknown = set(kinds) - set(KINDS)
+    if unknown:
+        raise Refused(f"kind {min(unknown)!r} is unknown; allowed: {', '.join(KINDS)}")
+    return tuple(Layer(kind) for kind in kinds) or tuple(Layer)
+
+
+def content_of_item(item: Item) -> Content:
+    """Return what an item is: a triple with its quote, a plain note, a session's summary or a rule."""
+    (layer,) = layers_of([item.kind]) if item.kind else (Layer.SEMANTIC,)
+    given = dict(item.metadata)
+    content: Content
+    if layer is Layer.EPISODIC:
+        content = Arc(summary=item.text, topics=tuple(given.pop("topics", ())))
+    elif layer is Layer.PROCEDURAL:
+        quote = given.pop("evidence_quote", item.text)
+        content = Rule(rule=item.text, explicit=bool(given.pop("explicit", True)), evidence_quote=quote)
+    else:
+        content = _fact(item.text, given)
+    if given:
+        raise InputError(f"metadata {next(iter(given))!r} is unknown for the kind {layer}")
+    return content
+
+
+def hit_of(record: MemoryRecord, ranked: Ranked | None = None) -> Hit:
+    """Return a record as the harness sees it; its text is its line in a prompt, a note's is the note."""
+    content = record.content
+    is_note = isinstance(content, Fact) and content.predicate == NOTE
+    text = content.object if is_note and isinstance(content, Fact) else _line(record)
+    return Hit(
+        id=record.id,
+        text=text,
+        score=ranked.score if ranked else None,
+        kind=str(record.layer),
+        created_at=record.created_at.isoformat(),
+        metadata={
+            **content_data(content),
+            "count": record.count,
+            "standing": str(record.standing),
+            "superseded_by": record.superseded_by,
+            "session": record.session,
+        },
+        explain=ranked.explain() if ranked else None,
+    )
+
+
+def receipt_item(item: Item, done: Remembered) -> ReceiptItem:
+    """Return what became of an item."""
+    kind = item.kind or str(Layer.SEMANTIC)
+    return ReceiptItem(id=done.id, text=item.text, outcome=done.outcome, reason=done.reason, kind=kind)
+
+
+def buffer_view(buffer: SessionMemoryBuffer | None) -> dict[str, Json]:
+    """Return an active session for a story to look at."""
+    if buffer is None:
+        return {"active": False, "turns": 0, "held": []}
+    return {
+        "active": True,
+        "turns": buffer.turn_count,
+        "held": [
+            {
+                "layer": str(one.layer),
+                "decision": str(one.decision),
+                "heard": len(one.turns),
+                **content_data(one.content),
+            }
+            for one in buffer.held
+        ],
+    }
+
+
+def _fact(text: str, given: dict[str, Json]) -> Fact:
+    named = {name: given.pop(name) for name in _TRIPLE if name in given}
+    if not named:
+        return Fact(category="note", subject="User", predicate=NOTE, object=text, evidence_quote=text)
+    missing = [name for name in _TRIPLE if name not in named]
+    if missing or not all(isinstance(value, str) for value in named.values()):
+        raise InputError(f"a fact has category, subject, predicate and object, all texts; missing: {missing}")
+    return Fact(evidence_quote=text, **named)
+
+
+def _line(record: MemoryRecord) -> str:
+    return format_working_memory_entries([entry_of(record)])

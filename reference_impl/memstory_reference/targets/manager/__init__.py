@@ -1,0 +1,1 @@
+"""The manager system as a target."""

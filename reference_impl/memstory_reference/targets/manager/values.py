@@ -1,0 +1,89 @@
+"""Between the harness's values and the manager memory's: items, hits, receipts, tool calls."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from datetime import datetime
+
+from memstory.errors import StoryError
+from memstory.target import Hit, Item, Json, ReceiptItem, Scope, ToolCall
+from memstory_reference.errors import InputError
+from memstory_reference.systems.manager.manager import Stored
+from memstory_reference.systems.manager.memories.memory import (
+    Memory,
+    MemoryType,
+    SearchResult,
+    expires_at,
+    memory_type_of,
+)
+from memstory_reference.systems.manager.memories.rows import CONTEXT_KEY, NewMemory
+from memstory_reference.systems.manager.memory_tools import Called
+
+
+def types_of(kinds: Iterable[str]) -> list[MemoryType]:
+    """Return the types that are meant; an unknown one is refused."""
+    return [memory_type_of(kind) for kind in kinds]
+
+
+def new_memory(item: Item, scope: Scope) -> NewMemory:
+    """Return what an item asks to remember: with a key a context entry, else a fact unless it says its kind."""
+    default = MemoryType.FACT if item.key is None else MemoryType.CONTEXT
+    return NewMemory(
+        content=item.text,
+        memory_type=default if item.kind is None else memory_type_of(item.kind),
+        metadata=item.metadata,
+        session=scope.session,
+        key=item.key,
+    )
+
+
+def outcome_of(stored: Stored) -> str:
+    """Return `bumped` for a fact that is said again, `updated` for a context key that is written again."""
+    again = "bumped" if stored.memory.memory_type is MemoryType.FACT else "updated"
+    return again if stored.is_known else "stored"
+
+
+def receipt_item(memory: Memory, outcome: str) -> ReceiptItem:
+    """Return what became of one item."""
+    return ReceiptItem(
+        id=memory.id, text=memory.content, outcome=outcome, kind=memory.memory_type.value, key=key_of(memory)
+    )
+
+
+def hit_of(memory: Memory, score: float | None = None) -> Hit:
+    """Return a memory; one that was looked up or listed has no score."""
+    return Hit(
+        id=memory.id,
+        text=memory.content,
+        score=score,
+        kind=memory.memory_type.value,
+        key=key_of(memory),
+        created_at=memory.created_at.isoformat(),
+        metadata=memory.metadata,
+    )
+
+
+def found_hit(found: SearchResult) -> Hit:
+    """Return a memory that was found by meaning."""
+    return hit_of(found.memory, found.score)
+
+
+def key_of(memory: Memory) -> str | None:
+    """Return the key of a context entry; a fact that carries the same metadata has none."""
+    return memory.metadata.get(CONTEXT_KEY) if memory.memory_type is MemoryType.CONTEXT else None
+
+
+def tool_call(name: str, arguments: Mapping[str, Json], called: Called) -> ToolCall:
+    """Return a tool call that happened."""
+    return ToolCall(name=name, args=arguments, result=called.result, error=called.error)
+
+
+def formula(args: Mapping[str, Json]) -> Json:
+    """Compute the expiries of `expires_at: [[type, created_at], …]`."""
+    if set(args) != {"expires_at"}:
+        raise StoryError("inspect: formula takes `expires_at`: a list of [type, created_at]")
+    try:
+        ends = [expires_at(memory_type_of(kind), datetime.fromisoformat(made)) for kind, made in args["expires_at"]]
+    except (InputError, TypeError, ValueError) as error:
+        raise StoryError(f"inspect: formula expires_at: {error}") from error
+    return [end and end.isoformat() for end in ends]

@@ -1,0 +1,1 @@
+"""The observations system as a target."""

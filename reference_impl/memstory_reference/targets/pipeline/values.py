@@ -1,0 +1,163 @@
+"""The pipeline's values in the harness's words, and its formulas for `inspect: formula`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict
+
+from memstory.errors import StoryError
+from memstory.target import Hit, Json, ReceiptItem
+from memstory_reference.systems.pipeline import importance as weighing
+from memstory_reference.systems.pipeline.memory import (
+    ChunkReceipt,
+    MemoryChunk,
+    MemoryType,
+    RecalledMemory,
+    RecallResult,
+)
+from memstory_reference.systems.pipeline.reading.cleaning import clean
+from memstory_reference.systems.pipeline.reading.detectors import Detectors
+from memstory_reference.systems.pipeline.reading.preference_keys import preference_key
+from memstory_reference.systems.pipeline.reading.routing import route
+from memstory_reference.systems.pipeline.selection import blend, fitting
+from memstory_reference.text.chunks import split_chunks
+from memstory_reference.text.tokens import count_tokens
+
+
+def receipt_item(receipt: ChunkReceipt) -> ReceiptItem:
+    """Return what became of a chunk."""
+    return ReceiptItem(
+        id=receipt.memory.id if receipt.memory else None,
+        text=receipt.content,
+        outcome=str(receipt.outcome),
+        reason=receipt.reason,
+        kind=str(receipt.memory_type),
+        key=receipt.memory.key if receipt.memory else None,
+        importance=receipt.importance,
+    )
+
+
+def stored_item(memory: MemoryChunk, outcome: str) -> ReceiptItem:
+    """Return a memory that was written as it is."""
+    return ReceiptItem(
+        id=memory.id,
+        text=memory.content,
+        outcome=outcome,
+        kind=str(memory.memory_type),
+        key=memory.key,
+        importance=memory.importance,
+    )
+
+
+def hit(memory: MemoryChunk, score: float | None = None, explain: Mapping[str, Json] | None = None) -> Hit:
+    """Return a memory as a hit."""
+    return Hit(
+        id=memory.id,
+        text=memory.content,
+        score=score,
+        kind=str(memory.memory_type),
+        key=memory.key,
+        created_at=memory.created_at.isoformat(),
+        metadata={
+            "session": memory.session_id,
+            "importance": memory.importance,
+            "times_seen": memory.times_seen,
+            "role": memory.role,
+            "source": memory.source,
+            "compressed": memory.compressed,
+            "summary_id": memory.summary_id,
+            "source_session_id": memory.source_session_id,
+            "compression_source": memory.compression_source,
+        },
+        explain=explain,
+    )
+
+
+def recalled_hit(one: RecalledMemory, rerank: str) -> Hit:
+    """Return a recalled memory; `explain` says how it came to its place."""
+    explain = {
+        "similarity": one.similarity,
+        "score": one.score,
+        "rerank": rerank,
+        "tokens": one.tokens,
+        "importance": one.memory.importance,
+    }
+    return hit(one.memory, one.score, explain)
+
+
+def result_data(result: RecallResult) -> dict[str, Json]:
+    """Return a whole result, with its totals."""
+    return {
+        "memories": [
+            {
+                "id": one.memory.id,
+                "text": one.memory.content,
+                "kind": str(one.memory.memory_type),
+                "score": one.score,
+                "tokens": one.tokens,
+            }
+            for one in result.memories
+        ],
+        "total_tokens": result.total_tokens,
+        "budget_used": result.budget_used,
+        "assembled_tokens": result.assembled_tokens,
+        "rerank": result.rerank,
+        "token_counter": result.token_counter,
+    }
+
+
+def formula(args: Mapping[str, Json]) -> Json:
+    """Return what a rule of the pipeline gives for each of the rows; `args` names one rule."""
+    names = [name for name in args if name != "since"]
+    if len(names) != 1 or names[0] not in _FORMULAS:
+        raise StoryError(f"inspect: formula takes one of {', '.join(_FORMULAS)}; found {', '.join(names) or 'nothing'}")
+    return [_FORMULAS[names[0]](row) for row in args[names[0]]]
+
+
+def _novelty(row: Mapping[str, Json]) -> float:
+    return weighing.novelty(row["vector"], weighing.centroid(row.get("memories") or []))
+
+
+def _signals(text: str) -> dict[str, Json]:
+    return asdict(Detectors().signals(text))
+
+
+def _salience(text: str) -> float:
+    return weighing.salience(Detectors().signals(text))
+
+
+def _kind(text: str) -> str:
+    return str(route(text, Detectors()))
+
+
+def _sizes(row: Sequence[int] | Mapping[str, int]) -> list[int]:
+    """Return the sizes of the chunks of paragraphs of these sizes, or of one paragraph of so many sentences."""
+    if isinstance(row, Mapping):
+        sentence = " ".join(["Word", *["word"] * (row["tokens"] - 2)]) + "."
+        text = " ".join([sentence] * row["sentences"])
+    else:
+        text = "\n\n".join(" ".join(["word"] * size) for size in row)
+    return [count_tokens(chunk) for chunk in split_chunks(text)]
+
+
+def _picked(row: Mapping[str, Json]) -> list[int]:
+    sizes = row["sizes"]
+    return [sizes[place] for place in fitting(sizes, row["budget"], row["top_k"])]
+
+
+_FORMULAS: Mapping[str, Callable[..., Json]] = {
+    "clean": clean,
+    "chunks": split_chunks,
+    "chunk_sizes": _sizes,
+    "tokens": count_tokens,
+    "importance": lambda row: weighing.importance(*row),
+    "novelty": _novelty,
+    "salience": _salience,
+    "signals": _signals,
+    "kind": _kind,
+    "key": lambda text: preference_key(text, "hash"),
+    "blend": lambda row: blend(*row),
+    "picked": _picked,
+}
+
+KINDS = tuple(str(kind) for kind in MemoryType)

@@ -1,0 +1,67 @@
+"""A story's options as settings of the topics system."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from difflib import get_close_matches
+
+from memstory.target import Json
+from memstory_reference.adapters.embedding.prefixes import NO_PREFIXES, Profile, profile_of
+from memstory_reference.errors import InputError
+from memstory_reference.systems.topics.settings import TopicsSettings, default_topics
+
+SETTINGS = (
+    "chat",
+    "collection",
+    "keep_secrets",
+    "min_score",
+    "ollama_host",
+    "retention_days",
+    "steps",
+    "strict_topics",
+    "tool_timeout_seconds",
+    "toolset",
+    "top_k",
+    "window_turns",
+)
+"""Options that are settings of the same name."""
+
+OPTIONS = (*SETTINGS, "embedder", "profile")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TopicsOptions:
+    """`profile` gives fixed vectors the prefixes of a model."""
+
+    settings: TopicsSettings
+    profile: Profile = NO_PREFIXES
+
+
+def topics_options(options: Mapping[str, Json], *, has_vectors: bool) -> TopicsOptions:
+    """Return what `options` say, or raise InputError that names the option and what is allowed."""
+    for name in options:
+        if name not in OPTIONS:
+            raise InputError(_unknown(name))
+    values = {name: value for name, value in options.items() if name in SETTINGS}
+    if "embedder" in options:
+        values["embedding_model"] = options["embedder"]
+    settings = default_topics().changed(values, "options")
+    return TopicsOptions(settings=settings, profile=_profile(options.get("profile"), has_vectors=has_vectors))
+
+
+def _profile(name: Json, *, has_vectors: bool) -> Profile:
+    if name is None:
+        return NO_PREFIXES
+    if not has_vectors:
+        raise InputError("options: profile goes with vectors; a real embedder has its own")
+    profile = profile_of(name) if isinstance(name, str) else NO_PREFIXES
+    if profile is NO_PREFIXES:
+        raise InputError(f"options: profile {name!r:.80} has no prefixes; allowed: nomic-embed-text")
+    return profile
+
+
+def _unknown(name: str) -> str:
+    near = get_close_matches(name, OPTIONS, n=1)
+    hint = f" Did you mean '{near[0]}'?" if near else ""
+    return f"options: unknown option {name!r:.80}.{hint} Known: {', '.join(sorted(OPTIONS))}"

@@ -1,0 +1,291 @@
+"""The topics system as a target of the harness."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from importlib.metadata import version
+from pathlib import Path
+from typing import ClassVar
+
+from memstory.errors import NotSupported, Refused, StoryError, TargetError
+from memstory.target import (
+    Capability,
+    Environment,
+    Hit,
+    Item,
+    Json,
+    Query,
+    Receipt,
+    Ref,
+    Scope,
+    ToolCall,
+    ToolSchema,
+    Turn,
+)
+from memstory_reference import bootstrap
+from memstory_reference.errors import InputError
+from memstory_reference.ports import Envelope
+from memstory_reference.systems.topics.engrams import EngramEntry, FoundEngram, TopicEntry
+from memstory_reference.systems.topics.memory_service import MemoryService
+from memstory_reference.systems.topics.result_texts import engrams_text
+from memstory_reference.systems.topics.system import TopicsPorts, TopicsSystem
+from memstory_reference.targets.environment_ports import EnvironmentPorts, environment_ports
+from memstory_reference.targets.shared_embedders import EmbeddingFactory
+from memstory_reference.targets.system_target import SystemTarget
+from memstory_reference.targets.topics.options import OPTIONS, topics_options
+from memstory_reference.targets.topics.values import (
+    EPISODIC,
+    TOPIC,
+    checked_kinds,
+    engram_of,
+    fact_of,
+    found_hit,
+    is_topic,
+    kind_of,
+    listed_hit,
+    stored,
+    tool_call,
+    updated,
+    where_of,
+)
+
+DEFAULT_SESSION = "default"
+
+CAPABILITIES: frozenset[Capability] = frozenset(
+    {
+        *("add", "add.key", "add.verbatim", "add.exact", "get.key", "get.id", "list", "update", "feedback"),
+        *("delete", "delete.reports_missing", "delete.scope"),
+        *("search", "search.scores", "search.min_score", "search.where", "search.explain", "context"),
+        *("chat", "chat.tools", "chat.window", "tool", "tool.schema", "async_ingest"),
+        *(
+            "restart",
+            "crash",
+            "clock",
+            "persistent",
+            "scope.user",
+            "scope.required",
+            "scope.session",
+            "scope.session_all",
+        ),
+        *("rank.reward", "embedder.fixed", "llm.scripted"),
+        *("inspect.embedder", "inspect.model", "inspect.bus", "inspect.status", "inspect.log"),
+        *("job.purge", "job.publish", "fault.embedder", "fault.model", "fault.store"),
+        *(f"option.{name}" for name in OPTIONS),
+    }
+)
+
+
+class TopicsTarget(SystemTarget):
+    """One open topics system; the vector store lies in the case's workspace."""
+
+    _opened: TopicsSystem | None = None
+
+    def _ports_of(self, env: Environment) -> EnvironmentPorts:
+        options = topics_options(env.options, has_vectors=bool(env.vectors))
+        self._settings = settings = options.settings
+        return environment_ports(
+            env,
+            make_embedder=self._make_embedder,
+            embedder=settings.embedding_model,
+            chat=settings.chat,
+            ollama_host=settings.ollama_host,
+            profile=options.profile,
+        )
+
+    async def _open_system(self, workspace: Path) -> None:
+        settings, ports = self._settings, self._ports
+        store = await bootstrap.open_store(
+            workspace / settings.chroma_path, ports.embedder, server=settings.chroma_server
+        )
+        self._opened = bootstrap.topics(
+            settings,
+            TopicsPorts(
+                clock=self._clock,
+                embedder=ports.embedder,
+                store=ports.with_faults(store),
+                chat=ports.chat,
+                new_id=ports.new_id,
+            ),
+        )
+        await self._opened.open()
+
+    async def close(self) -> None:
+        self._log.detach()
+        if self._opened is not None:
+            await self._opened.close()
+            self._opened = None
+
+    async def about(self) -> Mapping[str, str]:
+        return {
+            "embedder": self._ports.embedder.model,
+            "chat": self._ports.chat.name,
+            "store": f"chromadb {version('chromadb')}",
+        }
+
+    async def settle(self) -> None:
+        with self._in_harness_words():
+            await self._system.settle()
+
+    async def add(self, items: Sequence[Item], scope: Scope) -> Receipt:
+        with self._in_harness_words():
+            facts = [fact_of(item) for item in items if is_topic(item)]
+            engrams = [engram_of(item, scope) for item in items if not is_topic(item)]
+            known = {entry.id for entry in await self._service.list_topics(scope.user)} if facts else set()
+            topic_ids, engram_ids = map(iter, await self._service.write(scope.user, facts=facts, engrams=engrams))
+        ids = [next(topic_ids if is_topic(item) else engram_ids) for item in items]
+        return Receipt(items=[stored(one, item, is_known=one in known) for one, item in zip(ids, items, strict=True)])
+
+    async def get(self, ref: Ref, scope: Scope) -> Hit | None:
+        with self._in_harness_words():
+            entry = await self._entry(ref, scope)
+        return listed_hit(entry) if entry else None
+
+    async def search(self, query: Query, scope: Scope) -> Sequence[Hit]:
+        return [found_hit(engram) for engram in await self._found(query, scope)]
+
+    async def list(self, scope: Scope, kinds: Sequence[str] = (), limit: int | None = None) -> Sequence[Hit]:
+        with self._in_harness_words():
+            wanted = checked_kinds(kinds)
+            topics = await self._service.list_topics(scope.user) if TOPIC in wanted else []
+            engrams = await self._service.list_engrams(scope.user, where_of(scope)) if EPISODIC in wanted else []
+        return [*map(listed_hit, topics), *map(listed_hit, engrams)][:limit]
+
+    async def update(self, ref: Ref, item: Item, scope: Scope) -> Receipt:
+        with self._in_harness_words():
+            entry = await self._entry(ref, scope)
+            is_known = entry is not None and await self._service.rewrite(
+                scope.user, entry.id, item.text, item.metadata or None
+            )
+        if entry is None or not is_known:
+            raise Refused(f"update: nothing is remembered under {ref.key or ref.id!r}")
+        return Receipt(items=[updated(entry, item)])
+
+    async def delete(self, ref: Ref, scope: Scope) -> bool:
+        with self._in_harness_words():
+            if ref.id is None and ref.key is None:
+                return bool(await self._service.forget_all(scope.user, where_of(scope)))
+            entry = await self._entry(ref, scope)
+            return entry is not None and await self._service.forget(scope.user, entry.id)
+
+    async def feedback(self, ref: Ref, value: float, scope: Scope) -> bool:
+        with self._in_harness_words():
+            entry = await self._entry(ref, scope)
+            return entry is not None and await self._service.reward(scope.user, entry.id, value)
+
+    async def context(self, query: Query, scope: Scope) -> str:
+        return engrams_text(await self._found(query, scope), self._clock.now().date())
+
+    async def say(self, text: str, scope: Scope) -> Turn:
+        with self._in_harness_words():
+            answer = await self._system.say(text, owner=scope.user, session_id=scope.session or DEFAULT_SESSION)
+        return Turn(
+            answer=answer.answer,
+            thinking=answer.thinking,
+            tool_calls=[tool_call(outcome) for outcome in answer.tool_calls],
+        )
+
+    async def tools(self) -> Sequence[ToolSchema]:
+        return [
+            ToolSchema(name=spec.name, description=spec.description, parameters=spec.parameters)
+            for spec in self._system.tools()
+        ]
+
+    async def tool(self, name: str, args: Mapping[str, Json], scope: Scope, caller: str | None = None) -> ToolCall:
+        with self._in_harness_words():
+            outcome = await self._system.call_tool(
+                name, args, caller=caller or "OutsideAgent", owner=scope.user, session_id=scope.session
+            )
+        return tool_call(outcome)
+
+    async def run(self, job: str, args: Mapping[str, Json], scope: Scope) -> Json:
+        with self._in_harness_words():
+            if job == "purge":
+                _check_names("purge", args, ("older_than_days",))
+                return {"deleted": await self._service.purge(scope.user, args.get("older_than_days"))}
+            if job == "publish":
+                _check_names("publish", args, ("subject", "payload", "publisher"))
+                await self._publish(args, scope)
+                return None
+        raise NotSupported(f"job.{job}")
+
+    async def inspect(self, what: str, args: Mapping[str, Json], scope: Scope) -> Json:
+        _check_names(f"inspect {what}", args, ("since",))
+        since = args.get("since", 0)
+        if not isinstance(since, int) or isinstance(since, bool):
+            raise StoryError(f"inspect: since is {since!r}; allowed: the number of a call or message")
+        match what:
+            case "embedder":
+                return self._ports.embedder.data(since)
+            case "model":
+                return self._ports.chat.data(since)
+            case "bus":
+                return [asdict(message) for message in self._system.bus.log(since)]
+            case "log":
+                return self._log.data(since)
+            case "status":
+                with self._in_harness_words():
+                    return await self._system.status(scope.user)
+            case _:
+                raise NotSupported(f"inspect.{what}")
+
+    async def _publish(self, args: Mapping[str, Json], scope: Scope) -> None:
+        envelope = Envelope(
+            subject=args.get("subject", ""),
+            payload=args.get("payload", {}),
+            publisher=str(args.get("publisher", "OutsideAgent")),
+            owner=scope.user,
+        )
+        await self._system.bus.publish(envelope)
+
+    async def _found(self, query: Query, scope: Scope) -> Sequence[FoundEngram]:
+        if query.token_budget is not None:
+            raise NotSupported("search.budget")
+        if query.options:
+            raise StoryError(f"search: topics knows no option {next(iter(query.options))!r} of a search")
+        with self._in_harness_words():
+            if checked_kinds(query.kinds or [EPISODIC]) != {EPISODIC}:
+                raise InputError("only the kind 'episodic' is found by meaning; look a topic up by its exact key")
+            return await self._service.search_episodic(
+                scope.user, query.text, query.top_k, min_score=query.min_score, where=where_of(scope, query.where)
+            )
+
+    async def _entry(self, ref: Ref, scope: Scope) -> TopicEntry | EngramEntry | None:
+        entry: TopicEntry | EngramEntry | None
+        if ref.id is not None:
+            entry = await self._service.entry(scope.user, ref.id)
+        elif ref.key is not None:
+            entry = await self._service.topic_entry(scope.user, ref.key)
+        else:
+            raise InputError("name one memory, by id or by key")
+        kinds = checked_kinds([ref.kind] if ref.kind else [])
+        return entry if entry and kind_of(entry) in kinds else None
+
+    @property
+    def _system(self) -> TopicsSystem:
+        if self._opened is None:
+            raise TargetError("topics: the target is not open")
+        return self._opened
+
+    @property
+    def _service(self) -> MemoryService:
+        return self._system.service
+
+
+class TopicsFactory(EmbeddingFactory):
+    """Makes topics targets that share one loaded embedding model."""
+
+    name: ClassVar[str] = "topics"
+    spec: ClassVar[str | None] = "memstory_reference.targets.topics.target:TopicsFactory"
+
+    def capabilities(self, options: Mapping[str, Json]) -> frozenset[Capability]:
+        return CAPABILITIES
+
+    def target(self) -> TopicsTarget:
+        return TopicsTarget(self._embedders.make)
+
+
+def _check_names(what: str, args: Mapping[str, Json], known: Sequence[str]) -> None:
+    for name in args:
+        if name not in known:
+            raise StoryError(f"{what}: unknown argument {name!r}; allowed: {', '.join(known)}")

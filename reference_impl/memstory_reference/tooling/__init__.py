@@ -1,0 +1,1 @@
+"""Tools on the bus, their arguments, and the agent that calls them."""

@@ -1,0 +1,52 @@
+import sys
+from types import ModuleType
+
+import pytest
+
+from memstory_reference.adapters.embedding.cross_encoder import CrossEncoderReranker
+from memstory_reference.errors import SetupProblem
+
+
+@pytest.fixture
+def library(monkeypatch):
+    """A stand-in for sentence-transformers that scores by length, and counts how often a model is loaded."""
+    module = ModuleType("sentence_transformers")
+    module.loaded = []
+
+    class CrossEncoder:
+        def __init__(self, model):
+            if model == "missing":
+                raise OSError("no such model")
+            module.loaded.append(model)
+
+        def predict(self, pairs):
+            return [len(text) - len(query) for query, text in pairs]
+
+    module.CrossEncoder = CrossEncoder
+    monkeypatch.setitem(sys.modules, "sentence_transformers", module)
+    return module
+
+
+async def test_each_text_is_scored_with_the_query_and_the_model_loaded_once(library):
+    reranker = CrossEncoderReranker("folder")
+    assert await reranker.scores("ab", ["abc", "a"]) == [1.0, -1.0]
+    assert await reranker.scores("ab", ["ab"]) == [0.0]
+    assert library.loaded == ["folder"]
+    assert reranker.name == "cross-encoder:folder"
+
+
+async def test_nothing_to_score_loads_nothing(library):
+    assert await CrossEncoderReranker().scores("ab", []) == []
+    assert library.loaded == []
+
+
+@pytest.mark.usefixtures("library")
+async def test_a_missing_model_says_what_to_type():
+    with pytest.raises(SetupProblem, match=r"'missing' cannot be loaded: no such model\. Type 'pip install"):
+        await CrossEncoderReranker("missing").scores("ab", ["a"])
+
+
+async def test_a_missing_library_says_what_to_type(monkeypatch):
+    monkeypatch.setitem(sys.modules, "sentence_transformers", None)
+    with pytest.raises(SetupProblem, match="pip install sentence-transformers"):
+        await CrossEncoderReranker().scores("ab", ["a"])

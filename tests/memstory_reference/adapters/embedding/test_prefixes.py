@@ -1,0 +1,41 @@
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from memstory_reference.adapters.embedding.prefixes import NO_PREFIXES, profile_of, sent_texts
+from memstory_reference.ports import Purpose
+
+ANY_TEXT = st.text(st.characters(exclude_categories=()))  # lone surrogates too
+
+
+@pytest.mark.parametrize("model", ["nomic-embed-text", "nomic-embed-text:latest", "someone/nomic-embed-text:v1.5"])
+def test_nomic_has_prefixes_under_every_tag(model):
+    sent = (
+        sent_texts(profile_of(model), ["Elixir"], Purpose.DOCUMENT),
+        sent_texts(profile_of(model), ["?"], Purpose.QUERY),
+    )
+    assert sent == (["search_document: Elixir"], ["search_query: ?"])
+
+
+@pytest.mark.parametrize("model", ["all-MiniLM-L6-v2", "all-minilm:latest", "unheard-of", ""])
+def test_other_models_have_none(model):
+    assert profile_of(model) == NO_PREFIXES
+
+
+def test_text_that_starts_with_a_prefix_gets_another():
+    sent = profile_of("nomic-embed-text").sent("search_query: x", Purpose.QUERY)
+    assert sent == "search_query: search_query: x"
+
+
+def test_surrogate_pair_is_joined_and_a_lone_one_replaced():
+    assert NO_PREFIXES.sent("\ud83d\ude00 \ud83d", Purpose.QUERY) == "😀 \ufffd"
+
+
+@given(ANY_TEXT, st.sampled_from(Purpose))
+def test_what_is_sent_can_always_be_encoded(text, purpose):
+    sent = profile_of("nomic-embed-text").sent(text, purpose)
+    assert sent.encode()
+    if text.isprintable():
+        assert sent.endswith(text)

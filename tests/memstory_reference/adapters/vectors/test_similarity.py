@@ -1,0 +1,57 @@
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from memstory_reference.adapters.vectors.similarity import (
+    cosine,
+    cosine_of_distance,
+    cosine_of_squared_l2,
+    cosines,
+    unit,
+)
+
+PARTS = st.lists(st.floats(allow_nan=False, allow_infinity=False), min_size=1, max_size=5).filter(any)
+
+
+@pytest.mark.parametrize(("distance", "expected"), [(0.0, 1.0), (0.1, 0.9), (1.0, 0.0), (2.0, -1.0), (2.1, -1.0)])
+def test_cosine_distance_becomes_the_cosine(distance, expected):
+    assert cosine_of_distance(distance) == expected
+
+
+@pytest.mark.parametrize(("distance", "expected"), [(0.0, 1.0), (0.2, 0.9), (2.0, 0.0), (4.0, -1.0), (-1e-7, 1.0)])
+def test_squared_euclidean_distance_of_unit_vectors_becomes_the_cosine(distance, expected):
+    assert cosine_of_squared_l2(distance) == expected
+
+
+@given(PARTS, PARTS)
+def test_both_distances_tell_the_same_cosine(left, right):
+    #
+    size = min(len(left), len(right))
+    if not any(left[:size]) or not any(right[:size]):
+        return
+    one, other = unit(left[:size]).astype(float), unit(right[:size]).astype(float)
+    by_angle = cosine_of_distance(1 - one @ other)
+    by_length = cosine_of_squared_l2(float(np.sum((one - other) ** 2)))
+    assert by_angle == pytest.approx(by_length, abs=2e-6)
+
+
+@given(PARTS)
+def test_unit_has_length_one_whatever_the_size_of_the_numbers(parts):
+    assert np.linalg.norm(unit(parts)) == pytest.approx(1.0, abs=1e-6)
+
+
+@pytest.mark.parametrize("wrong", [[], [0.0, 0.0], [float("nan")], [float("inf"), 1.0], [[1.0]], 1.0], ids=repr)
+def test_vector_without_a_direction_is_refused(wrong):
+    with pytest.raises(ValueError, match="a vector "):
+        unit(wrong)
+
+
+def test_equal_rows_get_equal_scores_wherever_they_stand():
+    row = unit(np.random.default_rng(1).standard_normal(384))
+    scores = cosines(np.array([row] * 37), unit(np.random.default_rng(2).standard_normal(384)))
+    assert len(set(scores)) == 1
+
+
+def test_cosine_stays_within_its_bounds():
+    assert (cosine(1.0000002), cosine(-1.5)) == (1.0, -1.0)

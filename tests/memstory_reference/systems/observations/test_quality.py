@@ -1,0 +1,71 @@
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from memstory_reference.systems.observations.quality import adjustment, quality, rank, similarity_of_l2
+
+
+@pytest.mark.parametrize(
+    ("sim", "score", "rating", "expected"),
+    [
+        (0.9, 9.1, None, 0.903),
+        (0.9, 5.8, None, 0.717),
+        (0.8, 8.7, None, 0.821),
+        (0.8, 8.7, 1, 0.94415),
+        (0.8, 8.7, 2, 1.0673),
+        (0.8, 8.7, -1, 0.69785),
+        (0.8, 8.7, -5, 0.20525),
+        (0.8, 8.7, -6, 0.1642),
+        (0.8, 7.0, None, 0.77),
+        (0.8, 6.99, None, 0.66485),
+        (0.8, 6.0, None, 0.65),
+        (0.8, None, None, 0.71),
+        (0.8, 0.0, None, 0.56),
+        (1, 10, None, 1.0),
+        (1, 10, 2, 1.3),
+        (0, 9.1, None, 0.273),
+        (0.75, 9.1, None, 0.798),
+        (0.85, 5.8, None, 0.682),
+    ],
+)
+def test_rank_is_the_worked_number(sim, score, rating, expected):
+    assert rank(sim, score, rating).rank == pytest.approx(expected, abs=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("score", "expected"),
+    [(9.1, 0.91), (8.7, 0.87), (7.0, 0.70), (6.99, 0.3495), (6.0, 0.30), (5.8, 0.29), (0.0, 0.0), (None, 0.5)],
+)
+def test_quality_is_halved_below_seven(score, expected):
+    assert quality(score) == pytest.approx(expected, abs=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("rating", "expected"),
+    [
+        (None, 1.0),
+        (0, 1.0),
+        (1, 1.15),
+        (2, 1.30),
+        (-1, 0.85),
+        (-2, 0.70),
+        (-5, 0.25),
+        (-16 / 3, 0.20),
+        (-6, 0.20),
+        (-10, 0.20),
+    ],
+)
+def test_adjustment_never_falls_below_a_fifth(rating, expected):
+    assert adjustment(rating) == pytest.approx(expected, abs=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("distance", "expected"), [(0, 1.0), (0.2, 0.9), (0.5, 0.75), (1, 0.5), (2, 0.0), (3, -0.5), (4, -1.0)]
+)
+def test_squared_l2_of_unit_vectors_is_the_cosine(distance, expected):
+    assert similarity_of_l2(distance) == pytest.approx(expected, abs=1e-9)
+
+
+@given(st.floats(-1, 1), st.floats(0, 10), st.floats(-10, 0))
+def test_a_bad_rating_never_improves_a_rank(sim, score, rating):
+    assert rank(sim, score, rating).rank <= rank(sim, score).rank + 1e-12

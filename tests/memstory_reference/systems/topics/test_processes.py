@@ -1,0 +1,243 @@
+"""Memory, tools and agent as parts on one bus; the same over processes is in tests/e2e/test_processes.py."""
+
+from datetime import UTC, datetime
+from itertools import count
+
+import pytest
+
+from memstory_reference.adapters.embedding.fixed_vectors import FixedVectors
+from memstory_reference.adapters.vectors.memory_index import InMemoryVectorStore
+from memstory_reference.bus import InProcessBus
+from memstory_reference.bus.calls import Caller
+from memstory_reference.errors import InputError, SetupProblem, UnavailableError
+from memstory_reference.ports import EmbedderUnavailableError, Envelope, Reply, ToolRequest
+from memstory_reference.systems.topics.config import TopicsConfig
+from memstory_reference.systems.topics.memory_service import MemoryService
+from memstory_reference.systems.topics.processes import agent_process as topics_agent
+from memstory_reference.systems.topics.processes import memory_process as topics_memory
+from memstory_reference.systems.topics.processes.agent_process import NOT_KEPT, AgentPart, RemoteTopics
+from memstory_reference.systems.topics.processes.memory_process import MemoryPart, RemoteMemory
+from memstory_reference.systems.topics.processes.tools_process import ToolsPart
+from memstory_reference.tooling.agent import AgentConfig
+
+SAVE = {"tool": "save_topic", "args": {"topic": "User.X", "content": "tea"}}
+
+
+class StillClock:
+    def now(self):
+        return datetime(2026, 5, 30, 9, 0, tzinfo=UTC)
+
+    async def sleep_until(self, moment):
+        raise NotImplementedError
+
+
+class Vectors(FixedVectors):
+    """Every text lies in the same place, or nowhere."""
+
+    is_down = False
+
+    async def embed(self, texts, purpose):
+        if self.is_down:
+            raise EmbedderUnavailableError("the embedder is down; start it")
+        return await super().embed(["tea"] * len(texts), purpose)
+
+
+class SayingChat:
+    """A model of one tool call: it saves when it is asked to, and then repeats what the tool said."""
+
+    name = "made for a test"
+
+    async def chat(self, messages, tools=(), **_):
+        last = messages[-1]
+        if last.role == "tool":
+            return Reply(content=last.content)
+        if last.content == "save it" and tools:
+            return Reply(content="", tool_requests=[ToolRequest(name=SAVE["tool"], arguments=SAVE["args"])])
+        return Reply(content="Noted.")
+
+
+class Stage:
+    """One bus, and parts that come and go."""
+
+    def __init__(self):
+        self.bus = InProcessBus()
+        self.embedder = Vectors({"tea": [1, 0]})
+        self.shown = []
+        self._store = InMemoryVectorStore(model="fixed-2", dimension=2)
+        self._numbers = count()
+        self.talk = RemoteTopics(
+            agent=self.caller(topics_agent.PART), memory=self.caller(topics_memory.PART), show_calls=self.shown.extend
+        )
+
+    def new_id(self):
+        return f"n{next(self._numbers)}"
+
+    def caller(self, part):
+        return Caller(bus=self.bus, part=part, new_id=self.new_id, name="test", start_by="start", timeout_seconds=5)
+
+    async def memory(self):
+        service = MemoryService(
+            config=TopicsConfig(), store=self._store, embedder=self.embedder, clock=StillClock(), new_id=self.new_id
+        )
+        return await self._started(MemoryPart(service, self.bus, self.new_id))
+
+    async def tools(self):
+        return await self._started(
+            ToolsPart(self.bus, toolset="single", clock=StillClock(), new_id=self.new_id, tool_timeout_seconds=5)
+        )
+
+    async def agent(self):
+        part = AgentPart(self.bus, chat=SayingChat(), new_id=self.new_id, config=AgentConfig(), tool_timeout_seconds=5)
+        return await self._started(part)
+
+    async def say(self, text):
+        return await self.talk.say(text, owner="ann", session_id="s")
+
+    async def _started(self, part):
+        await part.start()
+        await self.bus.settle()
+        return part
+
+
+@pytest.fixture
+def stage():
+    return Stage()
+
+
+@pytest.mark.parametrize("order", [("memory", "tools", "agent"), ("agent", "tools", "memory")])
+async def test_in_whatever_order_the_parts_start_a_turn_is_answered_and_remembered(stage, order):
+    for part in order:
+        await getattr(stage, part)()
+    answer = await stage.say("save it")
+    assert (answer.answer, answer.notes) == ("Memory saved: user.x", ())
+    assert [(one.name, one.result) for one in stage.shown] == [("save_topic", "Memory saved: user.x")]
+    await stage.talk.settle()
+    memory = stage.talk.service
+    assert [(one.topic, one.content) for one in await memory.list_topics("ann")] == [("user.x", "tea")]
+    (engram,) = await memory.list_engrams("ann")
+    assert engram.content == "Q: save it\nA: Memory saved: user.x"
+    status = await stage.talk.status("ann")
+    assert (status["topics"], status["episodic"], status["chat"], len(status["tools"])) == (1, 1, SayingChat.name, 4)
+
+
+async def test_the_memory_from_afar_is_the_memory(stage):
+    await stage.memory()
+    memory = stage.talk.service
+    assert isinstance(memory, RemoteMemory)
+    identifier = await memory.write_topic("ann", "user.x", "tea")
+    assert await memory.topic_entry("ann", "user.x") == await memory.entry("ann", identifier)
+    assert await memory.topic_entry("bob", "user.x") is None
+    noted = await memory.write_episodic("ann", "tea", {"session_id": "s"})
+    (found,) = await memory.search_episodic("ann", "tea", 3)
+    assert (found.id, found.score) == (noted, 1.0)
+    assert (await memory.entry("ann", noted)).metadata["session_id"] == "s"
+    assert await memory.search_episodic("bob", "tea") == []
+    assert [await memory.forget("bob", noted), await memory.forget("ann", noted)] == [False, True]
+    assert await memory.list_engrams("ann") == []
+    assert await memory.entry("ann", noted) is None
+
+
+@pytest.mark.parametrize(
+    ("act", "args"),
+    [
+        ("write_topic", {"topic": "feedback.x", "content": "a"}),
+        ("write_topic", {"topic": {"$ne": ""}, "content": "a"}),
+        ("write_episodic", {"content": "a", "metadata": {"type": "topic"}}),
+        ("write_episodic", {"content": "a", "metadata": ["type"]}),
+        ("search_episodic", {"query": "a", "top_k": {"$gt": 0}}),
+        ("search_episodic", {}),
+        ("entry", {"id": 7}),
+        ("forget", {"id": None}),
+        ("list_topics", {"prefix": 1}),
+    ],
+)
+async def test_what_the_memory_does_not_take_it_refuses_from_afar_too(stage, act, args):
+    # SEC-4, SEC-5: whoever can reach the bus can send anything.
+    await stage.memory()
+    with pytest.raises(InputError):
+        await stage.caller("memory").call(act, "ann", **args)
+
+
+async def test_an_owner_is_taken_from_the_envelope_alone(stage):
+    # SEC-6
+    await stage.memory()
+    await stage.talk.service.write_topic("ann", "user.x", "tea")
+    for owner in ("", " ", "a\nb"):
+        with pytest.raises(InputError, match="owner"):
+            await stage.caller("memory").call("list_topics", owner, prefix="")
+    assert await stage.talk.service.list_topics("bob") == []
+
+
+async def test_without_the_memory_tools_and_agent_answer_and_say_what_is_missing(stage):
+    await stage.tools()
+    await stage.agent()
+    answer = await stage.say("save it")
+    assert answer.answer == "Memory unavailable: no process serves memory. Start one: memstory-reference serve memory"
+    assert answer.notes == (NOT_KEPT,)
+    await stage.talk.settle()  # there is nothing to wait for
+    assert "topics" not in await stage.talk.status("ann")
+
+
+async def test_a_memory_whose_embedder_is_down_is_another_reason(stage):
+    for part in (stage.memory, stage.tools, stage.agent):
+        await part()
+    stage.embedder.is_down = True
+    assert (await stage.say("save it")).answer == "Memory unavailable: the embedder is down; start it"
+
+
+async def test_without_tools_the_agent_answers_and_knows_them_when_they_come(stage):
+    await stage.memory()
+    await stage.agent()
+    assert (await stage.say("save it")).answer == "Noted."
+    tools = await stage.tools()
+    assert (await stage.say("save it")).answer == "Memory saved: user.x"
+    await tools.stop()
+    await stage.bus.settle()
+    assert (await stage.say("save it")).answer == "Noted."
+
+
+async def test_tools_and_agent_find_each_other_again_after_the_bus_was_away(stage):
+    await stage.memory()
+    agent, tools = await stage.agent(), await stage.tools()
+    for back in (agent, tools):
+        agent._toolbox._specs.clear()  # what was announced meanwhile was not heard
+        await back.come_back()
+        await stage.bus.settle()
+        assert (await stage.say("save it")).answer == "Memory saved: user.x"
+
+
+async def test_without_an_agent_the_caller_is_told_what_to_start(stage):
+    await stage.memory()
+    with pytest.raises(UnavailableError, match="no process serves agent"):
+        await stage.say("save it")
+
+
+async def test_a_question_of_the_wrong_shape_is_refused(stage):
+    await stage.agent()
+    for args in ({}, {"query": 1, "session_id": "s"}, {"query": "x", "session_id": None}, {"query": " "}):
+        with pytest.raises(InputError):
+            await stage.caller("agent").call("ask", "ann", **{"session_id": "s", **args})
+
+
+@pytest.mark.parametrize("part", ["memory", "agent"])
+async def test_a_second_process_of_a_part_that_holds_something_is_refused(stage, part):
+    first = await getattr(stage, part)()
+    with pytest.raises(SetupProblem, match=f"{part} is served on this bus already"):
+        await getattr(stage, part)()
+    await first.stop()
+    await getattr(stage, part)()
+
+
+async def test_participants_of_the_bus_may_still_publish_a_question(stage):
+    for part in (stage.memory, stage.tools, stage.agent):
+        await part()
+    heard = []
+
+    async def hear(found):
+        heard.append(found.payload["answer"])
+
+    await stage.bus.subscribe("response.generation", hear, name="critic")
+    payload = {"query": "save it", "session_id": "s"}
+    await stage.bus.publish(Envelope(subject="query.received", payload=payload, publisher="critic", owner="ann"))
+    await stage.bus.settle()
+    assert heard == ["Memory saved: user.x"]

@@ -1,0 +1,58 @@
+from dataclasses import asdict
+
+import pytest
+
+from memstory_reference.errors import InputError
+from memstory_reference.systems.topics.settings import default_topics, read_topics
+
+
+def test_the_shipped_file_sets_every_setting_to_a_value_that_is_allowed():
+    defaults = default_topics()
+    assert (defaults.chroma_path, defaults.collection) == (".chroma", "local2.memory")
+    assert (defaults.top_k, defaults.min_score, defaults.toolset) == (5, 0.3, "single")
+    assert defaults.changed(asdict(defaults), "test") == defaults
+
+
+def test_a_file_overrides_what_it_names_and_keeps_the_rest(tmp_path):
+    file = tmp_path / "memory.yaml"
+    file.write_text("top_k: 1\nmin_score: 0.99\nembedding_model: nomic-embed-text\n", encoding="utf-8")
+    settings = read_topics(file)
+    assert (settings.top_k, settings.min_score, settings.embedding_model) == (1, 0.99, "nomic-embed-text")
+    assert settings.collection == "local2.memory"
+    file.write_text("# nothing\n", encoding="utf-8")
+    assert read_topics(file) == default_topics()
+
+
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        ("top_q: 5", "unknown setting 'top_q'. Did you mean 'top_k'? Known: chroma_path, "),
+        ("top_k: 0", "top_k is 0; allowed: a whole number from 1 to 1000"),
+        ("top_k: true", "top_k is True; allowed: a whole number"),
+        ("top_k: '5'", "top_k is '5'; allowed: a whole number"),
+        ("top_k: null", "top_k is None; allowed: a whole number"),
+        ("min_score: 2", "min_score is 2; allowed: a number from -1 to 1"),
+        ("min_score: .nan", "min_score is nan; allowed: a number from -1 to 1"),
+        ("toolset: triple", "toolset is 'triple'; allowed: single or dual"),
+        ("toolset: [single]", "allowed: single or dual"),
+        ("strict_topics: 1", "strict_topics is 1; allowed: true or false"),
+        ("retention_days: -1", "retention_days is -1; allowed: a number of days from 0 to 365000, or null"),
+        ("collection: ''", "collection is ''; allowed: a name on one line"),
+        ("ollama_host: localhost", "ollama_host is 'localhost'; allowed: an address such as http://"),
+        ("5: 5", "unknown setting 5"),
+        ("[top_k]", "settings are 'key: value' lines, not a list"),
+        ("top_k: [", "is no YAML"),
+    ],
+)
+def test_a_wrong_setting_is_named_with_its_file_and_what_is_allowed(tmp_path, line, said):
+    file = tmp_path / "memory.yaml"
+    file.write_text(line, encoding="utf-8")
+    with pytest.raises(InputError) as error:
+        read_topics(file)
+    assert str(error.value).startswith(f"{file}: ")
+    assert said in str(error.value)
+
+
+def test_a_file_that_cannot_be_read_is_named(tmp_path):
+    with pytest.raises(InputError, match=r"absent\.yaml: cannot be read as settings"):
+        read_topics(tmp_path / "absent.yaml")

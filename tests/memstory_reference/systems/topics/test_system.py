@@ -1,0 +1,141 @@
+import asyncio
+from datetime import UTC, datetime
+from itertools import count
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from memstory_reference import bootstrap
+from memstory_reference.adapters.chat_models.scripted_chat import ScriptedChat
+from memstory_reference.adapters.embedding.fixed_vectors import FixedVectors
+from memstory_reference.adapters.vectors.memory_index import InMemoryVectorStore
+from memstory_reference.errors import InputError, UnavailableError
+from memstory_reference.ports import Envelope
+from memstory_reference.systems.topics.settings import default_topics
+from memstory_reference.systems.topics.system import TopicsPorts
+
+PRIVATE = "Plimquart"
+RULES = [{"reply": "Noted."}]
+
+
+class StillClock:
+    def now(self):
+        return datetime(2026, 5, 30, 9, 0, tzinfo=UTC)
+
+    async def sleep_until(self, moment):
+        raise NotImplementedError
+
+
+@pytest.fixture
+def make_system():
+    def make(**changes):
+        numbers = count()
+        ports = TopicsPorts(
+            clock=StillClock(),
+            embedder=FixedVectors({PRIVATE: [1, 0], "query": [1, 0], "Q: query\nA: Noted.": [1, 0]}),
+            store=InMemoryVectorStore(model="fixed-2", dimension=2),
+            chat=ScriptedChat(RULES),
+            new_id=lambda: f"n{next(numbers)}",
+        )
+        return bootstrap.topics(default_topics().changed(changes, "test"), ports)
+
+    return make
+
+
+async def test_when_open_returns_every_tool_is_announced_and_can_be_called(make_system):
+    # L-25, LF-14: `open` waits for the announcements, and the very next line may call.
+    system = make_system()
+    await system.open()
+    assert [tool.name for tool in system.tools()] == ["save_topic", "recall_topic", "save_memory", "search_memory"]
+    outcome = await system.call_tool(
+        "save_topic", {"topic": "user.x", "content": PRIVATE}, caller="Critic", owner="ann"
+    )
+    assert outcome.result == "Memory saved: user.x"
+    await system.close()
+
+
+async def test_closing_finishes_the_engram_of_the_last_answer_and_releases_the_store(make_system):
+    system = make_system()
+    await system.open()
+    await system.say("query", owner="ann", session_id="s1")
+    engrams = system.service.list_engrams
+    await system.close()
+    assert system.bus.failures == 0
+    with pytest.raises(UnavailableError, match="closed"):
+        await engrams("ann")
+
+
+async def test_a_system_that_is_closed_has_no_tools_and_hears_nothing(make_system):
+    system = make_system()
+    await system.open()
+    await system.close()
+    assert list(system.tools()) == []
+    outcome = await system.call_tool("recall_topic", {"topic": "user.x"}, caller="Critic", owner="ann")
+    assert outcome.error == "no tool named 'recall_topic' is running"
+
+
+async def test_the_status_counts_without_content(make_system):
+    system = make_system()
+    await system.open()
+    await system.say("query", owner="ann", session_id="s1")
+    await system.settle()
+    status = await system.status("ann")
+    assert (status["topics"], status["episodic"], status["ingested"], status["chat"]) == (
+        0,
+        1,
+        1,
+        "scripted by the story",
+    )
+    assert (await system.status("bob"))["episodic"] == 0
+    assert "Noted." not in str(status)
+    await system.close()
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.text(max_size=12) | st.sampled_from(["query", "user.name"]),
+    lambda inner: st.lists(inner, max_size=2) | st.dictionaries(st.text(max_size=8), inner, max_size=2),
+    max_leaves=5,
+)
+SUBJECTS = st.sampled_from(
+    [
+        *(f"tool.request.{tool}" for tool in ("save_topic", "recall_topic", "save_memory", "search_memory")),
+        "response.generation",
+        "query.received",
+        "tool.result.save_topic",
+        "tool.schema",
+    ]
+) | st.text(max_size=12)
+PAYLOADS = JSON | st.fixed_dictionaries(
+    {}, optional={"args": JSON, "query": JSON, "session_id": JSON, "answer": JSON, "tool": JSON}
+)
+
+
+async def _publish_anything(system, subject, payload, owner, request_id):
+    await system.open()
+    await system.call_tool("save_topic", {"topic": "user.name", "content": PRIVATE}, caller="test", owner="bob")
+    last = system.bus.published
+    try:
+        envelope = Envelope(subject=subject, payload=payload, publisher="fuzz", owner=owner, request_id=request_id)
+        await system.bus.publish(envelope)
+    except InputError:
+        assert system.bus.published == last
+    await system.settle()
+    assert system.bus.failures == 0
+    answers = [one for one in system.bus.log(last) if one.publisher != "fuzz"]
+    assert all(PRIVATE not in str(one.payload) and one.owner == owner for one in answers)
+    assert await system.service.recall_topic("bob", "user.name") == PRIVATE
+    await system.close()
+
+
+@settings(max_examples=100, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+@given(SUBJECTS, PAYLOADS, st.sampled_from(["ann", "", "bob.x"]), st.none() | st.text(max_size=5))
+def test_whatever_is_published_breaks_nothing_and_reaches_no_other_owner(make_system, subject, payload, owner, request):
+    asyncio.run(_publish_anything(make_system(), subject, payload, owner, request))
+
+
+@pytest.mark.slow
+@settings(max_examples=10_000, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+@given(SUBJECTS, PAYLOADS, st.sampled_from(["ann", "", "bob.x"]), st.none() | st.text(max_size=5))
+def test_ten_thousand_envelopes_break_nothing(make_system, subject, payload, owner, request_id):
+    asyncio.run(_publish_anything(make_system(), subject, payload, owner, request_id))

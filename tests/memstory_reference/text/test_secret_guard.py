@@ -1,0 +1,82 @@
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from memstory_reference.text.secret_guard import secret_in
+
+# Numbers that card schemes publish for tests, and keys that were never given out.
+CARDS = ["4111111111111111", "5555 5555 5555 4444", "3782-822463-10005", "30569309025904", "6011 1111 1111 1117"]
+KEYS = [
+    "sk-proj-4f9a8b7c6d5e4f3a2b1c",
+    "ghp_0123456789abcdefghijABCDEFGHIJ",
+    "AKIAIOSFODNN7EXAMPLE",
+    "glpat-0123456789abcdefghij",
+    "eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxIn0.c2lnbmF0dXJl",
+]
+
+
+@pytest.mark.parametrize("card", CARDS)
+@pytest.mark.parametrize(
+    "text", ["Q: my card is {}\nA: Noted.", "{}", "pay with {}, please", "card:{} 12/27", "{} 123"]
+)
+def test_the_number_of_a_card_is_found_as_people_type_it(card, text):
+    assert secret_in(text.format(card)) == "it holds the number of a payment card"
+
+
+@pytest.mark.parametrize("key", KEYS)
+@pytest.mark.parametrize("text", ["use {} for it", "({})", "KEY={}\nnext line"])
+def test_the_key_of_a_service_is_found(key, text):
+    assert secret_in(text.format(key)) == "it holds the key of a service"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "My password is hunter2!",
+        "password: 'tr0ub4dor'",
+        "the API key = a1b2c3d4",
+        "my PIN is 4711",
+        "passphrase is x1y2",
+    ],
+)
+def test_a_password_that_is_told_is_found(text):
+    assert secret_in(text) == "it tells a password"
+
+
+def test_a_private_key_is_found():
+    assert secret_in("-----BEGIN OPENSSH PRIVATE KEY-----\nb3Bl\n") == "it holds a private key"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "My favourite language is Elixir.",
+        "Call me at +43 664 123 4567 or 0664 7654321.",
+        "The order 4111 1111 1111 1112 has a wrong check digit.",
+        "Pi is 3.14159265358979323846.",
+        "It was on 2026-05-30 at 09:00, build 20260530.",
+        "The id is 123e4567-e89b-12d3-a456-426614174000.",
+        "The password is important, so keep it.",
+        "How do I reset my password?",
+        "The sk-learn pages call it a token.",
+        "I pinned it: 4 pins are 40 cents.",
+    ],
+)
+def test_what_is_no_secret_may_be_remembered(text):
+    assert secret_in(text) is None
+
+
+@given(st.text(), st.sampled_from([*CARDS, *KEYS]))
+def test_a_secret_is_found_whatever_stands_on_the_lines_around_it(around, secret):
+    assert secret_in(f"{around}\n\n{secret}\n\n{around}") is not None
+
+
+@given(st.text(st.sampled_from("0123456789 -skpwordi:=.\n")))
+def test_a_reason_never_holds_what_was_found(text):
+    assert secret_in(text) in {
+        None,
+        "it holds the number of a payment card",
+        "it holds the key of a service",
+        "it tells a password",
+    }
