@@ -23,8 +23,9 @@ from memstory_reference.systems.layers.operations import dedup, promotion
 from memstory_reference.systems.layers.policy import write
 from memstory_reference.systems.layers.recall import prompting, retrieval
 from memstory_reference.systems.layers.recall.retrieval import Retrieval
+from memstory_reference.systems.layers.records import entries
 from memstory_reference.systems.layers.records.candidates import Candidate, Decision
-from memstory_reference.systems.layers.records.record import Standing, entries
+from memstory_reference.systems.layers.records.record import Standing
 from memstory_reference.systems.layers.service import LayersService
 from memstory_reference.systems.layers.stores import memory_store
 from memstory_reference.systems.layers.stores.sqlite_rows_store import SqliteRows
