@@ -20,7 +20,7 @@ from statistics import median
 
 import numpy as np
 
-from memstory_reference import bootstrap
+from memstory_reference.composition.vector_stores import open_store
 from memstory_reference.ports import Purpose, Vectors
 from memstory_reference.systems.manager.manager import ManagerConfig, MemoryManager
 from memstory_reference.systems.manager.memories.memory import MemoryType
@@ -98,7 +98,7 @@ async def looked_up(manager: MemoryManager, owner: str) -> list[float]:
 async def measure(folder: Path, few: int, many: int) -> None:
     """Fill a store and print what was measured."""
     embedder, numbers = ClusteredEmbedder(), count()
-    store = await bootstrap.open_store(folder, embedder)
+    store = await open_store(folder, embedder)
     manager = MemoryManager(
         config=ManagerConfig(), store=store, embedder=embedder, clock=Noon(), new_id=lambda: f"id-{next(numbers)}"
     )

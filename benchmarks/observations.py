@@ -16,7 +16,7 @@ from time import perf_counter
 
 import numpy as np
 
-from memstory_reference import bootstrap
+from memstory_reference.composition.observations import open_observations
 from memstory_reference.ports import Purpose, Vectors
 from memstory_reference.systems.observations.config import ObservationsConfig
 from memstory_reference.systems.observations.observation import Observation
@@ -63,7 +63,7 @@ def _observation(number: int) -> Observation:
 
 
 async def _measure(folder: Path) -> None:
-    service = await bootstrap.open_observations(
+    service = await open_observations(
         folder, embedder=Drawn(), chat=None, clock=Noon(), new_id=str, config=ObservationsConfig(min_sim=-1)
     )
     begun = perf_counter()

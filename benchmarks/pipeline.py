@@ -23,9 +23,9 @@ from statistics import median, quantiles
 import numpy as np
 from numpy.typing import NDArray
 
-from memstory_reference import bootstrap
 from memstory_reference.adapters.cache_folder import cache_folder
 from memstory_reference.adapters.embedding import minilm, weights
+from memstory_reference.composition.pipeline import open_pipeline
 from memstory_reference.ports import Embedder, Purpose
 from memstory_reference.systems.pipeline.config import PipelineConfig
 from memstory_reference.systems.pipeline.memory import Utterance
@@ -73,7 +73,7 @@ async def opened(folder: Path, embedder: Embedder, **settings: object) -> Pipeli
     """Return an open pipeline that stores whatever it is told."""
     numbers = count()
     config = PipelineConfig().changed({"store_threshold": 0, "auto_compress": False, **settings}, "benchmark")
-    return await bootstrap.open_pipeline(
+    return await open_pipeline(
         folder,
         embedder=embedder,
         chat=None,

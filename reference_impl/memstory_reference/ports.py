@@ -1,4 +1,4 @@
-"""What the memory systems need of the world outside; adapters implement it, `bootstrap` joins the two."""
+"""What the memory systems need of the world outside; adapters implement it, `composition` joins the two."""
 
 from __future__ import annotations
 
@@ -178,6 +178,17 @@ class ChatModel(Protocol):
     ) -> Reply:
         """Return the model's next message; `purpose` says which part of a system asks."""
         ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SystemPorts:
+    """What a system with an agent runs on; the store is open, and the system closes it."""
+
+    clock: Clock
+    embedder: Embedder
+    store: VectorStore
+    chat: ChatModel
+    new_id: NewId
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -9,9 +9,9 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from memstory_reference import bootstrap
 from memstory_reference.adapters.random_ids import random_id
 from memstory_reference.bus.calls import Caller
+from memstory_reference.composition import extras
 from memstory_reference.ports import Envelope
 
 if TYPE_CHECKING:
@@ -36,7 +36,7 @@ def add_bus_option(parser: argparse.ArgumentParser, *, by_default: bool) -> None
 @asynccontextmanager
 async def open_bus(address: str, name: str) -> AsyncIterator[NatsBus]:
     """Connect; at the end what is under way is finished, and the server left."""
-    bus = await bootstrap.open_bus(address, name)
+    bus = await extras.open_bus(address, name)
     try:
         yield bus
     finally:

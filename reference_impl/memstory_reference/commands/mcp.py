@@ -7,15 +7,14 @@ import asyncio
 from collections.abc import Mapping
 from importlib.metadata import version
 from pathlib import Path
-from types import ModuleType
 
-from memstory_reference import bootstrap
-from memstory_reference.adapters.clocks import SystemClock
 from memstory_reference.adapters.random_ids import random_id
-from memstory_reference.errors import SetupProblem
+from memstory_reference.composition.chat_models import chat_of
+from memstory_reference.composition.embedders import embedder_of
+from memstory_reference.composition.extras import mcp_sdk
+from memstory_reference.composition.manager import open_manager
 from memstory_reference.ports import Json
 from memstory_reference.systems.manager.settings import ManagerSettings, default_manager, read_manager
-from memstory_reference.systems.manager.system import ManagerPorts, ManagerSystem
 
 NAME = "memory"
 DEFAULT_OWNER = "default"
@@ -44,41 +43,19 @@ def settings_of(parsed: argparse.Namespace) -> ManagerSettings:
 
 async def serve(settings: ManagerSettings, owner: str) -> int:
     """Serve until the client goes; return the exit code."""
-    mcp_server = _mcp_server()
-    system = await _system(settings)
+    sdk = mcp_sdk()
     # One client starts one process: that is one session of the memory.
     session = random_id()
 
     async def call(name: str, arguments: Mapping[str, Json]) -> Json:
         called = await system.call_tool(name, arguments, owner=owner, session=session)
-        return mcp_server.ToolAnswer(result=called.result, error=called.error)
+        return sdk.ToolAnswer(result=called.result, error=called.error)
 
+    embedder = embedder_of(settings)
+    chat = chat_of(settings, embedder)
+    system = await open_manager(settings, folder=settings.folder, embedder=embedder, chat=chat)
     try:
-        await system.open()
-        await mcp_server.serve(mcp_server.tool_server(NAME, version("memstory"), system.tools(), call))
+        await sdk.serve(sdk.tool_server(NAME, version("memstory"), system.tools(), call))
     finally:
         await system.close()
     return 0
-
-
-async def _system(settings: ManagerSettings) -> ManagerSystem:
-    embedder = bootstrap.make_embedder(settings.embedding_model, ollama_host=settings.ollama_host)
-    ports = ManagerPorts(
-        clock=SystemClock(),
-        embedder=embedder,
-        store=await bootstrap.open_store(settings.folder, embedder),
-        chat=bootstrap.make_chat(settings.chat, embedder, ollama_host=settings.ollama_host),
-        new_id=random_id,
-    )
-    return bootstrap.manager(settings, ports)
-
-
-def _mcp_server() -> ModuleType:
-    try:
-        # The SDK is an extra of its own, and slow to import.
-        from memstory_reference.adapters import mcp_server  # noqa: PLC0415
-    except ModuleNotFoundError as problem:
-        if problem.name is None or not problem.name.startswith("mcp"):
-            raise
-        raise SetupProblem("the MCP SDK is missing. Install it with: pip install 'memstory[mcp]'") from problem
-    return mcp_server

@@ -13,8 +13,10 @@ from pathlib import Path
 
 from tabulate import tabulate
 
-from memstory_reference import bootstrap
 from memstory_reference.adapters.clocks import SystemClock
+from memstory_reference.composition import embedders
+from memstory_reference.composition.embedders import MINILM
+from memstory_reference.composition.observations import OBSERVATIONS_FILE, open_observations
 from memstory_reference.errors import InputError
 from memstory_reference.systems.observations.config import ObservationsConfig
 from memstory_reference.systems.observations.injection import score_text
@@ -87,7 +89,7 @@ def _action(
     parser = actions.add_parser(name, help=text, description=text)
     parser.add_argument("--store", type=Path, required=True, metavar="DIR", help="the folder of the memory")
     parser.add_argument("--owner", default=DEFAULT_OWNER, help=f"whose runs (default '{DEFAULT_OWNER}')")
-    parser.add_argument("--embedder", default=bootstrap.MINILM, help=f"the store's model (default {bootstrap.MINILM})")
+    parser.add_argument("--embedder", default=MINILM, help=f"the store's model (default {MINILM})")
     parser.add_argument("--ollama-host", default=os.environ.get("OLLAMA_HOST", "http://127.0.0.1:11434"), metavar="URL")
     parser.add_argument("--json", action="store_true", help="print JSON, for programs")
     parser.set_defaults(run=lambda options: asyncio.run(_with_service(work, options)))
@@ -95,11 +97,11 @@ def _action(
 
 
 async def _with_service(work: Work, options: argparse.Namespace) -> int:
-    if not (options.store / bootstrap.OBSERVATIONS_FILE).exists():
+    if not (options.store / OBSERVATIONS_FILE).exists():
         raise InputError(f"{options.store}: no observations are stored here; name the folder with --store")
-    service = await bootstrap.open_observations(
+    service = await open_observations(
         options.store,
-        embedder=bootstrap.make_embedder(options.embedder, ollama_host=options.ollama_host),
+        embedder=embedders.make_embedder(options.embedder, ollama_host=options.ollama_host),
         chat=None,
         clock=SystemClock(),
         new_id=str,

@@ -6,9 +6,12 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from memstory_reference import bootstrap
 from memstory_reference.adapters.clocks import SystemClock
 from memstory_reference.adapters.random_ids import random_id
+from memstory_reference.composition import layers
+from memstory_reference.composition.chat_models import chat_of
+from memstory_reference.composition.embedders import embedder_of
+from memstory_reference.composition.layers import LAYERS_FILE
 from memstory_reference.errors import InputError
 from memstory_reference.ports import Json
 from memstory_reference.systems.layers.modes import MemoryMode
@@ -18,7 +21,6 @@ from memstory_reference.systems.layers.settings import NO_EMBEDDER, RULES, Layer
 from memstory_reference.systems.layers.stores.postgres.place import parse_place
 from memstory_reference.systems.layers.turns.session_end import parse_reason
 
-LAYERS_FILE = "memory.sqlite3"
 NO_MODEL = "rules (deterministic stand-in)"
 
 
@@ -36,11 +38,11 @@ async def open_layers(
     """Open the memory of `settings`; in incognito no embedder is made and nothing is touched."""
     embedder = None
     if mode.is_durable and settings.embedding_model != NO_EMBEDDER:
-        embedder = bootstrap.make_embedder(settings.embedding_model, ollama_host=settings.ollama_host)
+        embedder = embedder_of(settings)
     model = None
     if settings.chat != RULES:
-        model = bootstrap.make_chat(settings.chat, embedder, ollama_host=settings.ollama_host, on_text=on_text)
-    service = await bootstrap.open_layers(
+        model = chat_of(settings, embedder, on_text)
+    service = await layers.open_layers(
         Path(settings.store),
         place=parse_place(settings.store) if settings.is_postgres else None,
         embedder=embedder,

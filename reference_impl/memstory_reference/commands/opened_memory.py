@@ -8,7 +8,8 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import Protocol
 
-from memstory_reference import bootstrap
+from memstory_reference.composition.topics import memory_service, open_topics_store
+from memstory_reference.composition.vector_stores import is_store
 from memstory_reference.errors import InputError
 from memstory_reference.ports import Embedder, VectorStore
 from memstory_reference.systems.topics.engrams import EngramEntry, TopicEntry
@@ -78,15 +79,15 @@ class OpenedMemory:
 async def open_memory(settings: TopicsSettings, embedder: Embedder) -> OpenedMemory:
     """Open the store of `settings`; where there is none, InputError, and nothing is made."""
     folder = Path(settings.chroma_path)
-    if settings.chroma_server is None and not bootstrap.is_store(folder):
+    if settings.chroma_server is None and not is_store(folder):
         raise InputError(f"{folder}: no memory is stored here. Name its folder with --store, or make one with 'chat'")
-    store = await bootstrap.open_store(folder, embedder, server=settings.chroma_server)
+    store = await open_topics_store(settings, embedder)
     try:
         owners = await store.owners(settings.collection)
     except BaseException:
         await store.close()
         raise
-    return OpenedMemory(service=bootstrap.memory_service(settings, store, embedder), store=store, owners=owners)
+    return OpenedMemory(service=memory_service(settings, store, embedder), store=store, owners=owners)
 
 
 async def entry_named(service: KeptMemory, owner: str, name: str) -> TopicEntry | EngramEntry:

@@ -11,13 +11,15 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
-from memstory_reference import bootstrap
 from memstory_reference.adapters.clocks import SystemClock
 from memstory_reference.adapters.random_ids import random_id
 from memstory_reference.commands.bus_option import add_bus_option, open_bus
 from memstory_reference.commands.chosen_settings import add_store_options, chosen_settings
 from memstory_reference.commands.layers_options import add_mode_option, chosen_layers
 from memstory_reference.commands.opened_layers import open_layers
+from memstory_reference.composition.chat_models import chat_of
+from memstory_reference.composition.embedders import embedder_of
+from memstory_reference.composition.topics import memory_service, open_topics_store
 from memstory_reference.errors import UnavailableError
 from memstory_reference.systems.layers.modes import MemoryMode, parse_mode
 from memstory_reference.systems.layers.process import LayersPart
@@ -126,10 +128,10 @@ async def _first(*waits: Coroutine[Any, Any, object]) -> None:
 @asynccontextmanager
 async def _memory(parsed: argparse.Namespace, bus: NatsBus) -> AsyncIterator[Part]:
     settings = chosen_settings(parsed)
-    embedder = bootstrap.make_embedder(settings.embedding_model, ollama_host=settings.ollama_host)
-    store = await bootstrap.open_store(Path(settings.chroma_path), embedder, server=settings.chroma_server)
+    embedder = embedder_of(settings)
+    store = await open_topics_store(settings, embedder)
     try:
-        yield MemoryPart(bootstrap.memory_service(settings, store, embedder), bus, random_id)
+        yield MemoryPart(memory_service(settings, store, embedder), bus, random_id)
     finally:
         await store.close()
 
@@ -149,10 +151,9 @@ async def _tools(parsed: argparse.Namespace, bus: NatsBus) -> AsyncIterator[Part
 @asynccontextmanager
 async def _agent(parsed: argparse.Namespace, bus: NatsBus) -> AsyncIterator[Part]:
     settings = chosen_settings(parsed)
-    embedder = bootstrap.make_embedder(settings.embedding_model, ollama_host=settings.ollama_host)
     yield AgentPart(
         bus,
-        chat=bootstrap.make_chat(settings.chat, embedder, ollama_host=settings.ollama_host),
+        chat=chat_of(settings, embedder_of(settings)),
         new_id=random_id,
         config=AgentConfig(steps=settings.steps, window_turns=settings.window_turns),
         tool_timeout_seconds=settings.tool_timeout_seconds,

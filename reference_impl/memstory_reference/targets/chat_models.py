@@ -10,7 +10,8 @@ from memstory.chat import Reply as ShimReply
 from memstory.chat import ToolRequest as ShimRequest
 from memstory.errors import SetupError
 from memstory.target import ToolSchema
-from memstory_reference import bootstrap
+from memstory_reference.composition.chat_models import make_chat
+from memstory_reference.composition.embedders import make_embedder
 from memstory_reference.errors import MemorySystemError
 from memstory_reference.ports import ChatModel, Message, ToolRequest, ToolSpec
 from memstory_reference.systems.topics.settings import default_topics
@@ -44,14 +45,14 @@ def offline(more: str) -> OfferedChat:
         raise SetupError(f"the chat model 'offline' takes no name behind a colon, as in 'offline:{more}'")
     host = default_topics().ollama_host
     with _of_the_machine():
-        embedder = bootstrap.make_embedder("minilm", ollama_host=host)
-        return OfferedChat(bootstrap.make_chat("offline", embedder, ollama_host=host), embedder.close)
+        embedder = make_embedder("minilm", ollama_host=host)
+        return OfferedChat(make_chat("offline", embedder, ollama_host=host), embedder.close)
 
 
 def ollama(model: str) -> OfferedChat:
     """Return the model of that name on Ollama."""
     with _of_the_machine():
-        return OfferedChat(bootstrap.make_chat(f"ollama:{model}", None, ollama_host=default_topics().ollama_host))
+        return OfferedChat(make_chat(f"ollama:{model}", None, ollama_host=default_topics().ollama_host))
 
 
 @contextmanager

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from memstory.targets.embedders import Purpose as HarnessPurpose
-from memstory_reference import bootstrap
+from memstory_reference.composition.embedders import make_embedder
 from memstory_reference.ports import Purpose
 from memstory_reference.systems.topics.settings import default_topics
 from memstory_reference.targets.refusals import in_harness_words
@@ -37,4 +37,4 @@ class OfferedEmbedder:
 def minilm() -> OfferedEmbedder:
     """Return all-MiniLM-L6-v2 with this machine's cache before it."""
     with in_harness_words():
-        return OfferedEmbedder(bootstrap.make_embedder("minilm", ollama_host=default_topics().ollama_host))
+        return OfferedEmbedder(make_embedder("minilm", ollama_host=default_topics().ollama_host))

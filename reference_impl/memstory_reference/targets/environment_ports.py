@@ -9,12 +9,12 @@ from typing import Protocol
 
 from memstory.errors import NotSupported, StoryError
 from memstory.target import Environment
-from memstory_reference import bootstrap
 from memstory_reference.adapters.chat_models.scripted_chat import ScriptedChat
 from memstory_reference.adapters.embedding.embedder_log import LoggedEmbedder
 from memstory_reference.adapters.embedding.fixed_vectors import FixedVectors
 from memstory_reference.adapters.embedding.prefixes import NO_PREFIXES, Profile, ProfiledEmbedder
 from memstory_reference.adapters.faults import MODES, FaultyChat, FaultyEmbedder, FaultyVectorStore
+from memstory_reference.composition.chat_models import make_chat
 from memstory_reference.errors import UnavailableError
 from memstory_reference.ports import NewId, VectorStore
 from memstory_reference.targets.chat_log import LoggedChat
@@ -79,9 +79,7 @@ def environment_ports(
     )
     # The stand-in compares texts of its own making, which have no fixed vectors.
     own = None if env.vectors else inner
-    model = (
-        ScriptedChat(env.model_rules) if env.model_rules else bootstrap.make_chat(chat, own, ollama_host=ollama_host)
-    )
+    model = ScriptedChat(env.model_rules) if env.model_rules else make_chat(chat, own, ollama_host=ollama_host)
     faulty_embedder, faulty_chat = FaultyEmbedder(inner), FaultyChat(model)
     return EnvironmentPorts(
         embedder=LoggedEmbedder(faulty_embedder),

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, ClassVar
 
 from memstory.target import TargetFactory
-from memstory_reference import bootstrap
+from memstory_reference.composition.embedders import make_embedder
 
 if TYPE_CHECKING:
     from memstory_reference.adapters.embedding.embedding_cache import CachedEmbedder
@@ -19,10 +19,10 @@ class SharedEmbedders:
         self._made: dict[tuple[str, str], CachedEmbedder] = {}
 
     def make(self, name: str, ollama_host: str) -> CachedEmbedder:
-        """Return the embedder of this name; raises as `bootstrap.make_embedder` does."""
+        """Return the embedder of this name; raises as `make_embedder` does."""
         key = (name, ollama_host)
         if key not in self._made:
-            self._made[key] = bootstrap.make_embedder(name, ollama_host=ollama_host)
+            self._made[key] = make_embedder(name, ollama_host=ollama_host)
         return self._made[key]
 
     async def close(self) -> None:

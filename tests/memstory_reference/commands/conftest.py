@@ -12,15 +12,16 @@ from zlib import crc32
 import numpy as np
 import pytest
 
-from memstory_reference import bootstrap, cli
+from memstory_reference import cli
 from memstory_reference.adapters.embedding.prefixes import NO_PREFIXES
+from memstory_reference.composition import embedders
 from memstory_reference.ports import Purpose, Vectors
 
 
 class WordEmbedder:
     """Texts that share words are near; stands for MiniLM, so that a store of one opens with the other."""
 
-    model = bootstrap.MINILM
+    model = embedders.MINILM
     dimension: int | None = 384
     profile = NO_PREFIXES
 
@@ -51,7 +52,7 @@ def typed(monkeypatch, capsys, tmp_path) -> Callable[..., Ran]:
     """Run `memstory-reference` in an empty folder, with these lines on a pipe or at a terminal."""
     monkeypatch.chdir(tmp_path)
     embedder = WordEmbedder()
-    monkeypatch.setattr(bootstrap, "make_embedder", lambda *_, **__: embedder)
+    monkeypatch.setattr(embedders, "make_embedder", lambda *_, **__: embedder)
     monkeypatch.delenv("OLLAMA_HOST", raising=False)
 
     def run(*arguments: str, lines: Sequence[str] = (), at_terminal: bool = False) -> Ran:

@@ -9,7 +9,7 @@ from contextlib import asynccontextmanager
 import pytest
 
 from memstory_reference.cli import main
-from memstory_reference.commands import mcp as command
+from memstory_reference.composition import extras
 from memstory_reference.errors import SetupProblem
 
 mcp = pytest.importorskip("mcp", reason="pip install 'memstory[mcp]'")
@@ -112,4 +112,4 @@ def test_without_the_sdk_the_command_says_what_to_install(monkeypatch):
     monkeypatch.setitem(sys.modules, "mcp_types", None)
     monkeypatch.delitem(sys.modules, "memstory_reference.adapters.mcp_server", raising=False)
     with pytest.raises(SetupProblem, match=r"pip install 'memstory\[mcp\]'"):
-        command._mcp_server()
+        extras.mcp_sdk()

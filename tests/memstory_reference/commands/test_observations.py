@@ -3,18 +3,19 @@ import json
 
 import pytest
 
-from memstory_reference import bootstrap
 from memstory_reference.adapters.clocks import SystemClock
 from memstory_reference.cli import main
+from memstory_reference.composition.embedders import MINILM, make_embedder
+from memstory_reference.composition.observations import open_observations
 from memstory_reference.systems.observations.config import ObservationsConfig
 
 pytestmark = pytest.mark.usefixtures("minilm_weights")
 
 
 async def fill(folder):
-    service = await bootstrap.open_observations(
+    service = await open_observations(
         folder,
-        embedder=bootstrap.make_embedder(bootstrap.MINILM, ollama_host=""),
+        embedder=make_embedder(MINILM, ollama_host=""),
         chat=None,
         clock=SystemClock(),
         new_id=str,

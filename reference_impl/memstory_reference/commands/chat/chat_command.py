@@ -7,10 +7,7 @@ import asyncio
 import sys
 from collections.abc import AsyncIterator, Mapping
 from contextlib import AbstractAsyncContextManager, ExitStack, asynccontextmanager
-from pathlib import Path
 
-from memstory_reference import bootstrap
-from memstory_reference.adapters.clocks import SystemClock
 from memstory_reference.adapters.random_ids import random_id
 from memstory_reference.commands.bus_option import add_bus_option, caller_from_terminal
 from memstory_reference.commands.chat.conversation import Conversation
@@ -27,6 +24,9 @@ from memstory_reference.commands.layers_options import (
     refuse_foreign,
 )
 from memstory_reference.commands.terminal import Terminal
+from memstory_reference.composition.chat_models import chat_of
+from memstory_reference.composition.embedders import embedder_of
+from memstory_reference.composition.topics import open_topics
 from memstory_reference.ports import Json
 from memstory_reference.systems.topics.inputs import check_owner
 from memstory_reference.systems.topics.processes.agent_process import PART as AGENT
@@ -34,8 +34,6 @@ from memstory_reference.systems.topics.processes.agent_process import START_BY a
 from memstory_reference.systems.topics.processes.agent_process import RemoteTopics
 from memstory_reference.systems.topics.processes.memory_process import PART as MEMORY
 from memstory_reference.systems.topics.processes.memory_process import START_BY as START_MEMORY_BY
-from memstory_reference.systems.topics.settings import TopicsSettings
-from memstory_reference.systems.topics.system import TopicsPorts, TopicsSystem
 
 DEFAULT_OWNER = "me"
 OF_LAYERS = ("user_id", "thread_id", "memory_mode")
@@ -78,7 +76,9 @@ async def _topics_conversation(parsed: argparse.Namespace, speech: Speech) -> As
         yield await _remote(parsed, owner, speech)
         return
     settings = chosen_settings(parsed)
-    system = await _open(settings, speech)
+    embedder = embedder_of(settings)
+    model = WatchedChat(chat_of(settings, embedder, speech.part), speech.aside)
+    system = await open_topics(settings, embedder=embedder, chat=model)
     try:
         _greet(await system.status(owner), settings.chroma_server or settings.chroma_path, owner, speech)
         yield Conversation(system=system, speech=speech, owner=owner, new_id=random_id)
@@ -95,26 +95,6 @@ async def _remote(parsed: argparse.Namespace, owner: str, speech: Speech) -> Con
     )
     _greet(await system.status(owner), "the processes on the bus", owner, speech)
     return Conversation(system=system, speech=speech, owner=owner, new_id=random_id)
-
-
-async def _open(settings: TopicsSettings, speech: Speech) -> TopicsSystem:
-    embedder = bootstrap.make_embedder(settings.embedding_model, ollama_host=settings.ollama_host)
-    model = bootstrap.make_chat(settings.chat, embedder, ollama_host=settings.ollama_host, on_text=speech.part)
-    store = await bootstrap.open_store(Path(settings.chroma_path), embedder, server=settings.chroma_server)
-    ports = TopicsPorts(
-        clock=SystemClock(),
-        embedder=embedder,
-        store=store,
-        chat=WatchedChat(model, speech.aside),
-        new_id=random_id,
-    )
-    system = bootstrap.topics(settings, ports)
-    try:
-        await system.open()
-    except BaseException:
-        await system.close()
-        raise
-    return system
 
 
 def _greet(status: Mapping[str, Json], place: str, owner: str, speech: Speech) -> None:

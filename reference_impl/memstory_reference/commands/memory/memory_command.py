@@ -8,7 +8,6 @@ import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from memstory_reference import bootstrap
 from memstory_reference.commands.chosen_settings import add_store_options, chosen_settings
 from memstory_reference.commands.layers_options import (
     LAYERS,
@@ -21,6 +20,7 @@ from memstory_reference.commands.memory.printed import is_confirmed, print_rows,
 from memstory_reference.commands.memory_rows import Row, jsonl, page, row_of
 from memstory_reference.commands.opened_memory import OpenedMemory, entry_named, open_memory
 from memstory_reference.commands.terminal_text import cell, json_text
+from memstory_reference.composition.embedders import embedder_of, make_idle_embedder
 from memstory_reference.errors import InputError
 from memstory_reference.systems.layers.records.record import Layer
 from memstory_reference.systems.topics.memory_service import EPISODIC, TOPIC
@@ -157,11 +157,7 @@ def _run(parsed: argparse.Namespace, action: Action) -> int:
     if getattr(parsed, "kind", None) in set(Layer) - {EPISODIC}:
         raise InputError(f"--kind {parsed.kind} belongs to --system layers; topics have {TOPIC}, {EPISODIC}")
     settings = chosen_settings(parsed)
-    embedder = (
-        bootstrap.make_embedder(settings.embedding_model, ollama_host=settings.ollama_host)
-        if parsed.needs_embedder
-        else bootstrap.make_idle_embedder(settings.embedding_model)
-    )
+    embedder = embedder_of(settings) if parsed.needs_embedder else make_idle_embedder(settings.embedding_model)
     with asyncio.Runner() as runner:
         memory = runner.run(open_memory(settings, embedder))
         try:

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
-from memstory_reference.ports import ChatModel, Clock, Embedder, Json, NewId, ToolSpec, VectorStore
+from memstory_reference.ports import Json, SystemPorts, ToolSpec
 from memstory_reference.systems.manager.housekeeping import Housekeeping
 from memstory_reference.systems.manager.loop import AgentLoop, LoopAnswer
 from memstory_reference.systems.manager.manager import ManagerConfig, MemoryManager
@@ -16,21 +15,10 @@ from memstory_reference.systems.manager.window import WindowEntry
 KEPT_CONVERSATIONS = 1_000
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ManagerPorts:
-    """What the system needs of the world outside; the store is open, and the system closes it."""
-
-    clock: Clock
-    embedder: Embedder
-    store: VectorStore
-    chat: ChatModel
-    new_id: NewId
-
-
 class ManagerSystem:
     """A memory with three tools and an agent that talks. `open` before anything else."""
 
-    def __init__(self, *, ports: ManagerPorts, config: ManagerConfig) -> None:
+    def __init__(self, *, ports: SystemPorts, config: ManagerConfig) -> None:
         self.manager = MemoryManager(
             config=config, store=ports.store, embedder=ports.embedder, clock=ports.clock, new_id=ports.new_id
         )

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
 from memstory_reference.bus import InProcessBus
 from memstory_reference.bus.subjects import tool_request
-from memstory_reference.ports import ChatModel, Clock, Embedder, Envelope, Json, NewId, ToolSpec, VectorStore
+from memstory_reference.ports import (
+    Envelope,
+    Json,
+    SystemPorts,
+    ToolSpec,
+)
 from memstory_reference.systems.topics.config import TopicsConfig
 from memstory_reference.systems.topics.memory_agent import MemoryAgent
 from memstory_reference.systems.topics.memory_service import MemoryService
@@ -16,24 +20,13 @@ from memstory_reference.tooling.agent import AgentConfig, Answer, GeneratorAgent
 from memstory_reference.tooling.tools import ToolBox, ToolOutcome, ToolServer, call_tool
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TopicsPorts:
-    """What the system needs of the world outside; the store is open, and the system closes it."""
-
-    clock: Clock
-    embedder: Embedder
-    store: VectorStore
-    chat: ChatModel
-    new_id: NewId
-
-
 class TopicsSystem:
     """A conversation with a memory. `open` before anything else; `close` leaves all that was acknowledged on disk."""
 
     def __init__(
         self,
         *,
-        ports: TopicsPorts,
+        ports: SystemPorts,
         config: TopicsConfig,
         toolset: Toolset,
         agent: AgentConfig,

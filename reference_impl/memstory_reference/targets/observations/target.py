@@ -22,7 +22,8 @@ from memstory.target import (
     Scope,
     Target,
 )
-from memstory_reference import bootstrap
+from memstory_reference.composition.embedders import MINILM
+from memstory_reference.composition.observations import open_observations
 from memstory_reference.errors import InputError
 from memstory_reference.systems.observations.config import ObservationsConfig
 from memstory_reference.systems.observations.observation import Observation
@@ -70,7 +71,7 @@ class ObservationsTarget(SystemTarget):
     _service: ObservationService
 
     async def _open_system(self, workspace: Path) -> None:
-        self._service = await bootstrap.open_observations(
+        self._service = await open_observations(
             workspace,
             embedder=self._ports.embedder,
             chat=self._ports.chat if self._has_model else None,
@@ -168,7 +169,7 @@ class ObservationsTarget(SystemTarget):
         return environment_ports(
             env,
             make_embedder=self._make_embedder,
-            embedder=env.options.get("embedder", bootstrap.MINILM),
+            embedder=env.options.get("embedder", MINILM),
             chat=env.options.get("chat", "offline"),
             ollama_host=env.options.get("ollama_host", defaults.ollama_host),
         )

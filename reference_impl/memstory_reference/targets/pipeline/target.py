@@ -22,7 +22,8 @@ from memstory.target import (
     Scope,
     Target,
 )
-from memstory_reference import bootstrap
+from memstory_reference.composition.embedders import MINILM, make_reranker
+from memstory_reference.composition.pipeline import open_pipeline
 from memstory_reference.errors import InputError
 from memstory_reference.systems.pipeline.config import PipelineConfig
 from memstory_reference.systems.pipeline.ingest.validation import checked_type
@@ -78,7 +79,7 @@ class PipelineTarget(SystemTarget):
     _service: PipelineService
 
     async def _open_system(self, workspace: Path) -> None:
-        self._service = await bootstrap.open_pipeline(
+        self._service = await open_pipeline(
             workspace,
             embedder=self._ports.embedder,
             chat=self._ports.chat if self._has_model else None,
@@ -211,7 +212,7 @@ class PipelineTarget(SystemTarget):
         return environment_ports(
             env,
             make_embedder=self._make_embedder,
-            embedder=env.options.get("embedder", bootstrap.MINILM),
+            embedder=env.options.get("embedder", MINILM),
             chat=env.options.get("chat", "offline"),
             ollama_host=env.options.get("ollama_host", default_topics().ollama_host),
         )
@@ -238,7 +239,7 @@ def _config(options: Mapping[str, Json]) -> PipelineConfig:
 
 
 def _reranker(name: Json) -> Reranker | None:
-    return ReversedReranker() if name == REVERSED else bootstrap.make_reranker(name)
+    return ReversedReranker() if name == REVERSED else make_reranker(name)
 
 
 def _utterance(item: Item, scope: Scope) -> Utterance:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from importlib.metadata import version
 from pathlib import Path
 from typing import ClassVar
@@ -23,13 +23,13 @@ from memstory.target import (
     ToolSchema,
     Turn,
 )
-from memstory_reference import bootstrap
+from memstory_reference.composition.topics import open_topics
 from memstory_reference.errors import InputError
 from memstory_reference.ports import Envelope
 from memstory_reference.systems.topics.engrams import EngramEntry, FoundEngram, TopicEntry
 from memstory_reference.systems.topics.memory_service import MemoryService
 from memstory_reference.systems.topics.result_texts import engrams_text
-from memstory_reference.systems.topics.system import TopicsPorts, TopicsSystem
+from memstory_reference.systems.topics.system import TopicsSystem
 from memstory_reference.targets.environment_ports import EnvironmentPorts, environment_ports
 from memstory_reference.targets.shared_embedders import EmbeddingFactory
 from memstory_reference.targets.system_target import SystemTarget
@@ -94,21 +94,15 @@ class TopicsTarget(SystemTarget):
         )
 
     async def _open_system(self, workspace: Path) -> None:
-        settings, ports = self._settings, self._ports
-        store = await bootstrap.open_store(
-            workspace / settings.chroma_path, ports.embedder, server=settings.chroma_server
+        ports = self._ports
+        self._opened = await open_topics(
+            replace(self._settings, chroma_path=str(workspace / self._settings.chroma_path)),
+            embedder=ports.embedder,
+            chat=ports.chat,
+            clock=self._clock,
+            new_id=ports.new_id,
+            wrap=ports.with_faults,
         )
-        self._opened = bootstrap.topics(
-            settings,
-            TopicsPorts(
-                clock=self._clock,
-                embedder=ports.embedder,
-                store=ports.with_faults(store),
-                chat=ports.chat,
-                new_id=ports.new_id,
-            ),
-        )
-        await self._opened.open()
 
     async def close(self) -> None:
         self._log.detach()

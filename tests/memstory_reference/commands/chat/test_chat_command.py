@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from memstory_reference import bootstrap
+from memstory_reference.composition import chat_models
 from memstory_reference.ports import ChatModelUnavailableError, Reply
 
 SAVED = "Please remember my preferred language is Elixir."
@@ -32,7 +32,7 @@ def model(monkeypatch):
             made.update(options)
             return Model()
 
-        monkeypatch.setattr(bootstrap, "make_chat", make)
+        monkeypatch.setattr(chat_models, "make_chat", make)
 
     return put
 

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from memstory_reference import bootstrap
 from memstory_reference.adapters.folder_lock import FolderLock
+from memstory_reference.composition import embedders
 
 FACTS = ["Please remember my preferred language is Elixir.", "My name is Ana."]
 
@@ -157,7 +157,7 @@ def test_a_store_that_another_process_owns_is_one_line(filled):
 
 
 def test_looking_needs_no_embedding_model(filled, monkeypatch):
-    monkeypatch.setattr(bootstrap, "make_embedder", lambda *_, **__: pytest.fail("a model was made"))
+    monkeypatch.setattr(embedders, "make_embedder", lambda *_, **__: pytest.fail("a model was made"))
     for action in (["list"], ["show", "user.name"], ["export"], ["forget", "user.name", "--yes"]):
         assert filled("memory", *action, "--store", "s").code == 0
 

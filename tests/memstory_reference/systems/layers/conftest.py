@@ -7,7 +7,7 @@ from itertools import count
 import numpy as np
 import pytest
 
-from memstory_reference import bootstrap
+from memstory_reference.composition import layers
 from memstory_reference.ports import ChatModelUnavailableError, Reply
 from memstory_reference.systems.layers.config import LayersConfig
 from memstory_reference.systems.layers.modes import MemoryMode
@@ -104,7 +104,7 @@ async def open_layers(tmp_path, clock):
         *, model=None, mode=MemoryMode.LOCAL, place=None, wrap=lambda store: store, embedder=None, **config
     ):
         numbers, opening = count(), next(openings)
-        service = await bootstrap.open_layers(
+        service = await layers.open_layers(
             tmp_path / "layers",
             embedder=embedder or LetterEmbedder(),
             model=model,

@@ -6,7 +6,7 @@ from itertools import count
 import numpy as np
 import pytest
 
-from memstory_reference import bootstrap
+from memstory_reference.composition.vector_stores import open_store
 from memstory_reference.systems.manager.manager import ManagerConfig, MemoryManager
 from memstory_reference.systems.manager.memories.memory import MemoryType
 from memstory_reference.systems.manager.memories.rows import NewMemory
@@ -32,7 +32,7 @@ class NumberedEmbedder:
 
 async def opened(folder):
     embedder = NumberedEmbedder()
-    store = await bootstrap.open_store(folder, embedder)
+    store = await open_store(folder, embedder)
     manager = MemoryManager(config=ManagerConfig(), store=store, embedder=embedder, clock=Noon(), new_id=str)
     await manager.cleanup_expired()
     return store, manager

@@ -6,7 +6,7 @@ from itertools import count
 import numpy as np
 import pytest
 
-from memstory_reference import bootstrap
+from memstory_reference.composition.observations import open_observations
 from memstory_reference.systems.observations.config import ObservationsConfig
 from memstory_reference.systems.observations.observation import Observation
 
@@ -41,7 +41,7 @@ def observation(number):
 
 
 async def opened(folder):
-    return await bootstrap.open_observations(
+    return await open_observations(
         folder, embedder=NumberedEmbedder(), chat=None, clock=Noon(), new_id=str, config=ObservationsConfig()
     )
 

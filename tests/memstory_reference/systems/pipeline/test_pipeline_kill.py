@@ -8,7 +8,7 @@ from itertools import count
 import numpy as np
 import pytest
 
-from memstory_reference import bootstrap
+from memstory_reference.composition.pipeline import open_pipeline
 from memstory_reference.systems.pipeline.config import PipelineConfig
 from memstory_reference.systems.pipeline.memory import Utterance
 
@@ -39,7 +39,7 @@ class HashedEmbedder:
 async def opened(folder):
     embedder, clock, run = HashedEmbedder(), Ticking(), os.urandom(8).hex()
     numbers = count()
-    service = await bootstrap.open_pipeline(
+    service = await open_pipeline(
         folder, embedder=embedder, chat=None, clock=clock, new_id=lambda: f"{run}-{next(numbers)}", config=CONFIG
     )
     return service, clock

@@ -6,14 +6,13 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from memstory_reference import bootstrap
 from memstory_reference.adapters.chat_models.scripted_chat import ScriptedChat
 from memstory_reference.adapters.embedding.fixed_vectors import FixedVectors
 from memstory_reference.adapters.vectors.memory_index import InMemoryVectorStore
+from memstory_reference.composition.topics import make_topics
 from memstory_reference.errors import InputError, UnavailableError
-from memstory_reference.ports import Envelope
+from memstory_reference.ports import Envelope, SystemPorts
 from memstory_reference.systems.topics.settings import default_topics
-from memstory_reference.systems.topics.system import TopicsPorts
 
 PRIVATE = "Plimquart"
 RULES = [{"reply": "Noted."}]
@@ -31,14 +30,14 @@ class StillClock:
 def make_system():
     def make(**changes):
         numbers = count()
-        ports = TopicsPorts(
+        ports = SystemPorts(
             clock=StillClock(),
             embedder=FixedVectors({PRIVATE: [1, 0], "query": [1, 0], "Q: query\nA: Noted.": [1, 0]}),
             store=InMemoryVectorStore(model="fixed-2", dimension=2),
             chat=ScriptedChat(RULES),
             new_id=lambda: f"n{next(numbers)}",
         )
-        return bootstrap.topics(default_topics().changed(changes, "test"), ports)
+        return make_topics(default_topics().changed(changes, "test"), ports)
 
     return make
 

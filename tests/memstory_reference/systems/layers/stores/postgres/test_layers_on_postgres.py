@@ -160,9 +160,9 @@ async def test_nothing_of_incognito_reaches_the_database(open_layers):
 
 def test_without_the_driver_it_is_said_what_to_install():
     code = (
-        "import sys, asyncio; sys.modules['psycopg'] = None; from memstory_reference import bootstrap\n"
+        "import sys, asyncio; sys.modules['psycopg'] = None; from memstory_reference.composition import layers\n"
         "from memstory_reference.systems.layers.stores.postgres.place import parse_place\n"
-        "asyncio.run(bootstrap.claim_layers(parse_place('postgresql:///x'), 'me'))"
+        "asyncio.run(layers.claim_layers(parse_place('postgresql:///x'), 'me'))"
     )
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)  # noqa: S603  (our own)
     assert (

@@ -1,7 +1,9 @@
 import pytest
 
-from memstory_reference import bootstrap
 from memstory_reference.adapters.embedding.fixed_vectors import FixedVectors
+from memstory_reference.composition.chat_models import make_chat
+from memstory_reference.composition.embedders import make_embedder
+from memstory_reference.composition.vector_stores import open_store
 from memstory_reference.errors import InputError, UnavailableError
 
 HOST = "http://127.0.0.1:1"
@@ -10,25 +12,25 @@ HOST = "http://127.0.0.1:1"
 @pytest.mark.parametrize("name", ["word2vec", "ollama:", "", "MINILM"])
 def test_an_embedder_that_nobody_knows_is_refused_with_those_that_there_are(name):
     with pytest.raises(InputError, match="allowed: all-MiniLM-L6-v2, nomic-embed-text, ollama:NAME"):
-        bootstrap.make_embedder(name, ollama_host=HOST)
+        make_embedder(name, ollama_host=HOST)
 
 
 @pytest.mark.parametrize("name", ["eliza", "ollama:", ""])
 def test_a_chat_model_that_nobody_knows_is_refused_with_those_that_there_are(name):
     with pytest.raises(InputError, match="allowed: offline, ollama:NAME"):
-        bootstrap.make_chat(name, None, ollama_host=HOST)
+        make_chat(name, None, ollama_host=HOST)
 
 
 @pytest.mark.parametrize(("name", "model"), [("nomic-embed-text", "nomic-embed-text"), ("ollama:some:7b", "some:7b")])
 def test_an_ollama_embedder_is_made_under_its_models_name(name, model, tmp_path, monkeypatch):
     monkeypatch.setenv("MEMSTORY_CACHE", str(tmp_path))
-    assert bootstrap.make_embedder(name, ollama_host=HOST).model == model
+    assert make_embedder(name, ollama_host=HOST).model == model
 
 
 def test_the_offline_model_names_itself_a_stand_in():
-    assert "stand-in" in bootstrap.make_chat("offline", None, ollama_host=HOST).name
+    assert "stand-in" in make_chat("offline", None, ollama_host=HOST).name
 
 
 async def test_a_chroma_server_that_does_not_answer_is_said_to_be_unavailable(tmp_path):
     with pytest.raises(UnavailableError, match="chroma run"):
-        await bootstrap.open_store(tmp_path, FixedVectors({"a": [1, 0]}), server="127.0.0.1:1")
+        await open_store(tmp_path, FixedVectors({"a": [1, 0]}), server="127.0.0.1:1")

@@ -1,0 +1,91 @@
+"""Embedders and re-rankers by the names that settings have for them."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING, Protocol
+
+from memstory_reference.adapters.cache_folder import cache_folder
+from memstory_reference.errors import InputError
+
+if TYPE_CHECKING:
+    from memstory_reference.adapters.embedding.embedding_cache import CachedEmbedder
+    from memstory_reference.ports import Embedder
+    from memstory_reference.systems.pipeline.selection import Reranker
+
+MINILM = "all-MiniLM-L6-v2"
+NOMIC = "nomic-embed-text"
+OLLAMA = "ollama:"
+
+
+class NamesAnEmbedder(Protocol):
+    """Settings that name an embedder, and where Ollama answers."""
+
+    @property
+    def embedding_model(self) -> str:
+        """The name of the model."""
+        ...
+
+    @property
+    def ollama_host(self) -> str:
+        """The address of Ollama."""
+        ...
+
+
+def embedder_of(settings: NamesAnEmbedder) -> CachedEmbedder:
+    """Return the embedder of `settings`."""
+    return make_embedder(settings.embedding_model, ollama_host=settings.ollama_host)
+
+
+def make_embedder(name: str, *, ollama_host: str) -> CachedEmbedder:
+    """Return the embedder that a setting names, behind this machine's cache.
+
+    Raises:
+        InputError: no embedder has this name.
+        SetupProblem: its weights are missing or wrong.
+    """
+    from memstory_reference.adapters.embedding.embedding_cache import FILE, CachedEmbedder  # noqa: PLC0415
+
+    cache = cache_folder(os.environ)
+    model = _ollama_model(name)
+    if model is None:
+        from memstory_reference.adapters.embedding import weights  # noqa: PLC0415
+        from memstory_reference.adapters.embedding.minilm import MiniLmEmbedder  # noqa: PLC0415
+
+        return CachedEmbedder(MiniLmEmbedder(weights.find(cache)), cache / FILE)
+    from memstory_reference.adapters.embedding.ollama_embedder import OllamaEmbedder  # noqa: PLC0415
+
+    return CachedEmbedder(OllamaEmbedder(model, ollama_host), cache / FILE)
+
+
+def make_idle_embedder(name: str) -> Embedder:
+    """Return an embedder that only knows the name of its model: nothing is loaded, and no server is asked."""
+    from memstory_reference.adapters.embedding.idle_embedder import IdleEmbedder  # noqa: PLC0415
+
+    model = _ollama_model(name)
+    return IdleEmbedder(MINILM if model is None else model.removesuffix(":latest"))
+
+
+def make_reranker(name: str | None) -> Reranker | None:
+    """Return the re-ranker that a setting names: `cross-encoder`, `cross-encoder:MODEL`, or none.
+
+    Raises:
+        InputError: no re-ranker has this name.
+    """
+    if name is None:
+        return None
+    kind, _, model = name.partition(":")
+    if kind != "cross-encoder":
+        raise InputError(f"there is no re-ranker named {name!r:.80}; allowed: cross-encoder, cross-encoder:MODEL")
+    from memstory_reference.adapters.embedding.cross_encoder import MODEL, CrossEncoderReranker  # noqa: PLC0415
+
+    return CrossEncoderReranker(model or MODEL)
+
+
+def _ollama_model(name: str) -> str | None:
+    """Return the name of a model on Ollama, None for MiniLM, which runs in this process."""
+    if name in (MINILM, "minilm"):
+        return None
+    if name == NOMIC or (name.startswith(OLLAMA) and name != OLLAMA):
+        return name.removeprefix(OLLAMA)
+    raise InputError(f"there is no embedder named {name!r:.80}; allowed: {MINILM}, {NOMIC}, ollama:NAME")

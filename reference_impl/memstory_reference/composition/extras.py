@@ -1,0 +1,39 @@
+"""Vendors that are extras of the package: where one is missing, the error says what to install."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from types import ModuleType
+from typing import TYPE_CHECKING
+
+from memstory_reference.errors import SetupProblem
+
+if TYPE_CHECKING:
+    from memstory_reference.adapters.servers.nats_bus import NatsBus
+
+
+@contextmanager
+def extra(what: str, package: str, name: str) -> Iterator[None]:
+    """Turn a failed import of `package` into a SetupProblem: `what` is missing, and the extra `name` brings it."""
+    try:
+        yield
+    except ImportError as problem:
+        # A driver without its C library fails too, and names no module.
+        if problem.name is not None and not problem.name.startswith(package):
+            raise
+        raise SetupProblem(f"{what} is missing. Install it with: pip install 'memstory[{name}]'") from problem
+
+
+async def open_bus(address: str, name: str) -> NatsBus:
+    """Return the bus of the NATS server at `address`; SetupProblem if none answers, or its client is missing."""
+    with extra("the client of NATS", "nats", "nats"):
+        from memstory_reference.adapters.servers.nats_bus import open_nats_bus  # noqa: PLC0415
+    return await open_nats_bus(address, name)
+
+
+def mcp_sdk() -> ModuleType:
+    """Return the adapter to the MCP SDK, which is slow to import."""
+    with extra("the MCP SDK", "mcp", "mcp"):
+        from memstory_reference.adapters import mcp_server  # noqa: PLC0415
+    return mcp_server

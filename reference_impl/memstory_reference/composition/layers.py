@@ -1,0 +1,115 @@
+"""The layers memory, joined: its stores on this machine, in Postgres, or in memory alone."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import AsyncExitStack
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from memstory_reference.composition.extras import extra
+from memstory_reference.systems.layers.audit.crisis_log import InMemoryCrisisLog
+from memstory_reference.systems.layers.audit.sqlite_crisis_store import SqliteCrisisLog
+from memstory_reference.systems.layers.feedback.session_feedback import InMemorySessionFeedback
+from memstory_reference.systems.layers.feedback.sqlite_feedback_store import SqliteSessionFeedback
+from memstory_reference.systems.layers.modes import MemoryMode
+from memstory_reference.systems.layers.recall.embeddings import MODEL_OF_NONE
+from memstory_reference.systems.layers.service import LayersPorts, LayersService, LayersStores
+from memstory_reference.systems.layers.stores.memory_store import InMemoryStore
+from memstory_reference.systems.layers.stores.postgres.place import AUDIT, FEEDBACK, PostgresPlace
+from memstory_reference.systems.layers.stores.sqlite_store import SqliteStore
+
+if TYPE_CHECKING:
+    from memstory_reference.ports import ChatModel, Clock, Embedder, NewId
+    from memstory_reference.systems.layers.config import LayersConfig
+    from memstory_reference.systems.layers.stores.store import LayersStore
+
+LAYERS_FILE = "memory.sqlite3"
+_DRIVER = ("the driver of Postgres", "psycopg", "postgres")
+
+
+async def open_layers(
+    folder: Path,
+    *,
+    embedder: Embedder | None,
+    model: ChatModel | None,
+    clock: Clock,
+    new_id: NewId,
+    config: LayersConfig,
+    mode: MemoryMode = MemoryMode.LOCAL,
+    place: PostgresPlace | None = None,
+    wrap: Callable[[LayersStore], LayersStore] = lambda store: store,
+) -> LayersService:
+    """Open the layers memory in `folder`, which this process then owns, or in `place`, which many may share.
+
+    Incognito touches neither and embeds nothing. Without a chat model, extraction, policy and reconciliation go by
+    documented rules.
+    """
+    if mode.is_durable and place is not None:
+        stores = await _shared_layers(place, embedder)
+    elif mode.is_durable:
+        stores = _durable_layers(folder, embedder)
+    else:
+        stores = LayersStores(memory=InMemoryStore(), crisis=InMemoryCrisisLog(), feedback=InMemorySessionFeedback())
+        embedder = None
+    ports = LayersPorts(
+        stores=replace(stores, memory=wrap(stores.memory)),
+        embedder=embedder,
+        model=model,
+        clock=clock,
+        new_id=new_id,
+    )
+    service = LayersService(ports=ports, config=config, mode=mode)
+    try:
+        await service.open()
+    except BaseException:
+        await service.close()
+        raise
+    return service
+
+
+def _durable_layers(folder: Path, embedder: Embedder | None) -> LayersStores:
+    from memstory_reference.adapters.folder_lock import FolderLock  # noqa: PLC0415
+
+    lock = FolderLock(folder)
+    lock.acquire()
+    try:
+        return LayersStores(
+            memory=SqliteStore(folder / LAYERS_FILE, model=embedder.model if embedder else MODEL_OF_NONE),
+            crisis=SqliteCrisisLog(folder / "audit.sqlite3"),
+            feedback=SqliteSessionFeedback(folder / "feedback.sqlite3"),
+            release=lock.release,
+        )
+    except BaseException:
+        lock.release()
+        raise
+
+
+async def _shared_layers(place: PostgresPlace, embedder: Embedder | None) -> LayersStores:
+    with extra(*_DRIVER):
+        from memstory_reference.systems.layers.audit.postgres_crisis_store import open_crisis_log  # noqa: PLC0415
+        from memstory_reference.systems.layers.feedback.postgres_feedback_store import open_feedback  # noqa: PLC0415
+        from memstory_reference.systems.layers.stores.postgres.postgres_store import open_postgres  # noqa: PLC0415
+    async with AsyncExitStack() as opened:
+        memory = await open_postgres(place, model=embedder.model if embedder else MODEL_OF_NONE)
+        opened.push_async_callback(memory.aclose)
+        crisis = await open_crisis_log(place.beside(AUDIT))
+        opened.push_async_callback(crisis.aclose)
+        feedback = await open_feedback(place.beside(FEEDBACK))
+        opened.pop_all()
+    return LayersStores(memory=memory, crisis=crisis, feedback=feedback, shared=True)
+
+
+async def claim_layers(place: PostgresPlace, owner: str) -> None:
+    """Note in the database whose the layers in `place` are, before they are opened."""
+    with extra(*_DRIVER):
+        from memstory_reference.systems.layers.stores.postgres.schema_store import claim_schema  # noqa: PLC0415
+    await claim_schema(place, owner)
+
+
+async def drop_unclaimed_layers(place: PostgresPlace, prefix: str, is_gone: Callable[[str], bool]) -> list[str]:
+    """Remove the layers in schemas of this prefix whose owner is gone; return the schemas' names."""
+    with extra(*_DRIVER):
+        from memstory_reference.systems.layers.stores.postgres.schema_store import drop_unclaimed  # noqa: PLC0415
+    return await drop_unclaimed(place, prefix, is_gone)

@@ -1,0 +1,48 @@
+"""The manager memory, joined."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from memstory_reference.adapters.clocks import SystemClock
+from memstory_reference.adapters.random_ids import random_id
+from memstory_reference.composition.vector_stores import Wrap, open_store, same
+from memstory_reference.ports import SystemPorts
+from memstory_reference.systems.manager.manager import ManagerConfig
+from memstory_reference.systems.manager.system import ManagerSystem
+
+if TYPE_CHECKING:
+    from memstory_reference.ports import ChatModel, Clock, Embedder, NewId
+    from memstory_reference.systems.manager.settings import ManagerSettings
+
+
+async def open_manager(
+    settings: ManagerSettings,
+    *,
+    folder: Path,
+    embedder: Embedder,
+    chat: ChatModel,
+    clock: Clock | None = None,
+    new_id: NewId = random_id,
+    wrap: Wrap = same,
+) -> ManagerSystem:
+    """Open the manager system in `folder`; by default on this machine's clock."""
+    store = await open_store(folder, embedder)
+    try:
+        system = ManagerSystem(
+            ports=SystemPorts(
+                clock=clock or SystemClock(), embedder=embedder, store=wrap(store), chat=chat, new_id=new_id
+            ),
+            config=ManagerConfig(
+                context_window_size=settings.context_window_size,
+                min_score=settings.min_score,
+                cleanup_interval_seconds=settings.cleanup_interval,
+                zone=settings.zone,
+            ),
+        )
+        await system.open()
+    except BaseException:
+        await store.close()
+        raise
+    return system

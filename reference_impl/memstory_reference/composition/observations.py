@@ -1,0 +1,44 @@
+"""The observations memory, joined."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from memstory_reference.composition.vector_stores import Wrap, open_store, same
+from memstory_reference.systems.observations.service import ObservationService
+
+if TYPE_CHECKING:
+    from memstory_reference.ports import ChatModel, Clock, Embedder, NewId
+    from memstory_reference.systems.observations.config import ObservationsConfig
+
+OBSERVATIONS_FILE = "observations.sqlite3"
+
+
+async def open_observations(
+    folder: Path,
+    *,
+    embedder: Embedder,
+    chat: ChatModel | None,
+    clock: Clock,
+    new_id: NewId,
+    config: ObservationsConfig,
+    wrap: Wrap = same,
+) -> ObservationService:
+    """Open the observations in `folder`, both indexes in step; without a chat model they are summarised by rules."""
+    store = await open_store(folder / "vectors", embedder)
+    try:
+        service = ObservationService(
+            file=folder / OBSERVATIONS_FILE,
+            vectors=wrap(store),
+            embedder=embedder,
+            chat=chat,
+            clock=clock,
+            new_id=new_id,
+            config=config,
+        )
+        await service.open()
+    except BaseException:
+        await store.close()
+        raise
+    return service

@@ -1,0 +1,80 @@
+"""The topics memory, joined."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from memstory_reference.adapters.clocks import SystemClock
+from memstory_reference.adapters.random_ids import random_id
+from memstory_reference.composition.vector_stores import Wrap, open_store, same
+from memstory_reference.ports import SystemPorts
+from memstory_reference.systems.topics.config import TopicsConfig
+from memstory_reference.systems.topics.memory_service import MemoryService
+from memstory_reference.systems.topics.system import TopicsSystem
+from memstory_reference.text.secret_guard import secret_in
+from memstory_reference.tooling.agent import AgentConfig
+
+if TYPE_CHECKING:
+    from memstory_reference.ports import ChatModel, Clock, Embedder, NewId, VectorStore
+    from memstory_reference.systems.topics.settings import TopicsSettings
+
+
+def make_topics(settings: TopicsSettings, ports: SystemPorts) -> TopicsSystem:
+    """Return the topics system, not open yet."""
+    return TopicsSystem(
+        ports=ports,
+        config=_config(settings),
+        toolset=settings.toolset,
+        agent=AgentConfig(steps=settings.steps, window_turns=settings.window_turns),
+        tool_timeout_seconds=settings.tool_timeout_seconds,
+    )
+
+
+async def open_topics(
+    settings: TopicsSettings,
+    *,
+    embedder: Embedder,
+    chat: ChatModel,
+    clock: Clock | None = None,
+    new_id: NewId = random_id,
+    wrap: Wrap = same,
+) -> TopicsSystem:
+    """Open the topics system on the store of `settings`; by default on this machine's clock."""
+    ports = SystemPorts(
+        clock=clock or SystemClock(),
+        embedder=embedder,
+        store=wrap(await open_topics_store(settings, embedder)),
+        chat=chat,
+        new_id=new_id,
+    )
+    system = make_topics(settings, ports)
+    try:
+        await system.open()
+    except BaseException:
+        await system.close()
+        raise
+    return system
+
+
+async def open_topics_store(settings: TopicsSettings, embedder: Embedder) -> VectorStore:
+    """Open the vector store of `settings`."""
+    return await open_store(Path(settings.chroma_path), embedder, server=settings.chroma_server)
+
+
+def memory_service(settings: TopicsSettings, store: VectorStore, embedder: Embedder) -> MemoryService:
+    """Return the memory alone, on this machine's clock: for looking into a store without any agent."""
+    return MemoryService(
+        config=_config(settings), store=store, embedder=embedder, clock=SystemClock(), new_id=random_id
+    )
+
+
+def _config(settings: TopicsSettings) -> TopicsConfig:
+    return TopicsConfig(
+        collection=settings.collection,
+        top_k=settings.top_k,
+        min_score=settings.min_score,
+        strict_topics=settings.strict_topics,
+        guard=None if settings.keep_secrets else secret_in,
+        retention_days=settings.retention_days,
+    )
