@@ -110,6 +110,13 @@ def tests(session: nox.Session) -> None:
 
 
 @nox.session
+def harness(session: nox.Session) -> None:
+    """Run the tests of the harness where no extra is installed: no reference, no Chroma, no Postgres."""
+    install(session, "harness")
+    session.run("python", "-m", "pytest", "tests/memstory", *session.posargs, env={"MEMSTORY_TESTS": "harness"})
+
+
+@nox.session
 def lint(session: nox.Session) -> None:
     """Check style, format and changelog fragments; `nox -s lint -- PATHS` looks at these files only."""
     install(session, "lint")

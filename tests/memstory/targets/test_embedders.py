@@ -20,18 +20,6 @@ def offered(monkeypatch):
 
 
 @pytest.mark.usefixtures("offered")
-async def test_the_reference_offers_its_embedder_by_entry_point():
-    embedder = load_embedder("minilm")
-    (tea, green_tea, ship) = await embedder.embed(["a cup of tea", "a cup of green tea", "the ship sails"], "document")
-    assert embedder.model == "all-MiniLM-L6-v2"
-    assert len(tea) == 384
-    near, far = (sum(a * b for a, b in zip(tea, other, strict=True)) for other in (green_tea, ship))
-    await embedder.close()
-    assert near > 0.7
-    assert far < 0.3
-
-
-@pytest.mark.usefixtures("offered")
 def test_an_unknown_embedder_is_refused_with_the_nearest_name():
     with pytest.raises(
         SetupError, match=r"no embedder is named 'minilim'\. Did you mean 'minilm'\? Known: gone, minilm"
