@@ -1,150 +1,81 @@
-"""What a memory backend looks like to the harness: values, operations, capabilities.
+"""What a memory backend looks like to the harness: operations, capabilities, and the values they pass.
 
-An adapter subclasses `Target` and overrides the operations that its backend has; a `TargetFactory` holds what is dear
-to start. Whatever is not overridden raises `NotSupported`, and the case that needed it is reported as `unsupported`.
+An adapter subclasses `Target` and overrides the operations that its backend has; a `TargetFactory` holds what is
+expensive to start. Whatever is not overridden raises `NotSupported`, and the case that needed it is `unsupported`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
+from collections.abc import Awaitable, Mapping, Sequence
+from typing import TYPE_CHECKING, ClassVar, Final, Protocol, TypeVar
 
-from memstory.errors import NotSupported
+from memstory.errors import NotSupported, TargetError
+from memstory.values import (
+    Capability,
+    Environment,
+    Hit,
+    Item,
+    Json,
+    Query,
+    Receipt,
+    ReceiptItem,
+    Ref,
+    Scope,
+    ToolCall,
+    ToolSchema,
+    Turn,
+)
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from memstory.clock import Clock
 
-Json: TypeAlias = Any
-"""None, bool, int, float, str, or lists and string-keyed mappings of these."""
+__all__ = [
+    "Capability",
+    "Connection",
+    "Environment",
+    "Hit",
+    "Item",
+    "Json",
+    "Query",
+    "Receipt",
+    "ReceiptItem",
+    "Ref",
+    "Request",
+    "Scope",
+    "Target",
+    "TargetFactory",
+    "ToolCall",
+    "ToolSchema",
+    "Turn",
+]
 
-Capability: TypeAlias = str
-"""`search`, `search.min_score`, `job.compress`, `option.toolset`, `scope.user` …: see `memstory.language.needs`."""
+Answer_co = TypeVar("Answer_co", covariant=True)
+Answer = TypeVar("Answer")
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Scope:
-    """Whose memory an operation touches; `session=None` means all sessions of the user."""
-
-    user: str
-    session: str | None = None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Item:
-    """One thing to remember."""
-
-    text: str
-    key: str | None = None
-    kind: str | None = None
-    metadata: Mapping[str, Json] = field(default_factory=dict)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Ref:
-    """One remembered thing, by the id that the backend gave or by the key that the caller chose."""
-
-    id: str | None = None
-    key: str | None = None
-    kind: str | None = None
+NOBODY: Final = Scope(user="")
+"""The scope of requests that touch nobody's memory."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Query:
-    """A ranked retrieval; whatever is None or empty is left to the backend's own default."""
+class Request(Protocol[Answer_co]):
+    """One operation with its arguments, as data: see `memstory.requests`."""
 
-    text: str
-    kinds: Sequence[str] = ()
-    top_k: int | None = None
-    min_score: float | None = None
-    token_budget: int | None = None
-    where: Mapping[str, Json] = field(default_factory=dict)
-    options: Mapping[str, Json] = field(default_factory=dict)
+    op: ClassVar[str]
+
+    def on(self, target: Target, scope: Scope) -> Awaitable[Answer_co]:
+        """Call the operation of `target`."""
+        ...
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Hit:
-    """One retrieved memory; `score` is higher for better, None where the backend gives none."""
+class Connection(Protocol):
+    """An open memory as the harness talks to it, in this process or in another."""
 
-    id: str | None
-    text: str
-    score: float | None = None
-    kind: str | None = None
-    key: str | None = None
-    created_at: str | None = None
-    metadata: Mapping[str, Json] = field(default_factory=dict)
-    explain: Mapping[str, Json] | None = None
+    async def open(self, env: Environment, clock: Clock) -> None: ...
 
+    async def close(self) -> None: ...
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ReceiptItem:
-    """What became of one item (or of one piece that the backend made of it).
-
-    `outcome` is one of stored, updated, bumped, superseded, held, dropped, discarded, skipped.
-    """
-
-    id: str | None
-    text: str
-    outcome: str = "stored"
-    reason: str | None = None
-    kind: str | None = None
-    key: str | None = None
-    importance: float | None = None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Receipt:
-    """What became of an `add` or `update`."""
-
-    items: Sequence[ReceiptItem] = ()
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ToolSchema:
-    """A tool as it was announced; `parameters` is a JSON Schema of an object."""
-
-    name: str
-    description: str
-    parameters: Mapping[str, Json]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ToolCall:
-    """A tool call that happened: either `result` or `error` is set."""
-
-    name: str
-    args: Mapping[str, Json]
-    result: Json = None
-    error: str | None = None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Turn:
-    """An answer of an agent, with the tool calls that led to it, in order."""
-
-    answer: str
-    tool_calls: Sequence[ToolCall] = ()
-    thinking: str | None = None
-    context: str | None = None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Environment:
-    """All that a case decides about a target: plain data, so that it crosses a process boundary unchanged.
-
-    `workspace` is a folder of this case's own; ids and owners derive from `seed`; `vectors` maps a text to the vector
-    that stands for it; `model_rules` script the language model; `faults` names parts that are to fail.
-    """
-
-    workspace: str
-    owner: str
-    seed: int = 0
-    options: Mapping[str, Json] = field(default_factory=dict)
-    vectors: Mapping[str, Sequence[float]] = field(default_factory=dict)
-    model_rules: Sequence[Mapping[str, Json]] = ()
-    faults: Mapping[str, str] = field(default_factory=dict)
+    async def perform(self, request: Request[Answer], scope: Scope = NOBODY) -> Answer: ...
 
 
 class Target:
@@ -160,6 +91,13 @@ class Target:
     async def close(self) -> None:
         """Release everything; what was acknowledged stays durable."""
         raise NotImplementedError
+
+    async def perform(self, request: Request[Answer], scope: Scope = NOBODY) -> Answer:
+        """Do what `request` says; an adapter overrides the operations below instead."""
+        answer = request.on(self, scope)
+        if not hasattr(answer, "__await__"):
+            raise TargetError(f"'{request.op}' of the target is not a coroutine: define it with 'async def'")
+        return await answer
 
     async def about(self) -> Mapping[str, str]:
         """What answered: `embedder`, `chat`, versions. A deterministic chat model says 'stand-in' in its value."""
@@ -233,12 +171,12 @@ class Target:
 
 
 class TargetFactory:
-    """Makes targets of one backend, and holds what is dear to start; one instance per worker process.
+    """Makes targets of one backend, and holds what is expensive to start; one instance per worker process.
 
     `spec` (`package.module:Class`) lets another process make the same factory. Importing the module of a factory must
     not import its vendor: do that in `start` or later. `preload` names modules that are safe to import once and fork:
-    their import starts no thread, opens nothing and draws no random state. With them a target in a process of its own
-    opens in a tenth of a second; with none it starts a Python, and imports all anew.
+    their import starts no thread, opens nothing and draws no random state. With them a target in a child process opens
+    in a tenth of a second; without, the child starts a Python and imports everything again.
     """
 
     name: ClassVar[str]

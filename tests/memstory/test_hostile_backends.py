@@ -19,6 +19,7 @@ from memstory.errors import TargetError
 from memstory.judging.evaluation import evaluate
 from memstory.language.stories import load_stories
 from memstory.reporting import Spool, build, make_fingerprint
+from memstory.requests import Add
 from memstory.running import stage
 from memstory.running.hosting.host import HostedTarget
 from memstory.running.runner import Limits, run
@@ -330,7 +331,7 @@ async def test_an_answer_longer_than_a_line_may_be_is_told(tmp_path, monkeypatch
     hosted = HostedTarget(HostileFactory(), tmp_path / "host")
     await hosted.open(Environment(workspace=str(tmp_path), owner="ann"), StoryClock())
     with pytest.raises(TargetError, match="the target's process sent what is no answer"):
-        await hosted.add([Item(text="tea " * 4_000)], Scope(user="ann"))
+        await hosted.perform(Add(items=[Item(text="tea " * 4_000)]), Scope(user="ann"))
     await hosted.close()
 
 
@@ -339,6 +340,7 @@ import asyncio, sys
 from pathlib import Path
 from hostile_backend import HostileFactory
 from memstory.clock import StoryClock
+from memstory.requests import Add
 from memstory.running.hosting.host import HostedTarget
 from memstory.target import Environment, Item, Scope
 
@@ -346,7 +348,7 @@ async def main():
     target = HostedTarget(HostileFactory(), Path("host"))
     await target.open(Environment(workspace="work", owner="ann", options={"how": "blocks in add"}), StoryClock())
     print(target._process.pid, flush=True)
-    await target.add([Item(text="tea")], Scope(user="ann"))
+    await target.perform(Add(items=[Item(text="tea")]), Scope(user="ann"))
 
 Path("work").mkdir()
 asyncio.run(main())

@@ -11,6 +11,7 @@ from typing import Final
 from memstory.chat.model import ChatModel, Message, Reply
 from memstory.chat.tools import MemoryTools
 from memstory.errors import Refused
+from memstory.requests import Add
 from memstory.target import Item, Scope, ToolCall, ToolSchema, Turn
 
 STEPS: Final = 6
@@ -73,7 +74,7 @@ class Agent:
             turn = _Turn([Message(role="user", content=text)])
             past = [message for earlier in window.turns for message in earlier]
             answer = await self._answer(past, turn, scope)
-            await self._tools.target.add([Item(text=text)], scope)
+            await self._tools.target.perform(Add(items=[Item(text=text)]), scope)
             window.turns.append([*turn.messages, Message(role="assistant", content=answer)])
         return Turn(answer=answer, tool_calls=tuple(turn.calls), thinking="\n".join(turn.thoughts) or None)
 

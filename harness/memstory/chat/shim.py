@@ -11,7 +11,7 @@ from memstory.chat.agent import Agent
 from memstory.chat.model import DEFAULT, ChatModel, load_model
 from memstory.chat.tools import TOOLSETS, MemoryTools, usual_toolset
 from memstory.errors import NotSupported, SetupError, StoryError
-from memstory.target import Capability, Environment, Json, Target
+from memstory.target import Capability, Connection, Environment, Json
 from memstory.targets.discovery import CONTROL
 
 OPTIONS: Final = ("chat", "toolset")
@@ -60,7 +60,7 @@ class Shim:
         own = {name for name in OPTIONS if f"option.{name}" not in self.backend}
         return replace(env, options={name: value for name, value in env.options.items() if name not in own})
 
-    def agent(self, target: Target) -> Agent:
+    def agent(self, target: Connection) -> Agent:
         """Return an agent that knows nothing yet, over an open backend."""
         tools = MemoryTools(target=target, able=self.backend, schemas=TOOLSETS[self.toolset])
         return Agent(self.model, tools)

@@ -14,7 +14,8 @@ from typing import Final
 
 from memstory.chat.model import ToolRequest
 from memstory.errors import NotSupported, Refused
-from memstory.target import Capability, Hit, Item, Json, Query, Ref, Scope, Target, ToolCall, ToolSchema
+from memstory.requests import Add, Get, Search
+from memstory.target import Capability, Connection, Hit, Item, Json, Query, Ref, Scope, ToolCall, ToolSchema
 
 FOUND_AT_MOST = 5
 NOTHING_FOUND = "No memories found."
@@ -93,7 +94,7 @@ def usual_toolset(able: frozenset[Capability]) -> str:
 class MemoryTools:
     """The tools of one toolset over one open backend, which can do `able`."""
 
-    target: Target
+    target: Connection
     able: frozenset[Capability]
     schemas: Sequence[ToolSchema]
 
@@ -125,12 +126,12 @@ class MemoryTools:
 
     async def _save_topic(self, args: Mapping[str, str], scope: Scope) -> str:
         self._need("add.key", "keeps a text under a topic")
-        await self.target.add([Item(text=args["content"], key=args["topic"])], scope)
+        await self.target.perform(Add(items=[Item(text=args["content"], key=args["topic"])]), scope)
         return f"Memory saved: {args['topic']}"
 
     async def _recall_topic(self, args: Mapping[str, str], scope: Scope) -> str:
         self._need("get.key", "looks up a topic")
-        found = await self.target.get(Ref(key=args["topic"]), Scope(user=scope.user))
+        found = await self.target.perform(Get(ref=Ref(key=args["topic"])), Scope(user=scope.user))
         if found is None:
             return f"No memory is kept under '{args['topic']}'."
         # On one line, so that no remembered text looks like a second entry.
@@ -140,11 +141,12 @@ class MemoryTools:
         return await (self._recall_topic if "topic" in args else self._search)(args, scope)
 
     async def _save(self, args: Mapping[str, str], scope: Scope) -> str:
-        await self.target.add([Item(text=args["content"])], scope)
+        await self.target.perform(Add(items=[Item(text=args["content"])]), scope)
         return "Memory saved."
 
     async def _search(self, args: Mapping[str, str], scope: Scope) -> str:
-        hits = await self.target.search(Query(text=args["query"], top_k=FOUND_AT_MOST), Scope(user=scope.user))
+        search = Search(query=Query(text=args["query"], top_k=FOUND_AT_MOST))
+        hits = await self.target.perform(search, Scope(user=scope.user))
         if not hits:
             return NOTHING_FOUND
         return json.dumps({"memories": [_shown(hit) for hit in hits[:FOUND_AT_MOST]]}, ensure_ascii=False)

@@ -11,6 +11,7 @@ from memstory.datasets import load_distractors
 from memstory.embedding_time import EmbeddingTime
 from memstory.errors import StoryError
 from memstory.language.story import Retrieval
+from memstory.requests import About, Search
 from memstory.results.recording import QuestionRecord, RetrievalRecord
 from memstory.running.environments import for_collection
 from memstory.running.hosting.guarded import GuardedTarget
@@ -87,7 +88,7 @@ async def _one_collection(task: Perturbed, retrieval: Retrieval, stage: Stage, f
         seconds = perf_counter() - begun
         asker = Asker(stage, Scope(user=stage.env.owner), retrieval, ids)
         return _Gave(
-            about=await stage.target.about(),
+            about=await stage.target.perform(About()),
             questions=[await asker.ask(question) for question in task.collection.questions],
             documents=len(task.collection.documents),
             add_seconds=seconds,
@@ -144,7 +145,7 @@ class Asker:
         query = Query(text=question.text, kinds=self._kinds, top_k=self._k)
         begun = perf_counter()
         with EmbeddingTime() as embedding:
-            hits = await self._stage.target.search(query, self._scope)
+            hits = await self._stage.target.perform(Search(query=query), self._scope)
         seconds = perf_counter() - begun
         best: dict[str, float | None] = {}
         for hit in hits[: self._k]:

@@ -1,35 +1,44 @@
-"""A step's arguments -> one call of the target -> the result as JSON: the operations that only need the target."""
+"""A step's arguments -> a request -> the answer of the target as JSON: the steps that only need the target."""
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Callable, Mapping
+from typing import Any, Final
 
 from memstory.codec import encode
-from memstory.target import Item, Json, Query, Ref, Scope, Target
+from memstory.requests import (
+    Add,
+    AnnounceTools,
+    CallTool,
+    Context,
+    Delete,
+    EndSession,
+    Fault,
+    Feedback,
+    Get,
+    Inspect,
+    List,
+    RunJob,
+    Say,
+    Search,
+    Settle,
+    Update,
+)
+from memstory.target import Connection, Item, Json, Query, Ref, Request, Scope
 
 Arguments = Mapping[str, Json]
-Operation = Callable[[Target, Arguments, Scope], Awaitable[Json]]
 
-OPERATIONS: dict[str, Operation] = {}
-"""By the name of the step."""
-
-IN_SESSION = frozenset({"say", "add", "tool", "end_session"})
+IN_SESSION: Final = frozenset({"say", "add", "tool", "end_session"})
 """Steps that happen in the user's present session; all others see every session, unless they name one."""
 
-SETTLED = frozenset({"say", "add"})
+SETTLED: Final = frozenset({"say", "add"})
 """Steps after which the harness waits for background work, so that no story is a race."""
 
 
-def operation(name: str) -> Callable[[Operation], Operation]:
-    """Enter a function under the name of its step."""
-
-    def enter(function: Operation) -> Operation:
-        if name in OPERATIONS:
-            raise ValueError(f"two operations are named '{name}'")
-        OPERATIONS[name] = function
-        return function
-
-    return enter
+async def answered(target: Connection, request: Request[Any], scope: Scope) -> Json:
+    """Return the answer; the harness cuts hits to `top_k`: a backend that returns more gains nothing by it."""
+    answer = encode(await target.perform(request, scope))
+    return answer[: request.query.top_k] if isinstance(request, Search) else answer
 
 
 def _ref(args: Arguments) -> Ref:
@@ -52,89 +61,27 @@ def _query(args: Arguments) -> Query:
     )
 
 
-@operation("say")
-async def _say(target: Target, args: Arguments, scope: Scope) -> Json:
-    return encode(await target.say(args["text"], scope))
-
-
-@operation("add")
-async def _add(target: Target, args: Arguments, scope: Scope) -> Json:
-    return encode(await target.add([_item(item) for item in args["items"]], scope))
-
-
-@operation("get")
-async def _get(target: Target, args: Arguments, scope: Scope) -> Json:
-    return encode(await target.get(_ref(args), scope))
-
-
-@operation("search")
-async def _search(target: Target, args: Arguments, scope: Scope) -> Json:
-    query = _query(args)
-    hits = encode(await target.search(query, scope))
-    # The harness cuts: a backend that returns more than it was asked for gains nothing by it.
-    return hits if query.top_k is None else hits[: query.top_k]
-
-
-@operation("list")
-async def _list(target: Target, args: Arguments, scope: Scope) -> Json:
-    return encode(await target.list(scope, tuple(args.get("kinds") or ()), args.get("limit")))
-
-
-@operation("update")
-async def _update(target: Target, args: Arguments, scope: Scope) -> Json:
-    ref = Ref(id=args.get("id"), key=args.get("key"))
-    return encode(await target.update(ref, _item(args), scope))
-
-
-@operation("delete")
-async def _delete(target: Target, args: Arguments, scope: Scope) -> Json:
-    return await target.delete(_ref(args), scope)
-
-
-@operation("feedback")
-async def _feedback(target: Target, args: Arguments, scope: Scope) -> Json:
-    return await target.feedback(_ref(args), args["value"], scope)
-
-
-@operation("context")
-async def _context(target: Target, args: Arguments, scope: Scope) -> Json:
-    return await target.context(_query(args), scope)
-
-
-@operation("tool")
-async def _tool(target: Target, args: Arguments, scope: Scope) -> Json:
-    return encode(await target.tool(args["name"], args.get("args") or {}, scope, args.get("caller")))
-
-
-@operation("tools")
-async def _tools(target: Target, _args: Arguments, _scope: Scope) -> Json:
-    return encode(await target.tools())
-
-
-@operation("run")
-async def _run(target: Target, args: Arguments, scope: Scope) -> Json:
-    return encode(await target.run(args["job"], args.get("args") or {}, scope))
-
-
-@operation("inspect")
-async def _inspect(target: Target, args: Arguments, scope: Scope) -> Json:
+def _inspect(args: Arguments) -> Inspect:
     since = {} if args.get("since") is None else {"since": args["since"]}
-    return encode(await target.inspect(args["what"], {**(args.get("args") or {}), **since}, scope))
+    return Inspect(what=args["what"], args={**(args.get("args") or {}), **since})
 
 
-@operation("end_session")
-async def _end_session(target: Target, args: Arguments, scope: Scope) -> Json:
-    await target.end_session(scope, args.get("reason") or "explicit")
-    return None
-
-
-@operation("settle")
-async def _settle(target: Target, _args: Arguments, _scope: Scope) -> Json:
-    await target.settle()
-    return None
-
-
-@operation("fault")
-async def _fault(target: Target, args: Arguments, _scope: Scope) -> Json:
-    await target.fault(args["part"], args["mode"])
-    return None
+REQUESTS: Final[Mapping[str, Callable[[Arguments], Request[Any]]]] = {
+    "say": lambda args: Say(text=args["text"]),
+    "add": lambda args: Add(items=[_item(item) for item in args["items"]]),
+    "get": lambda args: Get(ref=_ref(args)),
+    "search": lambda args: Search(query=_query(args)),
+    "list": lambda args: List(kinds=tuple(args.get("kinds") or ()), limit=args.get("limit")),
+    "update": lambda args: Update(ref=Ref(id=args.get("id"), key=args.get("key")), item=_item(args)),
+    "delete": lambda args: Delete(ref=_ref(args)),
+    "feedback": lambda args: Feedback(ref=_ref(args), value=args["value"]),
+    "context": lambda args: Context(query=_query(args)),
+    "tool": lambda args: CallTool(name=args["name"], args=args.get("args") or {}, caller=args.get("caller")),
+    "tools": lambda _args: AnnounceTools(),
+    "run": lambda args: RunJob(job=args["job"], args=args.get("args") or {}),
+    "inspect": _inspect,
+    "end_session": lambda args: EndSession(reason=args.get("reason") or "explicit"),
+    "settle": lambda _args: Settle(),
+    "fault": lambda args: Fault(part=args["part"], mode=args["mode"]),
+}
+"""By the name of the step."""

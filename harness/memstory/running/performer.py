@@ -15,7 +15,7 @@ from memstory.errors import Refused, StoryError, TargetError
 from memstory.language.names import pick, substitute
 from memstory.language.story import Step
 from memstory.results.recording import StepRecord
-from memstory.running.operations import IN_SESSION, OPERATIONS, SETTLED
+from memstory.running.operations import IN_SESSION, REQUESTS, SETTLED, answered
 from memstory.running.stage import Stage
 from memstory.running.workspace_files import inspect_files
 from memstory.target import Json, Scope
@@ -90,7 +90,7 @@ class Performer:
             error = str(refusal)
         seconds = perf_counter() - begun
         if step.op in self._settled:
-            await self._stage.target.settle()
+            await self._stage.settle()
         branch.names.update({name: pick(result, field_path) for name, field_path in step.save.items()})
         return StepRecord(
             path=path,
@@ -103,7 +103,7 @@ class Performer:
             error=error,
             names=dict(branch.names),
             seconds=seconds,
-            embedding_seconds=embedding.seconds(told=self._stage.tells_embedding) if step.op in OPERATIONS else None,
+            embedding_seconds=embedding.seconds(told=self._stage.tells_embedding) if step.op in REQUESTS else None,
         )
 
     async def _do(self, op: str, args: Mapping[str, Json], scope: Scope, embedding: EmbeddingTime) -> Json:
@@ -125,15 +125,13 @@ class Performer:
                     return encode(await stage.agent.say(args["text"], scope))
             case _:
                 with embedding:
-                    return await OPERATIONS[op](stage.target, args, scope)
+                    return await answered(stage.target, REQUESTS[op](args), scope)
         return None
 
     async def _move_clock(self, moment: datetime) -> None:
         if moment < self._stage.clock.now():
             raise StoryError(f"time cannot go back, from {self._stage.clock.now().isoformat()} to {moment.isoformat()}")
-        await self._stage.clock.advance_to(moment, self._stage.target.settle)
-        await self._stage.target.time_moved()
-        await self._stage.target.settle()
+        await self._stage.move_to(moment)
 
     async def _repeat(self, step: Step, args: Mapping[str, Json], path: tuple[int, ...], branch: Branch) -> None:
         outer = branch.names.get("i")

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from datetime import timedelta
 
 from memstory.errors import NotSupported, Refused, TargetError
+from memstory.requests import Add, Update
 from memstory.running.stage import FIRST_SESSION, Stage
 from memstory.target import Capability, Item, Receipt, ReceiptItem, Ref, Scope
 from memstory.tasks.perturbation import Perturbed
@@ -85,7 +86,7 @@ class Rememberer:
                 raise NotSupported("update", "'stale_repeats' needs a receipt with one id for each text that is added")
             await self._let_time_pass()
         receipt = await self._write(documents, [document.text for document in documents], known)
-        await self._stage.target.settle()
+        await self._stage.settle()
         return DocumentIds(documents, receipt, ages)
 
     async def _write(
@@ -95,7 +96,8 @@ class Rememberer:
         items = [self._item(document, text) for document, text in zip(documents, texts, strict=True)]
         updated = [place for place, document in enumerate(documents) if self._is_updated(document, known)]
         added = [place for place in range(len(items)) if place not in set(updated)]
-        receipt = await self._stage.target.add([items[place] for place in added], self._scope) if added else Receipt()
+        adding = Add(items=[items[place] for place in added])
+        receipt = await self._stage.target.perform(adding, self._scope) if added else Receipt()
         if len(receipt.items) != len(added):
             return receipt
         found: dict[int, ReceiptItem] = dict(zip(added, receipt.items, strict=True))
@@ -108,7 +110,8 @@ class Rememberer:
         if id_ is None:
             raise TargetError("'update' needs the id of what was added, but its receipt has none")
         try:
-            receipt = await self._stage.target.update(Ref(id=id_, kind=item.kind), item, self._scope)
+            updating = Update(ref=Ref(id=id_, kind=item.kind), item=item)
+            receipt = await self._stage.target.perform(updating, self._scope)
         except Refused as error:
             # It has lost what it acknowledged: the questions will show that.
             return ReceiptItem(id=id_, text=item.text, outcome="dropped", reason=str(error))
@@ -121,12 +124,9 @@ class Rememberer:
         return document.key is not None and "add.key" in self._able
 
     async def _let_time_pass(self) -> None:
-        target, clock = self._stage.target, self._stage.clock
-        await target.settle()
+        await self._stage.settle()
         if "clock" in self._able:
-            await clock.advance_to(clock.now() + _BETWEEN_VERSIONS, target.settle)
-            await target.time_moved()
-            await target.settle()
+            await self._stage.move_to(self._stage.clock.now() + _BETWEEN_VERSIONS)
 
     def _item(self, document: Document, text: str) -> Item:
         return Item(text=text, key=document.key, kind=document.kind or self._kind, metadata=document.metadata)

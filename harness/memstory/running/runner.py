@@ -18,6 +18,7 @@ from memstory.chat import Chats, Shim, gives_chat_to
 from memstory.datasets import load_task
 from memstory.errors import NotSupported
 from memstory.language.story import Step
+from memstory.requests import About, AnnounceTools
 from memstory.results.recording import Failure, Recording
 from memstory.running.asking import Asked, Progress, run_retrieval
 from memstory.running.environments import make_environment
@@ -144,11 +145,11 @@ async def _run_task(
 async def _run_steps(case: Case, stage: Stage, able: frozenset[Capability], state: _Run, holds: Holds | None) -> None:
     state.stage, state.performer = stage, Performer(stage, holds, settles=case.story.settles)
     await stage.open()
-    state.parts["about"] = {**await stage.target.about(), **(stage.shim.about if stage.shim else {})}
+    state.parts["about"] = {**await stage.target.perform(About()), **(stage.shim.about if stage.shim else {})}
     if stage.agent is not None:
         state.parts["tools"] = tuple(stage.agent.tools)
     elif "tool.schema" in able:
-        state.parts["tools"] = tuple(await stage.target.tools())
+        state.parts["tools"] = tuple(await stage.target.perform(AnnounceTools()))
     await state.performer.perform(case.story.steps, state.branch)
 
 

@@ -5,15 +5,17 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from datetime import datetime
 from pathlib import Path
 
 from memstory.chat import Agent, Shim
 from memstory.clock import StoryClock
 from memstory.embedding_time import EmbeddingTime
 from memstory.errors import NotSupported, TargetError
+from memstory.requests import Settle, TimeMoved
 from memstory.running.hosting.guarded import GuardedTarget
 from memstory.running.hosting.host import HostedTarget
-from memstory.target import Environment, Scope, Target, TargetFactory
+from memstory.target import Connection, Environment, Scope, TargetFactory
 
 FIRST_SESSION = "session-1"
 CLOSING_SECONDS = 10.0
@@ -47,8 +49,8 @@ class Stage:
 
     env: Environment
     clock: StoryClock
-    make: Callable[[], Target]
-    target: Target
+    make: Callable[[], Connection]
+    target: Connection
     sessions: Sessions = field(default_factory=Sessions)
     tells_embedding: bool = False
     shim: Shim | None = None
@@ -59,6 +61,16 @@ class Stage:
             await self.target.open(self.env, self.clock)
         self.tells_embedding = time.is_told
         self.agent = self.shim.agent(self.target) if self.shim else None
+
+    async def settle(self) -> None:
+        """Wait until the target has done its background work."""
+        await self.target.perform(Settle())
+
+    async def move_to(self, moment: datetime) -> None:
+        """Move the clock; return when the target has done what was due."""
+        await self.clock.advance_to(moment, self.settle)
+        await self.target.perform(TimeMoved())
+        await self.settle()
 
     async def close(self) -> None:
         """Close the target; one that does not come to its end is a TargetError."""
@@ -102,7 +114,7 @@ def open_stage(env: Environment, factory: TargetFactory, *, hosted: bool, shim: 
     workspace = Path(env.workspace)
     workspace.mkdir(parents=True, exist_ok=True)
 
-    def make() -> Target:
+    def make() -> Connection:
         # Beside the workspace, not in it: what lies there is the memory's own.
         if hosted:
             return HostedTarget(factory, workspace.with_name(f"{workspace.name}.host"))

@@ -17,16 +17,18 @@ import sys
 import time
 from asyncio import StreamReader, StreamWriter
 from datetime import datetime
+from functools import partial
 from pathlib import Path
 from threading import Thread
 
 from memstory.clock import StoryClock
-from memstory.codec import encode
+from memstory.codec import decode, encode
 from memstory.embedding_time import EmbeddingTime
 from memstory.errors import SetupError, TargetError
+from memstory.requests import REQUESTS, Settle
 from memstory.running.hosting.guarded import GuardedTarget
-from memstory.running.hosting.protocol import LONGEST_LINE, decode_arguments, error_to_json, to_line
-from memstory.target import Environment, Json, Target, TargetFactory
+from memstory.running.hosting.protocol import LONGEST_LINE, error_to_json, to_line
+from memstory.target import Connection, Environment, Json, Scope, TargetFactory
 from memstory.targets.discovery import load_spec, missing_vendor
 
 _LIFECYCLE = frozenset({"open", "close"})
@@ -43,7 +45,7 @@ class Child:
         self._reader = reader
         self._writer = writer
         self._clock: StoryClock | None = None
-        self._target: Target | None = None
+        self._target: Connection | None = None
         self._busy: set[asyncio.Task[None]] = set()
         self._lifecycle: asyncio.Queue[Json] = asyncio.Queue()
 
@@ -84,18 +86,20 @@ class Child:
 
     async def _do(self, request: Json) -> object:
         op, now = request["op"], datetime.fromisoformat(request["now"])
-        args = decode_arguments(op, request["args"])
         if op == "open":
             try:
-                await self._open(args["env"], now)
+                await self._open(decode(Environment, request["env"]), now)
             except ImportError as error:
                 raise SetupError(missing_vendor(self._spec, error)) from error
             return None
         if self._target is None or self._clock is None:
             raise TargetError(f"'{op}' before 'open'")
         if now > self._clock.now():
-            await self._clock.advance_to(now, self._target.settle)
-        return await getattr(self._target, op)(**args)
+            await self._clock.advance_to(now, partial(self._target.perform, Settle()))
+        if op == "close":
+            await self._target.close()
+            return None
+        return await self._target.perform(decode(REQUESTS[op], request["request"]), decode(Scope, request["scope"]))
 
     async def _open(self, env: Environment, now: datetime) -> None:
         # Here and not before the first request, so that what goes wrong is told to the parent as any other error.

@@ -7,33 +7,19 @@ from __future__ import annotations
 
 import asyncio
 import types
-from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import fields, is_dataclass
 from functools import cache
 from operator import attrgetter
-from typing import Any, ParamSpec, TypeVar, Union, get_args, get_origin, get_type_hints
+from typing import Any, TypeVar, Union, get_args, get_origin, get_type_hints
 
 from memstory.clock import Clock
 from memstory.errors import TargetError
+from memstory.requests import answer_of
 from memstory.running.failures import told
-from memstory.running.hosting.protocol import hints_of
-from memstory.target import (
-    Environment,
-    Hit,
-    Item,
-    Json,
-    Query,
-    Receipt,
-    Ref,
-    Scope,
-    Target,
-    ToolCall,
-    ToolSchema,
-    Turn,
-)
+from memstory.target import NOBODY, Environment, Request, Scope, Target
 
-Given = ParamSpec("Given")
 Answer = TypeVar("Answer")
 Check = Callable[[Any], str]
 """Says what is wrong with a value, after its place in it: `[0].text is None, not a text`; empty if nothing is."""
@@ -47,7 +33,7 @@ _WORDS: Mapping[Any, tuple[str, type | tuple[type, ...]]] = {
 }
 
 
-class GuardedTarget(Target):
+class GuardedTarget:
     """`inner` as the harness talks to it.
 
     An answer of another type than `memstory.target` declares is a TargetError that says where and what it is.
@@ -57,80 +43,19 @@ class GuardedTarget(Target):
         self.inner = inner
 
     async def open(self, env: Environment, clock: Clock) -> None:
-        await self._ask("open", self.inner.open, env, clock)
+        with contained():
+            await self.inner.open(env, clock)
 
     async def close(self) -> None:
-        await self._ask("close", self.inner.close)
-
-    async def about(self) -> Mapping[str, str]:
-        return await self._ask("about", self.inner.about)
-
-    async def settle(self) -> None:
-        await self._ask("settle", self.inner.settle)
-
-    async def time_moved(self) -> None:
-        await self._ask("time_moved", self.inner.time_moved)
-
-    async def fault(self, part: str, mode: str) -> None:
-        await self._ask("fault", self.inner.fault, part, mode)
-
-    async def add(self, items: Sequence[Item], scope: Scope) -> Receipt:
-        return await self._ask("add", self.inner.add, items, scope)
-
-    async def get(self, ref: Ref, scope: Scope) -> Hit | None:
-        return await self._ask("get", self.inner.get, ref, scope)
-
-    async def search(self, query: Query, scope: Scope) -> Sequence[Hit]:
-        return await self._ask("search", self.inner.search, query, scope)
-
-    async def list(self, scope: Scope, kinds: Sequence[str] = (), limit: int | None = None) -> Sequence[Hit]:
-        return await self._ask("list", self.inner.list, scope, kinds, limit)
-
-    async def update(self, ref: Ref, item: Item, scope: Scope) -> Receipt:
-        return await self._ask("update", self.inner.update, ref, item, scope)
-
-    async def delete(self, ref: Ref, scope: Scope) -> bool:
-        return await self._ask("delete", self.inner.delete, ref, scope)
-
-    async def feedback(self, ref: Ref, value: float, scope: Scope) -> bool:
-        return await self._ask("feedback", self.inner.feedback, ref, value, scope)
-
-    async def context(self, query: Query, scope: Scope) -> str:
-        return await self._ask("context", self.inner.context, query, scope)
-
-    async def say(self, text: str, scope: Scope) -> Turn:
-        return await self._ask("say", self.inner.say, text, scope)
-
-    async def tools(self) -> Sequence[ToolSchema]:
-        return await self._ask("tools", self.inner.tools)
-
-    async def tool(self, name: str, args: Mapping[str, Json], scope: Scope, caller: str | None = None) -> ToolCall:
-        return await self._ask("tool", self.inner.tool, name, args, scope, caller)
-
-    async def end_session(self, scope: Scope, reason: str) -> None:
-        await self._ask("end_session", self.inner.end_session, scope, reason)
-
-    async def run(self, job: str, args: Mapping[str, Json], scope: Scope) -> Json:
-        return await self._ask("run", self.inner.run, job, args, scope)
-
-    async def inspect(self, what: str, args: Mapping[str, Json], scope: Scope) -> Json:
-        return await self._ask("inspect", self.inner.inspect, what, args, scope)
-
-    async def _ask(
-        self,
-        op: str,
-        call: Callable[Given, Coroutine[Any, Any, Answer]],
-        *args: Given.args,
-        **keywords: Given.kwargs,
-    ) -> Answer:
         with contained():
-            started: Any = call(*args, **keywords)
-            if not hasattr(started, "__await__"):
-                raise TargetError(f"'{op}' of the target is no coroutine: define it with 'async def'")
-            answer: Answer = await started
-        wrong = answer_check(op)(answer)
+            await self.inner.close()
+
+    async def perform(self, request: Request[Answer], scope: Scope = NOBODY) -> Answer:
+        with contained():
+            answer = await self.inner.perform(request, scope)
+        wrong = answer_check(type(request))(answer)
         if wrong:
-            raise TargetError(f"'{op}' of the target returned a malformed answer: it{wrong}")
+            raise TargetError(f"'{request.op}' of the target returned a malformed answer: it{wrong}")
         return answer
 
 
@@ -156,9 +81,9 @@ def _is_cancelled_from_outside() -> bool:
 
 
 @cache
-def answer_check(op: str) -> Check:
-    """Return the check of what the operation `op` of `Target` returns."""
-    return _check_of(hints_of(op)["return"])
+def answer_check(kind: type[Request[Any]]) -> Check:
+    """Return the check of answers to requests of this kind."""
+    return _check_of(answer_of(kind))
 
 
 def _check_of(hint: Any) -> Check:

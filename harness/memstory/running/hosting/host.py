@@ -9,40 +9,28 @@ import os
 import socket
 import tempfile
 from asyncio import StreamReader, StreamWriter
-from collections.abc import Mapping, Sequence
 from itertools import count
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, TypeVar
 
 from memstory.child_process import wait_until
 from memstory.clock import Clock
-from memstory.codec import decode
+from memstory.codec import decode, encode
 from memstory.embedding_time import EmbeddingTime
 from memstory.errors import NotSupported, TargetError
+from memstory.requests import answer_of
 from memstory.running.hosting.process import HostProcess, start
-from memstory.running.hosting.protocol import LONGEST_LINE, encode_arguments, error_from_json, hints_of, to_line
-from memstory.target import (
-    Environment,
-    Hit,
-    Item,
-    Json,
-    Query,
-    Receipt,
-    Ref,
-    Scope,
-    Target,
-    TargetFactory,
-    ToolCall,
-    ToolSchema,
-    Turn,
-)
+from memstory.running.hosting.protocol import LONGEST_LINE, error_from_json, to_line
+from memstory.target import NOBODY, Environment, Json, Request, Scope, TargetFactory
+
+Answer = TypeVar("Answer")
 
 _GOODBYE_SECONDS = 5.0
 _LAST_WORDS_SECONDS = 1.0
 _LONGEST_TAIL = 2000
 
 
-class HostedTarget(Target):
+class HostedTarget:
     """The target of `factory` in a child process; "acknowledged" means that the child's reply was read.
 
     `folder` is where the child's factory keeps what its targets share; a target that is opened after a kill gets the
@@ -109,14 +97,17 @@ class HostedTarget(Target):
             raise
         return ours
 
-    async def _call(self, op: str, **args: Any) -> Any:
+    async def perform(self, request: Request[Answer], scope: Scope = NOBODY) -> Answer:
+        answer = await self._call(request.op, request=request, scope=scope)
+        return decode(answer_of(type(request)), answer)  # type: ignore[no-any-return]
+
+    async def _call(self, op: str, **args: Any) -> Json:
         if self._writer is None or self._clock is None or self._reading is None or self._reading.done():
             raise TargetError(f"'{op}' on a target whose process is not running{self._last_words()}")
         number = next(self._numbers)
         reply = self._waiting[number] = asyncio.get_running_loop().create_future()
         try:
-            request = {"id": number, "op": op, "args": encode_arguments(args), "now": self._clock.now().isoformat()}
-            self._writer.write(to_line(request))
+            self._writer.write(to_line({"id": number, "op": op, "now": self._clock.now().isoformat(), **encode(args)}))
             with contextlib.suppress(ConnectionError):  # The reader tells of a dead child, with its last words.
                 await self._writer.drain()
             message = await reply
@@ -126,7 +117,7 @@ class HostedTarget(Target):
             now.take(message["embedding_seconds"], told=message["tells_embedding"])
         if "error" in message:
             raise error_from_json(message["error"])
-        return decode(hints_of(op)["return"], message["value"])
+        return message["value"]
 
     async def _read(self, reader: StreamReader) -> None:
         ending = "the target's process ended"
@@ -177,60 +168,6 @@ class HostedTarget(Target):
         self._output.seek(max(0, size - _LONGEST_TAIL))
         tail = self._output.read().decode(errors="replace").strip()
         return f"{how}; it last printed:\n{tail}" if tail else how
-
-    async def about(self) -> Mapping[str, str]:
-        return await self._call("about")  # type: ignore[no-any-return]
-
-    async def settle(self) -> None:
-        await self._call("settle")
-
-    async def time_moved(self) -> None:
-        await self._call("time_moved")
-
-    async def fault(self, part: str, mode: str) -> None:
-        await self._call("fault", part=part, mode=mode)
-
-    async def add(self, items: Sequence[Item], scope: Scope) -> Receipt:
-        return await self._call("add", items=items, scope=scope)  # type: ignore[no-any-return]
-
-    async def get(self, ref: Ref, scope: Scope) -> Hit | None:
-        return await self._call("get", ref=ref, scope=scope)  # type: ignore[no-any-return]
-
-    async def search(self, query: Query, scope: Scope) -> Sequence[Hit]:
-        return await self._call("search", query=query, scope=scope)  # type: ignore[no-any-return]
-
-    async def list(self, scope: Scope, kinds: Sequence[str] = (), limit: int | None = None) -> Sequence[Hit]:
-        return await self._call("list", scope=scope, kinds=kinds, limit=limit)  # type: ignore[no-any-return]
-
-    async def update(self, ref: Ref, item: Item, scope: Scope) -> Receipt:
-        return await self._call("update", ref=ref, item=item, scope=scope)  # type: ignore[no-any-return]
-
-    async def delete(self, ref: Ref, scope: Scope) -> bool:
-        return await self._call("delete", ref=ref, scope=scope)  # type: ignore[no-any-return]
-
-    async def feedback(self, ref: Ref, value: float, scope: Scope) -> bool:
-        return await self._call("feedback", ref=ref, value=value, scope=scope)  # type: ignore[no-any-return]
-
-    async def context(self, query: Query, scope: Scope) -> str:
-        return await self._call("context", query=query, scope=scope)  # type: ignore[no-any-return]
-
-    async def say(self, text: str, scope: Scope) -> Turn:
-        return await self._call("say", text=text, scope=scope)  # type: ignore[no-any-return]
-
-    async def tools(self) -> Sequence[ToolSchema]:
-        return await self._call("tools")  # type: ignore[no-any-return]
-
-    async def tool(self, name: str, args: Mapping[str, Json], scope: Scope, caller: str | None = None) -> ToolCall:
-        return await self._call("tool", name=name, args=args, scope=scope, caller=caller)  # type: ignore[no-any-return]
-
-    async def end_session(self, scope: Scope, reason: str) -> None:
-        await self._call("end_session", scope=scope, reason=reason)
-
-    async def run(self, job: str, args: Mapping[str, Json], scope: Scope) -> Json:
-        return await self._call("run", job=job, args=args, scope=scope)
-
-    async def inspect(self, what: str, args: Mapping[str, Json], scope: Scope) -> Json:
-        return await self._call("inspect", what=what, args=args, scope=scope)
 
 
 async def _wait_for_end(process: HostProcess, seconds: float) -> None:

@@ -1,7 +1,7 @@
 """What goes between the harness and a target in a process of its own: one JSON object a line, in both directions.
 
-A request is `{id, op, args, now}`, a reply `{id, value}` or `{id, error}`, with what of its time was embedding; replies
-come in any order.
+A request is `{id, op, now, request, scope}` (to open: `{id, op, now, env}`), a reply `{id, value}` or `{id, error}`,
+with what of its time was embedding; replies come in any order.
 """
 
 from __future__ import annotations
@@ -9,13 +9,10 @@ from __future__ import annotations
 import json
 import traceback
 from collections.abc import Mapping
-from functools import cache
-from typing import Any, get_type_hints
 
-from memstory.codec import decode, encode
 from memstory.errors import MemstoryError, NotSupported, Refused, SetupError, StoryError, TargetError
 from memstory.running.failures import message_of, told
-from memstory.target import Environment, Json, Target
+from memstory.target import Json
 
 LONGEST_LINE = 1 << 28
 """Bytes; a whole corpus goes over in one `add`."""
@@ -23,24 +20,6 @@ LONGEST_LINE = 1 << 28
 _CARRIED: Mapping[str, type[MemstoryError]] = {
     kind.__name__: kind for kind in (Refused, StoryError, SetupError, TargetError)
 }
-
-
-@cache
-def hints_of(op: str) -> Mapping[str, Any]:
-    """Return the types of the parameters of an operation of `Target`, and of what it returns, under `return`."""
-    # `open` is apart: its clock does not cross.
-    return {"env": Environment, "return": None} if op == "open" else get_type_hints(getattr(Target, op))
-
-
-def encode_arguments(args: Mapping[str, Any]) -> Json:
-    """Return the keyword arguments of an operation as JSON."""
-    return {name: encode(value) for name, value in args.items()}
-
-
-def decode_arguments(op: str, args: Json) -> dict[str, Any]:
-    """Return keyword arguments for an operation, each of its declared type."""
-    hints = hints_of(op)
-    return {name: decode(hints[name], value) for name, value in args.items()}
 
 
 def to_line(message: Json) -> bytes:

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from memstory.controls import Oracle
 from memstory.errors import NotSupported, Refused, TargetError
+from memstory.requests import REQUESTS, Search
 from memstory.running.hosting.guarded import GuardedTarget, answer_check, contained
 from memstory.target import Hit, Query, Receipt, ReceiptItem, Scope, Target, ToolCall, Turn
 
@@ -26,7 +27,7 @@ class Answering(Target):
 
 
 async def search(answer):
-    return await GuardedTarget(Answering(answer)).search(Query(text="q"), ANN)
+    return await GuardedTarget(Answering(answer)).perform(Search(query=Query(text="q")), ANN)
 
 
 @pytest.mark.parametrize("answer", [[], (), [HIT], (HIT, HIT), [Hit(id=None, text="", score=3)]])
@@ -72,14 +73,14 @@ async def test_what_does_not_fit_is_told_with_its_place(answer, said):
     ],
 )
 def test_every_operation_has_its_own_shape(op, good, bad):
-    check = answer_check(op)
+    check = answer_check(REQUESTS[op])
     assert check(good) == ""
     assert bool(check(bad)) is (op not in ("run", "settle"))
 
 
 @given(st.recursive(st.none() | st.booleans() | st.floats() | st.text() | st.binary(), st.lists, max_leaves=8))
 def test_no_value_breaks_the_check(value):
-    assert isinstance(answer_check("search")(value), str)
+    assert isinstance(answer_check(Search)(value), str)
 
 
 async def test_a_value_that_cannot_even_be_shown_is_told():
@@ -130,5 +131,5 @@ async def test_an_operation_that_is_no_coroutine_says_what_to_do():
         def search(self, query, scope):  # what somebody who forgot `async` writes
             return []
 
-    with pytest.raises(TargetError, match="'search' of the target is no coroutine: define it with 'async def'"):
-        await GuardedTarget(Plain()).search(Query(text="q"), ANN)
+    with pytest.raises(TargetError, match="'search' of the target is not a coroutine: define it with 'async def'"):
+        await GuardedTarget(Plain()).perform(Search(query=Query(text="q")), ANN)

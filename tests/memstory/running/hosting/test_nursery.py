@@ -14,6 +14,7 @@ import pytest
 from memstory.child_process import wait_until
 from memstory.clock import StoryClock
 from memstory.errors import SetupError, TargetError
+from memstory.requests import Add, Inspect
 from memstory.running.hosting.host import HostedTarget
 from memstory.running.hosting.process import Cold, Forked, can_fork
 from memstory.target import Environment, Item, Scope, TargetFactory
@@ -119,16 +120,16 @@ async def test_a_forked_child_has_the_environment_folder_and_path_of_its_own_sta
     second = nursed()
     await second.open(env, StoryClock())
     where = str(tmp_path / "elsewhere")
-    assert await second.inspect("born", {}, ANN) == ["later", where, where]
-    assert (await opened.inspect("born", {}, ANN))[0] is None
+    assert await second.perform(Inspect(what="born"), ANN) == ["later", where, where]
+    assert (await opened.perform(Inspect(what="born"), ANN))[0] is None
     await second.close()
 
 
 async def test_a_forked_child_holds_nothing_of_its_nursery_nor_of_its_siblings(opened, nursed, env):
-    alone = await opened.inspect("descriptors", {}, ANN)
+    alone = await opened.perform(Inspect(what="descriptors"), ANN)
     second = nursed()
     await second.open(env, StoryClock())
-    beside = await second.inspect("descriptors", {}, ANN)
+    beside = await second.perform(Inspect(what="descriptors"), ANN)
     assert len(beside) == len(alone)
     assert not [name for name in beside if "pidfd" in name]
     await second.close()
@@ -138,7 +139,7 @@ async def test_one_that_is_killed_takes_no_sibling_with_it(opened, nursed, env):
     second = nursed()
     await second.open(env, StoryClock())
     await second.kill()
-    assert (await opened.add([Item(text="tea")], ANN)).items
+    assert (await opened.perform(Add(items=[Item(text="tea")]), ANN)).items
 
 
 async def test_a_preload_that_leaves_a_thread_running_is_refused_by_the_threads_name(nursed, env, tmp_path):
@@ -172,14 +173,14 @@ async def test_a_preload_that_ends_the_process_is_told_with_its_last_words_and_c
 
 
 async def test_a_target_whose_nursery_was_killed_ends_and_the_next_has_a_new_one(opened, nursed, env):
-    pid, child = await opened.inspect("nursery", {}, ANN), opened._process.pid
+    pid, child = await opened.perform(Inspect(what="nursery"), ANN), opened._process.pid
     os.kill(pid, signal.SIGKILL)
     assert await gone(pid)
     await opened.kill()
     assert await gone(child, 20)
     other = nursed()
     await other.open(env, StoryClock())
-    assert await other.inspect("nursery", {}, ANN) != pid
+    assert await other.perform(Inspect(what="nursery"), ANN) != pid
     await other.close()
 
 
@@ -199,6 +200,7 @@ import asyncio
 from pathlib import Path
 from nursed_target import NursedFactory
 from memstory.clock import StoryClock
+from memstory.requests import Add, Inspect
 from memstory.running.hosting.host import HostedTarget
 from memstory.target import Environment, Scope
 
@@ -208,9 +210,9 @@ scope = Scope(user="ann")
 async def main():
     target = HostedTarget(NursedFactory(), Path("host"))
     await target.open(Environment(workspace="work", owner="ann"), StoryClock())
-    nursery = await target.inspect("nursery", {}, scope)
-    print(nursery, target._process.pid, await target.inspect("grandchild", {}, scope), flush=True)
-    await target.inspect("block", {}, scope)
+    nursery = await target.perform(Inspect(what="nursery"), scope)
+    print(nursery, target._process.pid, await target.perform(Inspect(what="grandchild"), scope), flush=True)
+    await target.perform(Inspect(what="block"), scope)
 
 Path("work").mkdir()
 asyncio.run(main())

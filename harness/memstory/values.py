@@ -1,0 +1,136 @@
+"""What passes between the harness and a memory: plain values, frozen, that become JSON and come back."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, TypeAlias
+
+Json: TypeAlias = Any
+"""None, bool, int, float, str, or lists and string-keyed mappings of these."""
+
+Capability: TypeAlias = str
+"""`search`, `search.min_score`, `job.compress`, `option.toolset`, `scope.user` …: see `memstory.language.needs`."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Scope:
+    """Whose memory an operation touches; `session=None` means all sessions of the user."""
+
+    user: str
+    session: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Item:
+    """One thing to remember."""
+
+    text: str
+    key: str | None = None
+    kind: str | None = None
+    metadata: Mapping[str, Json] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ref:
+    """One remembered thing, by the id that the backend gave or by the key that the caller chose."""
+
+    id: str | None = None
+    key: str | None = None
+    kind: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Query:
+    """A ranked retrieval; whatever is None or empty is left to the backend's own default."""
+
+    text: str
+    kinds: Sequence[str] = ()
+    top_k: int | None = None
+    min_score: float | None = None
+    token_budget: int | None = None
+    where: Mapping[str, Json] = field(default_factory=dict)
+    options: Mapping[str, Json] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Hit:
+    """One retrieved memory; `score` is higher for better, None where the backend gives none."""
+
+    id: str | None
+    text: str
+    score: float | None = None
+    kind: str | None = None
+    key: str | None = None
+    created_at: str | None = None
+    metadata: Mapping[str, Json] = field(default_factory=dict)
+    explain: Mapping[str, Json] | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReceiptItem:
+    """What became of one item (or of one piece that the backend made of it).
+
+    `outcome` is one of stored, updated, bumped, superseded, held, dropped, discarded, skipped.
+    """
+
+    id: str | None
+    text: str
+    outcome: str = "stored"
+    reason: str | None = None
+    kind: str | None = None
+    key: str | None = None
+    importance: float | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Receipt:
+    """What became of an `add` or `update`."""
+
+    items: Sequence[ReceiptItem] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToolSchema:
+    """A tool as it was announced; `parameters` is a JSON Schema of an object."""
+
+    name: str
+    description: str
+    parameters: Mapping[str, Json]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToolCall:
+    """A tool call that happened: either `result` or `error` is set."""
+
+    name: str
+    args: Mapping[str, Json]
+    result: Json = None
+    error: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Turn:
+    """An answer of an agent, with the tool calls that led to it, in order."""
+
+    answer: str
+    tool_calls: Sequence[ToolCall] = ()
+    thinking: str | None = None
+    context: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Environment:
+    """All that a case decides about a target: plain data, so that it crosses a process boundary unchanged.
+
+    `workspace` is a folder for this case alone; ids and owners derive from `seed`; `vectors` maps a text to its vector;
+    `model_rules` script the language model; `faults` names parts that are to fail.
+    """
+
+    workspace: str
+    owner: str
+    seed: int = 0
+    options: Mapping[str, Json] = field(default_factory=dict)
+    vectors: Mapping[str, Sequence[float]] = field(default_factory=dict)
+    model_rules: Sequence[Mapping[str, Json]] = ()
+    faults: Mapping[str, str] = field(default_factory=dict)
