@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import asyncio
 import sqlite3
-import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import ParamSpec, TypeVar
+from typing import TypeVar
 
 from memstory_reference.errors import StoreConflictError, UnavailableError
+from memstory_reference.storage.lane import Lane
 
-P = ParamSpec("P")
 T = TypeVar("T")
 
 _AT_ONCE = 10_000
@@ -27,7 +25,7 @@ _PRAGMAS = (
 
 
 class Database:
-    """Blocking; one connection, used by one thread at a time, which `run` sees to."""
+    """Blocking; one connection, used by one thread at a time: call its users through `lane`."""
 
     def __init__(self, file: Path, *, schema: str, about: Mapping[str, str] | None = None) -> None:
         """Open `file`, or make it by the statements of `schema`; StoreConflictError if it was made as something else.
@@ -35,7 +33,7 @@ class Database:
         `about` is what has to be equal at each opening, such as the model of the vectors; it is kept in a table.
         """
         self._file = file
-        self._turn = threading.Lock()
+        self.lane = Lane(str(file), self._translated)
         file.parent.mkdir(parents=True, exist_ok=True)
         with self._translated():
             self._db = sqlite3.connect(file, check_same_thread=False, isolation_level=None)
@@ -49,16 +47,6 @@ class Database:
     def changes(self) -> int:
         """How many rows were written since the opening; may be read from any thread."""
         return self._db.total_changes
-
-    async def run(self, call: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-        """Return what `call` returns, which has the database for itself, in a thread."""
-
-        def alone() -> T:
-            # Held by the thread, not by the task: a task that is cancelled leaves its thread behind at work.
-            with self._turn, self._translated():
-                return call(*args, **kwargs)
-
-        return await asyncio.to_thread(alone)
 
     def execute(self, sql: str, parameters: Sequence[object] = ()) -> sqlite3.Cursor:
         """Run one statement; UnavailableError where the file cannot be read or written."""
@@ -90,6 +78,10 @@ class Database:
     def close(self) -> None:
         """Close the file; closing twice is harmless."""
         self._db.close()
+
+    async def aclose(self) -> None:
+        """Close the file once all that waits in the lane is done; closing twice is harmless."""
+        await self.lane.close(self._db.close)
 
     def _prepare(self, schema: str, about: Mapping[str, str]) -> None:
         self._db.row_factory = sqlite3.Row

@@ -1,5 +1,3 @@
-import asyncio
-import threading
 from contextlib import suppress
 
 import pytest
@@ -74,32 +72,11 @@ def test_deleted_text_is_in_neither_file_once_the_log_begins_anew(tmp_path, data
     assert not held()
 
 
-async def test_calls_take_turns_even_when_a_caller_goes_away(database):
-    entered, leave = threading.Event(), threading.Event()
-    order = []
-
-    def first():
-        entered.set()
-        leave.wait(5)
-        order.append("first")
-
-    task = asyncio.create_task(database.run(first))
-    await asyncio.to_thread(entered.wait, 5)
-    task.cancel()
-    with suppress(asyncio.CancelledError):
-        await task
-    second = asyncio.create_task(database.run(order.append, "second"))
-    await asyncio.sleep(0.05)
-    assert order == []
-    leave.set()
-    await second
-    assert order == ["first", "second"]
-
-
 async def test_a_closed_file_is_unavailable(database):
-    database.close()
-    with pytest.raises(UnavailableError, match="cannot be used: Cannot operate on a closed database"):
-        await database.run(names, database)
+    await database.aclose()
+    await database.aclose()
+    with pytest.raises(UnavailableError, match=r"it\.sqlite3 was closed; open it again"):
+        await database.lane.run(names, database)
 
 
 def test_values_are_asked_for_once_and_in_parts(monkeypatch):

@@ -5,13 +5,14 @@ from __future__ import annotations
 import hmac
 import unicodedata
 from collections.abc import Mapping
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 
 from memstory_reference.errors import InputError
 from memstory_reference.ports import Json
 
 MAX_ID_CHARACTERS = 512
 USER, SESSION = "user", "session"
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 class OwnerMissingError(InputError, ValueError):
@@ -63,3 +64,8 @@ def iso_now(now: datetime) -> str:
     '2026-01-01T12:00:00.000000+00:00'
     """
     return now.astimezone(UTC).isoformat(timespec="microseconds")
+
+
+def microseconds(moment: datetime) -> int:
+    """Return the microseconds since 1970."""
+    return (moment - _EPOCH) // timedelta(microseconds=1)

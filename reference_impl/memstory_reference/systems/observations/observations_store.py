@@ -68,10 +68,11 @@ class ObservationsStore:
 
     def __init__(self, file: Path, *, model: str) -> None:
         self._db = Database(file, schema=_SCHEMA, about={"schema": SCHEMA_VERSION, "model": model})
+        self.lane = self._db.lane
 
-    def close(self) -> None:
+    async def aclose(self) -> None:
         """Close the file; closing twice is harmless."""
-        self._db.close()
+        await self._db.aclose()
 
     def insert(self, owner: str, observations: Iterable[tuple[Observation, NDArray[np.float32]]]) -> list[str]:
         """Write those that are new, and return their ids; an id that is known stays as it is (OF-15)."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import ParamSpec, TypeVar
@@ -76,6 +76,7 @@ class ObservationService:
         config: ObservationsConfig,
     ) -> None:
         self._store = ObservationsStore(file, model=embedder.model)
+        self._lane = self._store.lane
         self._vectors = vectors
         self._embedder = embedder
         self._chat = chat
@@ -83,7 +84,6 @@ class ObservationService:
         self._new_id = new_id
         self._config = config
         self._turn = asyncio.Lock()
-        self._database = asyncio.Lock()
 
     async def open(self) -> None:
         """Bring the vector index up to what SQLite holds: a process may have died between the two."""
@@ -93,19 +93,21 @@ class ObservationService:
     async def close(self) -> None:
         """Close both indexes."""
         async with self._turn:
-            self._store.close()
+            await self._store.aclose()
             await self._vectors.close()
 
     async def store(self, observations: Sequence[Observation], owner: str) -> list[Stored]:
         """Store finished runs, embedding their narratives in one call; storing a run again changes nothing."""
         kept = [checked(observation) for observation in observations]
-        known = {old.id for old in await self._sql(self._store.get, owner, [new.id for new in kept])}
+        known = {old.id for old in await self._lane.run(self._store.get, owner, [new.id for new in kept])}
         fresh = {new.id: new for new in reversed(kept) if new.id not in known}
         if fresh:
             texts = [observation.narrative for observation in fresh.values()]
             vectors = await self._embedder.embed(texts, Purpose.DOCUMENT)
             async with self._turn:
-                inserted = await self._sql(self._store.insert, owner, list(zip(fresh.values(), vectors, strict=True)))
+                inserted = await self._lane.run(
+                    self._store.insert, owner, list(zip(fresh.values(), vectors, strict=True))
+                )
                 await self._catch_up()
         else:
             inserted = []
@@ -161,11 +163,11 @@ class ObservationService:
         (query,) = await self._embedder.embed([task], Purpose.QUERY)
         matches = await (await self._index(owner)).query(query, pool)
         similarities = {match.record.id: match.similarity for match in matches}
-        named = await self._sql(self._store.named, owner, keywords, pool)
+        named = await self._lane.run(self._store.named, owner, keywords, pool)
         far = [identifier for identifier in named if identifier not in similarities]
-        for identifier, vector in (await self._sql(self._store.vectors, owner, far)).items():
+        for identifier, vector in (await self._lane.run(self._store.vectors, owner, far)).items():
             similarities[identifier] = cosine(query, vector)
-        found = await self._sql(self._store.get, owner, list(similarities))
+        found = await self._lane.run(self._store.get, owner, list(similarities))
         by_keyword = set(named)
         candidates = (
             Candidate(observation=one, similarity=similarities[one.id], by_keyword=one.id in by_keyword)
@@ -184,36 +186,36 @@ class ObservationService:
         if isinstance(rating, bool) or not math.isfinite(rating) or not low <= rating <= high:
             raise InputError(f"rating: {rating} is outside {low:g} to {high:g}")
         async with self._turn:
-            return await self._sql(self._store.rate, owner, identifier, rating)
+            return await self._lane.run(self._store.rate, owner, identifier, rating)
 
     async def get(self, identifier: str, owner: str) -> Observation | None:
         """Return one observation."""
-        found = await self._sql(self._store.get, owner, [identifier])
+        found = await self._lane.run(self._store.get, owner, [identifier])
         return found[0] if found else None
 
     async def recent(self, owner: str, limit: int | None = None) -> list[Observation]:
         """Return observations, newest first."""
-        return await self._sql(self._store.recent, owner, limit)
+        return await self._lane.run(self._store.recent, owner, limit)
 
     async def delete(self, ids: Sequence[str], owner: str) -> list[str]:
         """Forget observations in both indexes; return the ids that existed."""
         async with self._turn:
-            deleted = await self._sql(self._store.delete, owner, ids)
+            deleted = await self._lane.run(self._store.delete, owner, ids)
             await self._catch_up()
             return deleted
 
     async def reindex(self, owner: str | None = None) -> int:
         """Make the vector index anew from SQLite, for one owner or all; return how many observations it holds."""
         async with self._turn:
-            owners = [owner] if owner is not None else await self._sql(self._store.owners)
+            owners = [owner] if owner is not None else await self._lane.run(self._store.owners)
             return sum([await self._rebuild(one) for one in owners])
 
     async def status(self, owner: str) -> Mapping[str, int]:
         """Return the number of rows in each index, and what waits to go from one to the other."""
         return {
-            "observations": await self._sql(self._store.count, owner),
+            "observations": await self._lane.run(self._store.count, owner),
             "vectors": await (await self._index(owner)).count(),
-            "pending": len(await self._sql(self._store.pending)),
+            "pending": len(await self._lane.run(self._store.pending)),
         }
 
     async def _summarise(self, task: str, output: str) -> Summary:
@@ -229,7 +231,7 @@ class ObservationService:
 
     async def _rebuild(self, owner: str) -> int:
         index = await self._index(owner)
-        ids = await self._sql(self._store.ids, owner)
+        ids = await self._lane.run(self._store.ids, owner)
         stale = {record.id for record in await index.list()} - set(ids)
         await index.delete(sorted(stale))
         for start in range(0, len(ids), CATCH_UP_BATCH):
@@ -237,25 +239,21 @@ class ObservationService:
         return len(ids)
 
     async def _catch_up(self) -> None:
-        pending = await self._sql(self._store.pending)
+        pending = await self._lane.run(self._store.pending)
         for start in range(0, len(pending), CATCH_UP_BATCH):
             batch = pending[start : start + CATCH_UP_BATCH]
             for owner in dict.fromkeys(entry.owner for entry in batch):
                 await self._copy(await self._index(owner), owner, [entry.id for entry in batch if entry.owner == owner])
-            await self._sql(self._store.done, batch)
+            await self._lane.run(self._store.done, batch)
 
     async def _copy(self, index: VectorIndex, owner: str, ids: Sequence[str]) -> None:
-        found = await self._sql(self._store.get, owner, ids)
-        vectors = await self._sql(self._store.vectors, owner, ids)
+        found = await self._lane.run(self._store.get, owner, ids)
+        vectors = await self._lane.run(self._store.vectors, owner, ids)
         await index.upsert([Record(id=one.id, text=one.narrative, vector=vectors[one.id]) for one in found])
         await index.delete(sorted(set(ids) - set(vectors)))
 
     async def _index(self, owner: str) -> VectorIndex:
         return await self._vectors.index(COLLECTION, owner)
-
-    async def _sql(self, call: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-        async with self._database:
-            return await asyncio.to_thread(call, *args, **kwargs)
 
 
 def cosine(left: NDArray[np.float32], right: NDArray[np.float32]) -> float:

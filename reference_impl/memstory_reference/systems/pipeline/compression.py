@@ -8,10 +8,10 @@ from dataclasses import dataclass
 
 from memstory_reference.errors import MemorySystemError, UnavailableError
 from memstory_reference.ports import ChatModel, Clock, Embedder, Message, NewId, Purpose
+from memstory_reference.storage.lane import Lane
 from memstory_reference.systems.pipeline.config import PipelineConfig
 from memstory_reference.systems.pipeline.ingest.chunking import content_hash
 from memstory_reference.systems.pipeline.ingest.planning import Insertion, Vector
-from memstory_reference.systems.pipeline.lane import Lane
 from memstory_reference.systems.pipeline.memory import CompressionReport, MemoryChunk, MemoryType
 from memstory_reference.systems.pipeline.stores.archive_store import ArchiveStore
 from memstory_reference.systems.pipeline.summary import (

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from datetime import timedelta
 
 from memstory_reference.ports import Clock, Embedder, Purpose
+from memstory_reference.storage.lane import Lane
 from memstory_reference.systems.pipeline.config import PipelineConfig
 from memstory_reference.systems.pipeline.ingest.planning import Vector
-from memstory_reference.systems.pipeline.lane import Lane
 from memstory_reference.systems.pipeline.memory import BY_VECTOR, MemoryChunk, MemoryType, RecalledMemory, RecallResult
 from memstory_reference.systems.pipeline.prompt_block import prompt_block
 from memstory_reference.systems.pipeline.selection import OFF, Reranker, fitting, reranked

@@ -29,7 +29,6 @@ from memstory_reference.systems.pipeline.ingest.validation import (
     checked_types,
     checked_utterance,
 )
-from memstory_reference.systems.pipeline.lane import Lane
 from memstory_reference.systems.pipeline.memory import (
     ChunkReceipt,
     CompressionReport,
@@ -77,7 +76,7 @@ class PipelineService:
         self._config = config
         self._database = Database(file, schema=SCHEMA, about={"schema": SCHEMA_VERSION, "model": parts.embedder.model})
         self._store = PipelineStore(self._database)
-        self._lane = Lane()
+        self._lane = self._database.lane
         self._writers = asyncio.Lock()
         self._mirror = VectorMirror(parts.vectors, OutboxStore(self._database), self._lane)
         self._compressor = Compressor(
@@ -119,8 +118,7 @@ class PipelineService:
             task.cancel()
         await asyncio.gather(*self._background, return_exceptions=True)
         async with self._writers:
-            await self._lane.run(self._database.close)
-            self._lane.close()
+            await self._database.aclose()
             await self._parts.vectors.close()
 
     async def settle(self) -> None:

@@ -36,16 +36,16 @@ class SqliteCrisisLog:
             record.classifier_path,
             json.dumps(list(record.signals)),
         )
-        await self._db.run(self._db.execute, "INSERT OR IGNORE INTO crisis_log VALUES (?, ?, ?, ?, ?, ?, ?)", row)
+        await self._db.lane.run(self._db.execute, "INSERT OR IGNORE INTO crisis_log VALUES (?, ?, ?, ?, ?, ?, ?)", row)
 
     async def alist(self, owner: str) -> list[CrisisLogRecord]:
-        return await self._db.run(self._listed, owner)
+        return await self._db.lane.run(self._listed, owner)
 
     async def apurge(self, before: datetime) -> int:
-        return await self._db.run(self._purge, iso_now(before))
+        return await self._db.lane.run(self._purge, iso_now(before))
 
     async def aclose(self) -> None:
-        await self._db.run(self._db.close)
+        await self._db.aclose()
 
     def _listed(self, owner: str) -> list[CrisisLogRecord]:
         rows = self._db.execute("SELECT * FROM crisis_log WHERE owner = ? ORDER BY at, id", (owner,))

@@ -45,16 +45,18 @@ class SqliteSessionFeedback:
             record.source,
             record.comment.encode("utf-8", _HALVES_TOO),
         )
-        await self._db.run(self._db.execute, "INSERT OR IGNORE INTO session_feedback VALUES (?, ?, ?, ?, ?, ?, ?)", row)
+        await self._db.lane.run(
+            self._db.execute, "INSERT OR IGNORE INTO session_feedback VALUES (?, ?, ?, ?, ?, ?, ?)", row
+        )
 
     async def alist(self, owner: str) -> list[SessionFeedbackRecord]:
-        return await self._db.run(self._listed, owner)
+        return await self._db.lane.run(self._listed, owner)
 
     async def adelete_owner(self, owner: str) -> int:
-        return await self._db.run(self._delete_owner, owner)
+        return await self._db.lane.run(self._delete_owner, owner)
 
     async def aclose(self) -> None:
-        await self._db.run(self._db.close)
+        await self._db.aclose()
 
     def _listed(self, owner: str) -> list[SessionFeedbackRecord]:
         return [_record(row) for row in self._db.execute(_OF_OWNER, (owner,))]

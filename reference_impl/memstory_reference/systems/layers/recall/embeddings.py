@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from memstory_reference.ports import Embedder, EmbedderUnavailableError, Purpose
-from memstory_reference.systems.layers.stores.vector_matrix import usable
+from memstory_reference.storage.vector_matrix import usable
 
 Vector = NDArray[np.float32] | None
 

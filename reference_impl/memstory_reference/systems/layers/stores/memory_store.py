@@ -13,11 +13,12 @@ from datetime import datetime
 import numpy as np
 from numpy.typing import NDArray
 
+from memstory_reference.storage.vector_matrix import VectorMatrix, usable
+from memstory_reference.systems.layers.identity import microseconds
 from memstory_reference.systems.layers.records.candidates import SessionMemoryBuffer
 from memstory_reference.systems.layers.records.record import Layer, MemoryRecord, Standing, text_of
 from memstory_reference.systems.layers.stores.named_locks import NamedLocks
 from memstory_reference.systems.layers.stores.store import ACTIVE, Scored
-from memstory_reference.systems.layers.stores.vector_matrix import VectorMatrix, usable
 from memstory_reference.text.token_sets import token_recall, token_set
 
 
@@ -54,7 +55,10 @@ class InMemoryStore:
         self, owner: str, layer: Layer, vector: NDArray[np.float32], limit: int, since: datetime | None = None
     ) -> list[Scored]:
         matrix = self._vectors.get((owner, layer))
-        nearest = matrix.nearest(vector, limit, since) if matrix else []
+        query = usable(vector)
+        if matrix is None or query is None:
+            return []
+        nearest = matrix.nearest(query, limit, since=microseconds(since) if since else None)
         return [Scored(record=_bare(self._rows[owner, identifier]), score=score) for identifier, score in nearest]
 
     async def asearch_tokens(
@@ -132,7 +136,7 @@ class InMemoryStore:
         self._tokens[record.owner, record.id] = token_set(text_of(record.content))
         if record.is_active and vector is not None:
             matrix = self._vectors.setdefault((record.owner, record.layer), VectorMatrix())
-            matrix.put(record.id, vector, record.created_at)
+            matrix.put(record.id, vector, microseconds(record.created_at))
 
     def _remove(self, owner: str, identifier: str) -> bool:
         row = self._rows.pop((owner, identifier), None)

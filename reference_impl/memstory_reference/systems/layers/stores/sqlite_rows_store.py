@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from memstory_reference.storage.database_store import Database, parts
+from memstory_reference.storage.vector_matrix import usable
 from memstory_reference.systems.layers.identity import iso_now
 from memstory_reference.systems.layers.records.candidates import SessionMemoryBuffer, buffer_data, buffer_of
 from memstory_reference.systems.layers.records.record import (
@@ -24,7 +25,6 @@ from memstory_reference.systems.layers.records.record import (
     content_of,
     text_of,
 )
-from memstory_reference.systems.layers.stores.vector_matrix import usable
 from memstory_reference.text.token_sets import token_set
 
 SCHEMA_VERSION = "1"

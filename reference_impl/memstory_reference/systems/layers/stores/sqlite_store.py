@@ -17,12 +17,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from memstory_reference.storage.database_store import Database
+from memstory_reference.storage.vector_matrix import VectorMatrix, usable
+from memstory_reference.systems.layers.identity import microseconds
 from memstory_reference.systems.layers.records.candidates import SessionMemoryBuffer
 from memstory_reference.systems.layers.records.record import Layer, MemoryRecord, Standing, text_of
 from memstory_reference.systems.layers.stores.named_locks import NamedLocks
 from memstory_reference.systems.layers.stores.sqlite_rows_store import SCHEMA, SCHEMA_VERSION, SqliteRows, Written
 from memstory_reference.systems.layers.stores.store import ACTIVE, Scored
-from memstory_reference.systems.layers.stores.vector_matrix import VectorMatrix
 from memstory_reference.text.token_sets import token_set
 
 KEPT_MATRICES = 128
@@ -47,64 +48,64 @@ class SqliteStore:
         await self.aput_batch([record])
 
     async def aput_batch(self, records: Sequence[MemoryRecord]) -> None:
-        await self._db.run(self._put, records)
+        await self._db.lane.run(self._put, records)
 
     async def aget(self, owner: str, ids: Sequence[str]) -> list[MemoryRecord]:
-        return await self._db.run(self._rows.get, owner, ids)
+        return await self._db.lane.run(self._rows.get, owner, ids)
 
     async def alist(
         self, owner: str, layer: Layer | None = None, standings: Sequence[Standing] = ACTIVE, limit: int | None = None
     ) -> list[MemoryRecord]:
-        return await self._db.run(self._rows.listed, owner, [layer] if layer else list(Layer), standings, limit)
+        return await self._db.lane.run(self._rows.listed, owner, [layer] if layer else list(Layer), standings, limit)
 
     async def asearch_similar(
         self, owner: str, layer: Layer, vector: NDArray[np.float32], limit: int, since: datetime | None = None
     ) -> list[Scored]:
-        return await self._db.run(self._similar, owner, layer, vector, limit, since)
+        return await self._db.lane.run(self._similar, owner, layer, vector, limit, since)
 
     async def asearch_tokens(
         self, owner: str, layer: Layer, tokens: AbstractSet[str], limit: int, since: datetime | None = None
     ) -> list[Scored]:
-        return await self._db.run(self._named, owner, layer, tokens, limit, since)
+        return await self._db.lane.run(self._named, owner, layer, tokens, limit, since)
 
     async def alatest(self, owner: str, layer: Layer) -> MemoryRecord | None:
         return next(iter(await self.alist(owner, layer, limit=1)), None)
 
     async def acounts(self, owner: str) -> Mapping[tuple[Layer, Standing], int]:
-        return await self._db.run(self._rows.counts, owner)
+        return await self._db.lane.run(self._rows.counts, owner)
 
     async def awithout_vector(self, owner: str, limit: int) -> list[MemoryRecord]:
-        return await self._db.run(self._rows.without_vector, owner, limit)
+        return await self._db.lane.run(self._rows.without_vector, owner, limit)
 
     async def adelete(self, owner: str, ids: Sequence[str]) -> list[str]:
-        return [record.id for record in await self._db.run(self._delete, owner, ids)]
+        return [record.id for record in await self._db.lane.run(self._delete, owner, ids)]
 
     async def adelete_owner(self, owner: str) -> int:
-        return len(await self._db.run(self._delete, owner, None))
+        return len(await self._db.lane.run(self._delete, owner, None))
 
     async def asession_key(self) -> bytes:
-        return await self._db.run(self._rows.session_key)
+        return await self._db.lane.run(self._rows.session_key)
 
     def lock(self, name: str) -> AbstractAsyncContextManager[None]:
         return self._locks.hold(name)
 
     async def aclose(self) -> None:
-        await self._db.run(self._db.close)
+        await self._db.aclose()
 
     async def aload(self, owner: str, session: str) -> SessionMemoryBuffer | None:
-        return await self._db.run(self._rows.load, owner, session)
+        return await self._db.lane.run(self._rows.load, owner, session)
 
     async def asave(self, buffer: SessionMemoryBuffer) -> None:
-        await self._db.run(self._rows.save, buffer)
+        await self._db.lane.run(self._rows.save, buffer)
 
     async def aactive(self, owner: str | None = None) -> list[SessionMemoryBuffer]:
-        return await self._db.run(self._rows.active, owner)
+        return await self._db.lane.run(self._rows.active, owner)
 
     async def aend(self, owner: str, session: str, records: Sequence[MemoryRecord]) -> bool:
-        return await self._db.run(self._end, owner, session, records)
+        return await self._db.lane.run(self._end, owner, session, records)
 
     async def aforget_sessions(self, owner: str) -> int:
-        return await self._db.run(self._rows.forget_sessions, owner)
+        return await self._db.lane.run(self._rows.forget_sessions, owner)
 
     def _put(self, records: Sequence[MemoryRecord]) -> None:
         self._keep_in_step(self._rows.put(records))
@@ -125,7 +126,10 @@ class SqliteStore:
     def _similar(
         self, owner: str, layer: Layer, vector: NDArray[np.float32], limit: int, since: datetime | None
     ) -> list[Scored]:
-        nearest = dict(self._matrix(owner, layer).nearest(vector, limit, since))
+        query = usable(vector)
+        if query is None:
+            return []
+        nearest = dict(self._matrix(owner, layer).nearest(query, limit, since=microseconds(since) if since else None))
         return [Scored(record=row, score=nearest[row.id]) for row in self._rows.get(owner, list(nearest))]
 
     def _named(
@@ -170,7 +174,7 @@ class SqliteStore:
         if key not in self._matrices:
             self._matrices[key] = VectorMatrix()
             for identifier, row, created_at in self._rows.vectors(owner, layer):
-                self._matrices[key].put(identifier, row, created_at)
+                self._matrices[key].put(identifier, row, microseconds(created_at))
         self._matrices.move_to_end(key)
         while len(self._matrices) > KEPT_MATRICES:
             self._matrices.popitem(last=False)
@@ -183,7 +187,7 @@ class SqliteStore:
             if matrix is None:
                 continue
             if one.record.is_active and one.vector is not None:
-                matrix.put(one.record.id, one.vector, one.record.created_at)
+                matrix.put(one.record.id, one.vector, microseconds(one.record.created_at))
             else:
                 matrix.discard(one.record.id)
 

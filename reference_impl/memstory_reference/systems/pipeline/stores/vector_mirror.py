@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from memstory_reference.ports import Match, Primitive, Record, VectorIndex, VectorStore
+from memstory_reference.storage.lane import Lane
 from memstory_reference.systems.pipeline.ingest.planning import Vector
-from memstory_reference.systems.pipeline.lane import Lane
 from memstory_reference.systems.pipeline.memory import MemoryChunk
 from memstory_reference.systems.pipeline.stores.outbox_store import OutboxStore
 

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from psycopg.pq import TransactionStatus
 
 from memstory_reference.errors import StoreConflictError, UnavailableError
+from memstory_reference.storage.vector_matrix import usable
 from memstory_reference.systems.layers.records.candidates import SessionMemoryBuffer
 from memstory_reference.systems.layers.records.record import Layer, MemoryRecord, Standing
 from memstory_reference.systems.layers.stores.named_locks import NamedLocks
@@ -25,7 +26,6 @@ from memstory_reference.systems.layers.stores.postgres.connections_store import 
 from memstory_reference.systems.layers.stores.postgres.place import PostgresPlace
 from memstory_reference.systems.layers.stores.postgres.schema_store import open_schema
 from memstory_reference.systems.layers.stores.store import ACTIVE, Scored
-from memstory_reference.systems.layers.stores.vector_matrix import usable
 
 P = ParamSpec("P")
 T = TypeVar("T")

@@ -1,0 +1,110 @@
+"""Vectors by id as a matrix: the exact nearest rows in a millisecond at ten thousand; pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import numpy as np
+from numpy.typing import NDArray
+
+DIGITS = 6
+"""Beyond them float32 only gives the noise of the order in which products were added; equal scores must tie."""
+
+SLACK = 1e-5
+"""More than float32 can be wrong by in the product of two unit vectors of a few thousand numbers."""
+
+_FIRST_CAPACITY = 16
+
+
+class VectorMatrix:
+    """Unit vectors of one dimension, each with the moment of its making in microseconds, if it matters."""
+
+    def __init__(self) -> None:
+        self._ids: list[str] = []
+        self._places: dict[str, int] = {}
+        self._rows = np.zeros((0, 0), np.float32)
+        self._moments = np.zeros(0, np.int64)
+
+    def __len__(self) -> int:
+        return len(self._ids)
+
+    def put(self, identifier: str, vector: NDArray[np.float32], moment: int = 0) -> None:
+        """Add or replace a row; of equal ones the row with the higher `moment` comes first."""
+        if identifier not in self._places:
+            self._grow(len(vector))
+            self._places[identifier] = len(self._ids)
+            self._ids.append(identifier)
+        place = self._places[identifier]
+        self._rows[place] = vector
+        self._moments[place] = moment
+
+    def discard(self, identifier: str) -> None:
+        """Take a row out, if it is there; the last one moves to its place."""
+        place = self._places.pop(identifier, None)
+        if place is None:
+            return
+        last = self._ids.pop()
+        if last != identifier:
+            self._ids[place] = last
+            self._places[last] = place
+            self._rows[place] = self._rows[len(self._ids)]
+            self._moments[place] = self._moments[len(self._ids)]
+
+    def nearest(
+        self, vector: NDArray[np.float32], k: int, *, among: Iterable[str] | None = None, since: int | None = None
+    ) -> list[tuple[str, float]]:
+        """Return the k nearest of all rows, or of `among`, with their cosines: best first, ties by newer, then id.
+
+        `since` leaves out rows of an earlier moment.
+        """
+        count = len(self._ids)
+        places = np.arange(count) if among is None else np.array([self._places[one] for one in among], np.intp)
+        if since is not None:
+            places = places[self._moments[places] >= since]
+        if k <= 0 or not len(places):
+            return []
+        # Without a condition no row is copied.
+        rows = self._rows[:count] if among is None and since is None else self._rows[places]
+        near = among_best(rows, vector, k)
+        scores = cosines(rows[near], vector)
+        ranked = sorted(
+            (-float(score), -int(self._moments[place]), self._ids[place])
+            for place, score in zip(places[near], scores, strict=True)
+        )
+        return [(identifier, -negative) for negative, _, identifier in ranked[:k]]
+
+    def _grow(self, dimension: int) -> None:
+        capacity, count = len(self._rows), len(self._ids)
+        if count < capacity:
+            return
+        rows = np.zeros((max(_FIRST_CAPACITY, 2 * capacity), dimension), np.float32)
+        moments = np.zeros(len(rows), np.int64)
+        if count:
+            rows[:count], moments[:count] = self._rows[:count], self._moments[:count]
+        self._rows, self._moments = rows, moments
+
+
+def usable(vector: NDArray[np.float32] | None) -> NDArray[np.float32] | None:
+    """Return a vector at length 1; None for one that has no direction, whose cosine would be no number (CF-5)."""
+    if vector is None:
+        return None
+    row = np.asarray(vector, np.float32).reshape(-1)
+    length = float(np.linalg.norm(row))
+    return row / np.float32(length) if np.isfinite(length) and length > 0 else None
+
+
+def cosines(matrix: NDArray[np.float32], vector: NDArray[np.float32]) -> NDArray[np.float64]:
+    """Return the cosine of each unit row with a unit vector, at six digits.
+
+    In float64, for the noise of float32 is wide enough to put two equal rows on two sides of a sixth digit.
+    """
+    scores: NDArray[np.float64] = np.clip(matrix.astype(np.float64) @ vector.astype(np.float64), -1.0, 1.0)
+    return scores.round(DIGITS)
+
+
+def among_best(matrix: NDArray[np.float32], vector: NDArray[np.float32], k: int) -> NDArray[np.intp]:
+    """Return the places of the rows that may belong to the k with the highest cosine: fast, and none too few."""
+    if k >= len(matrix):
+        return np.arange(len(matrix))
+    rough = matrix @ vector
+    return np.flatnonzero(rough >= np.partition(rough, -k)[-k] - SLACK)

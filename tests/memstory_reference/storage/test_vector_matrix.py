@@ -1,0 +1,57 @@
+import numpy as np
+from hypothesis import given
+from hypothesis import strategies as st
+
+from memstory_reference.storage.vector_matrix import DIGITS, VectorMatrix, usable
+
+VECTORS = st.tuples(*[st.integers(-2, 2)] * 3).filter(any)
+IDS = st.sampled_from("abcdefgh")
+MOMENTS = st.integers(0, 3)
+STEPS = st.lists(st.one_of(st.tuples(IDS, VECTORS, MOMENTS), IDS), max_size=40)
+
+
+def unit(vector):
+    return usable(np.array(vector, np.float32))
+
+
+def filled(steps):
+    """Return the matrix after puts and discards, beside a plain dict of what should be there."""
+    matrix, plain = VectorMatrix(), {}
+    for step in steps:
+        if isinstance(step, str):
+            matrix.discard(step)
+            plain.pop(step, None)
+        else:
+            identifier, vector, moment = step
+            matrix.put(identifier, unit(vector), moment)
+            plain[identifier] = (unit(vector), moment)
+    return matrix, plain
+
+
+@given(
+    steps=STEPS,
+    asked=VECTORS,
+    k=st.integers(0, 9),
+    among=st.none() | st.sets(IDS),
+    since=st.none() | MOMENTS,
+)
+def test_nearest_is_what_a_full_sort_gives(steps, asked, k, among, since):
+    matrix, plain = filled(steps)
+    among = None if among is None else sorted(among & plain.keys(), reverse=True)
+    question = unit(asked).astype(float)
+    ranked = sorted(
+        (-round(float(np.clip(vector.astype(float) @ question, -1, 1)), DIGITS), -moment, identifier)
+        for identifier, (vector, moment) in plain.items()
+        if (among is None or identifier in among) and (since is None or moment >= since)
+    )
+    found = matrix.nearest(unit(asked), k, among=among, since=since)
+    assert found == [(identifier, -score) for score, _, identifier in ranked[:k]]
+    assert len(matrix) == len(plain)
+
+
+def test_vector_without_a_direction_is_not_usable():
+    assert usable(None) is None
+    assert usable(np.zeros(3)) is None
+    assert usable(np.array([np.nan, 1.0])) is None
+    assert usable(np.array([np.inf, 1.0])) is None
+    assert usable(np.array([3.0, 4.0])).tolist() == [np.float32(0.6), np.float32(0.8)]
