@@ -26,13 +26,12 @@ from unittest import mock
 import chromadb
 from chromadb.config import Settings
 
-from memstory.case import Case
 from memstory.clock import STORY_START, Clock
 from memstory.errors import Mark
-from memstory.judging.evaluation import evaluate
 from memstory.language.stories import InvalidStory, load_stories
 from memstory.language.story import Step, Story
-from memstory.running.runner import Limits, run
+from memstory.play import play
+from memstory.running.runner import RunOptions
 from memstory.target import Environment, Hit, Item, Json, Query, Receipt, Ref, Scope, Target, TargetFactory
 from memstory.targets.embedders import Embedders, Purpose
 from memstory.targets.vector_stores import chroma
@@ -128,10 +127,8 @@ async def through_the_harness(folder: Path, embedder: Table) -> None:
     (story,) = load_stories(folder / "b.story.yaml", "b.story.yaml")
     if isinstance(story, InvalidStory):
         raise TypeError(str(story.errors))
-    case = Case(story=story, target="chroma")
     factory = chroma.ChromaFactory(Embedders({"minilm": embedder}))
-    recording = await run(case, factory, folder / "work", base=folder, limits=Limits())
-    result = evaluate(case, [recording])
+    result = await play(story, factory, folder / "work", options=RunOptions(base=folder))
     if result.outcome != "passed":
         raise RuntimeError(f"{result.outcome}: {result.reason}")
 
@@ -226,13 +223,13 @@ def microseconds_a_step(times: int, hits: int) -> float:
         Step(op="get", args={"id": "m1"}, mark=MARK),
     )
     repeat = Step(op="repeat", args={"times": times}, mark=MARK, steps=inner)
-    case = Case(story=Story(id="B2", title="t", mark=MARK, digest="", steps=(repeat,)), target="nothing")
+    story = Story(id="B2", title="t", mark=MARK, digest="", steps=(repeat,))
     with tempfile.TemporaryDirectory() as folder:
 
         async def work() -> None:
-            recording = await run(case, NothingFactory(hits), Path(folder) / "work")
-            if recording.failure is not None:
-                raise RuntimeError(recording.failure.message)
+            result = await play(story, NothingFactory(hits), Path(folder), target="nothing")
+            if result.outcome != "passed":
+                raise RuntimeError(result.reason)
 
         return 1e6 * cpu_seconds(work()) / (times * len(inner))
 

@@ -10,13 +10,11 @@ from pathlib import Path
 import pytest
 
 from memstory.capabilities import FEATURES, OPERATIONS
-from memstory.case import Case
 from memstory.cli import COMMANDS, load_command, parser_of
 from memstory.controls import CONTROLS
-from memstory.judging.evaluation import evaluate
 from memstory.language.grammar import grammar
 from memstory.language.stories import InvalidStory, parse_stories
-from memstory.running.runner import run
+from memstory.play import play
 from memstory.targets.discovery import load_targets
 
 ROOT = Path(__file__).parents[1]
@@ -102,8 +100,7 @@ def test_every_whole_story_in_the_documents_runs(text, tmp_path):
     (factory,) = load_targets(["control:oracle"]).values()
     for number, story in enumerate(parse_stories(text, "block")):
         if not isinstance(story, InvalidStory):
-            case = Case(story=story, target="control:oracle")
-            result = evaluate(case, [asyncio.run(run(case, factory, tmp_path / str(number)))])
+            result = asyncio.run(play(story, factory, tmp_path / str(number)))
             failing_on_purpose = TUTORIAL.read_text("utf-8").count(text) == 1 and "count: 1" in text
             assert result.outcome in ({"failed"} if failing_on_purpose else {"passed", "unsupported"}), result.reason
 

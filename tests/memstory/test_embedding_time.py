@@ -13,7 +13,7 @@ from memstory.controls import Oracle
 from memstory.embedding_time import EmbeddingTime, announce, embedding
 from memstory.errors import Mark
 from memstory.language.story import Step, Story
-from memstory.running.runner import run
+from memstory.running.runner import RunOptions, run
 from memstory.target import Environment, TargetFactory
 from memstory.targets.embedders import Embedders
 
@@ -173,7 +173,7 @@ async def test_steps_record_it_in_this_process_and_in_another(tmp_path, monkeypa
         Step(op="new_session", args={}, mark=MARK),
     )
     case = Case(story=Story(id="T", title="t", mark=MARK, digest="d", steps=steps), target="embedding")
-    recording = await run(case, EmbeddingFactory(), tmp_path / "work", hosted=hosted)
+    recording = await run(case, EmbeddingFactory(), tmp_path / "work", RunOptions(hosted=hosted))
     assert recording.failure is None
     add, search, session = recording.steps
     assert NAP <= add.embedding_seconds <= add.seconds

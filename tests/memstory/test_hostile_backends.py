@@ -13,16 +13,15 @@ from pathlib import Path
 
 import pytest
 
-from memstory.case import Case
 from memstory.clock import StoryClock
 from memstory.errors import TargetError
-from memstory.judging.evaluation import evaluate
 from memstory.language.stories import load_stories
+from memstory.play import play
 from memstory.reporting import Spool, build, make_fingerprint
 from memstory.requests import Add
 from memstory.running import stage
 from memstory.running.hosting.host import HostedTarget
-from memstory.running.runner import Limits, run
+from memstory.running.runner import RunOptions
 from memstory.target import Environment, Item, Scope
 
 pytest_plugins = ["pytester"]
@@ -225,11 +224,9 @@ def judge(tmp_path, monkeypatch):
         from hostile_backend import ForkedFactory, HostileFactory  # noqa: PLC0415  (written a moment ago)
 
         factory = ForkedFactory() if hosted == "forked" else HostileFactory()
-        case = Case(story=story, target="hostile")
         work = tmp_path / f"work-{how.replace(' ', '-')}-{hosted}"
-        limits = Limits(case_seconds=seconds)
-        recording = await run(case, factory, work, options={"how": how}, hosted=bool(hosted), limits=limits)
-        return evaluate(case, [recording])
+        options = RunOptions(target={"how": how}, case_seconds=seconds, hosted=bool(hosted))
+        return await play(story, factory, work, target="hostile", options=options)
 
     return go
 
@@ -500,8 +497,8 @@ async def test_of_users_at_once_the_one_that_breaks_is_told_and_nobody_hangs(tmp
     from hostile_backend import HostileFactory  # noqa: PLC0415  (written a moment ago)
 
     for how in ("exit", "panic", "cancelled"):
-        case = Case(story=story, target="hostile")
         async with asyncio.timeout(30):
-            recording = await run(case, HostileFactory(), tmp_path / how, options={"how": how})
-        assert recording.failure.kind == "error"
-        assert RAISED[how] in recording.failure.message
+            options = RunOptions(target={"how": how})
+            result = await play(story, HostileFactory(), tmp_path / how, target="hostile", options=options)
+        assert result.outcome == "error"
+        assert RAISED[how] in result.reason

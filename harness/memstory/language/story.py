@@ -93,6 +93,14 @@ class Trials:
     count: int = 1
     at_least: int = 1
 
+    def times(self, count: int) -> Trials:
+        """Return `count` trials that ask for as much: all of them, or as many as were named.
+
+        >>> Trials(count=5, at_least=5).times(2), Trials(count=5, at_least=1).times(2)
+        (Trials(count=2, at_least=2), Trials(count=2, at_least=1))
+        """
+        return Trials(count=count, at_least=count if self.at_least == self.count else min(self.at_least, count))
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Story:

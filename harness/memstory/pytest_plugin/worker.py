@@ -16,16 +16,13 @@ import pytest
 from memstory.case import Case
 from memstory.chat import Chats
 from memstory.errors import TargetError
-from memstory.judging.evaluation import evaluate
-from memstory.language.story import Step, Trials
+from memstory.play import broken, case_of, play
 from memstory.results.outcomes import CaseResult
-from memstory.results.recording import Recording, StepRecord
 from memstory.running.asking import Progress
 from memstory.running.environments import owner_of
 from memstory.running.failures import failure_of
 from memstory.running.hosting.guarded import contained
-from memstory.running.performer import Holds
-from memstory.running.runner import RETRIEVAL_SECONDS, Limits, run
+from memstory.running.runner import RETRIEVAL_SECONDS, RunOptions
 from memstory.running.watchdog import interrupted_after
 from memstory.target import Json, TargetFactory
 
@@ -47,11 +44,15 @@ class Worker:
         self.targets = targets
         self._config = config
         self._options = options
-        self._limits = Limits(case_seconds=seconds, retrieval_seconds=max(seconds, RETRIEVAL_SECONDS))
-        self._trials: int | None = config.getoption("memstory_trials")
-        self._hosted: bool = config.getoption("memstory_isolate")
-        self._runner = asyncio.Runner()
         self._chats = Chats()
+        self._usual = RunOptions(
+            case_seconds=seconds,
+            retrieval_seconds=max(seconds, RETRIEVAL_SECONDS),
+            hosted=config.getoption("memstory_isolate"),
+            chats=self._chats,
+        )
+        self._trials: int | None = config.getoption("memstory_trials")
+        self._runner = asyncio.Runner()
         self._folder: Path | None = None
         self._started: dict[str, Exception | None] = {}
         self.may_hang = False
@@ -59,10 +60,28 @@ class Worker:
 
     def run(self, case: Case, base: Path) -> CaseResult:
         """Run all trials of `case` and judge them; `base` is the folder of its story file."""
-        if self._trials is not None:
-            case = replace(case, story=replace(case.story, trials=_trials(case.story.trials, self._trials)))
-        recordings = [self._record(case, base, trial) for trial in range(case.story.trials.count)]
-        return evaluate(case, recordings)
+        case = case_of(case.story, case.target, self._trials)
+        if self._folder is None:
+            self._folder = Path(tempfile.mkdtemp(prefix="memstory-"))
+        failed = self._start(case.target, self._folder)
+        if failed is not None:
+            return broken(case, failed)
+        options = replace(
+            self._usual, target=self._options[case.target], base=base, progress=_progress(case.id, self._config)
+        )
+        seconds = options.seconds(case)
+        try:
+            with interrupted_after(seconds + _PATIENCE_SECONDS) as again:
+                playing = play(case.story, self.targets[case.target], self._folder, target=case.target,
+                               options=options, before_trial=again)  # fmt: skip
+                result = self._runner.run(playing)
+        except TargetError as error:
+            # It blocked where no coroutine of ours was under way.
+            self.may_hang = True
+            return broken(case, error)
+        overdue = any(trial.recording.seconds >= seconds for trial in result.trials)
+        self.may_hang = self.may_hang or (overdue and not options.hosted)
+        return result
 
     def stop(self) -> list[str]:
         """Stop the factories and remove the folder; return what did not stop, each with its reason."""
@@ -89,49 +108,9 @@ class Worker:
             return f"{name}: {failure_of(error, name).message}"
         return ""
 
-    def _record(self, case: Case, base: Path, trial: int) -> Recording:
-        if self._folder is None:
-            self._folder = Path(tempfile.mkdtemp(prefix="memstory-"))
-        broken = self._start(case.target, self._folder)
-        if broken is not None:
-            return _broken(case, trial, broken)
-        workspace = self._folder / f"case-{owner_of(case.id, trial)}"
-        seconds = self._limits.retrieval_seconds if case.story.retrieval else self._limits.case_seconds
-        try:
-            with interrupted_after(seconds + _PATIENCE_SECONDS):
-                recording = self._runner.run(self._run(case, workspace, base, trial))
-        except TargetError as error:
-            # It blocked where no coroutine of ours was under way.
-            self.may_hang = True
-            return _broken(case, trial, error)
-        else:
-            self.may_hang = self.may_hang or (recording.seconds >= seconds and not self._hosted)
-            return recording
-        finally:
-            for left in self._folder.glob(
-                f"{workspace.name}*"
-            ):  # The host of a killable target has a folder beside it.
-                shutil.rmtree(left, ignore_errors=True)
-
-    async def _run(self, case: Case, workspace: Path, base: Path, trial: int) -> Recording:
-        return await run(
-            case,
-            self.targets[case.target],
-            workspace,
-            trial=trial,
-            seed=trial,
-            options=self._options[case.target],
-            limits=self._limits,
-            holds=_holds(case),
-            progress=self._progress(case),
-            hosted=self._hosted,
-            base=base,
-            chats=self._chats,
-        )
-
     def _start(self, name: str, folder: Path) -> Exception | None:
         """Start a factory once, and remember if it cannot: every case of that target then says why."""
-        if self._hosted:
+        if self._usual.hosted:
             # Each child has a factory of its own: this process only hears of it.
             return None
         if name not in self._started:
@@ -144,21 +123,6 @@ class Worker:
             except Exception as error:  # noqa: BLE001  (the rim: every case of this target reports it)
                 self._started[name] = error
         return self._started[name]
-
-    def _progress(self, case: Case) -> Progress | None:
-        terminal = self._config.pluginmanager.get_plugin("terminalreporter")
-        if terminal is None or not (terminal.isatty or self._config.get_verbosity() > 0):
-            return None
-
-        capture = self._config.pluginmanager.get_plugin("capturemanager")
-
-        def show(done: int, total: int, what: str) -> None:
-            # While a test runs, pytest catches all that is written, its own terminal's output too.
-            with capture.global_and_fixture_disabled() if capture else nullcontext():
-                terminal.ensure_newline()
-                terminal.write_line(f"  {case.id} {done}/{total}  {what}")
-
-        return show
 
 
 async def _within(seconds: float, call: Callable[[], Coroutine[Any, Any, None]]) -> None:
@@ -173,23 +137,17 @@ async def _within(seconds: float, call: Callable[[], Coroutine[Any, Any, None]])
         raise TargetError(f"it took more than {seconds:g} s") from error
 
 
-def _broken(case: Case, trial: int, error: Exception) -> Recording:
-    failure = failure_of(error, case.target)
-    return Recording(story=case.story.id, target=case.target, trial=trial, seed=trial, failure=failure)
+def _progress(case: str, config: pytest.Config) -> Progress | None:
+    """Return what shows how far a retrieval story is, where a person watches."""
+    terminal = config.pluginmanager.get_plugin("terminalreporter")
+    if terminal is None or not (terminal.isatty or config.get_verbosity() > 0):
+        return None
+    capture = config.pluginmanager.get_plugin("capturemanager")
 
+    def show(done: int, total: int, what: str) -> None:
+        # While a test runs, pytest catches all that is written, its own terminal's output too.
+        with capture.global_and_fixture_disabled() if capture else nullcontext():
+            terminal.ensure_newline()
+            terminal.write_line(f"  {case} {done}/{total}  {what}")
 
-def _holds(case: Case) -> Holds:
-    """Return how the runner learns that a step with `eventually` need not be asked again: it is judged by itself."""
-
-    def holds(step: Step, record: StepRecord) -> bool:
-        story = replace(case.story, steps=(step,), retrieval=None, expect=(), trials=Trials())
-        alone = Recording(story=story.id, target=case.target, steps=(replace(record, path=(0,)),))
-        return evaluate(replace(case, story=story), [alone]).outcome == "passed"
-
-    return holds
-
-
-def _trials(written: Trials, count: int) -> Trials:
-    """Return `count` trials that ask for as much as the story did: all of them, or as many as it named."""
-    at_least = count if written.at_least == written.count else min(written.at_least, count)
-    return Trials(count=count, at_least=at_least)
+    return show

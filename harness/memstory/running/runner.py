@@ -35,87 +35,136 @@ RETRIEVAL_SECONDS = 3600.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Limits:
-    """How long a case may take, by what it does."""
+class RunOptions:
+    """How cases are run.
 
+    `target` are options of the target, over which those of a story win. `hosted` puts the target into a process of its
+    own, which a story with `crash` gets anyway. `base` is the folder of the story's file, from which the paths of its
+    corpora are read. With `chats`, a story that talks with a backend that cannot goes through the chat shim.
+    """
+
+    target: Mapping[str, Json] = field(default_factory=dict)
     case_seconds: float = CASE_SECONDS
     retrieval_seconds: float = RETRIEVAL_SECONDS
+    hosted: bool = False
+    base: Path | None = None
+    chats: Chats | None = None
+    progress: Progress | None = None
 
-
-@dataclass(slots=True, kw_only=True)
-class _Run:
-    """What one run has come to, filled while it goes on, so that a run cut short keeps what it did."""
-
-    target: str
-    branch: Branch = field(default_factory=Branch)
-    parts: dict[str, Any] = field(default_factory=dict)
-    stage: Stage | None = None
-    performer: Performer | None = None
-
-    @property
-    def place(self) -> tuple[int, ...]:
-        return self.performer.place if self.performer else ()
+    def seconds(self, case: Case) -> float:
+        """Return how long a run of `case` may take."""
+        return self.retrieval_seconds if case.story.retrieval else self.case_seconds
 
 
 async def run(
     case: Case,
     factory: TargetFactory,
     workspace: Path,
+    options: RunOptions,
     *,
     trial: int = 0,
-    seed: int = 0,
-    options: Mapping[str, Json] | None = None,
-    limits: Limits | None = None,
     holds: Holds | None = None,
-    progress: Progress | None = None,
-    hosted: bool = False,
-    base: Path | None = None,
-    chats: Chats | None = None,
 ) -> Recording:
     """Return what happened; whatever went wrong is in `failure`, nothing is raised.
 
-    `workspace` is a folder of this run's own, empty or yet to be made. `holds` says when a step with `eventually` need
-    not be asked again; `hosted` puts the target into a process of its own, which a story with `crash` gets anyway.
-    `base` is the folder of the story's file, from which the paths of its corpora are read. With `chats`, a story that
-    talks with a backend that cannot goes through the chat shim.
+    `workspace` is an empty folder for this run, or one yet to be made. `holds` says when a step with `eventually` need
+    not be asked again.
     """
     begun = perf_counter()
-    limits = limits or Limits()
-    state = _Run(target=case.target)
-    seconds = limits.retrieval_seconds if case.story.retrieval else limits.case_seconds
+    running = _Run(case=case, factory=factory, options=options, holds=holds)
     failure: Failure | None = None
-    limit = asyncio.timeout(seconds)
+    limit = asyncio.timeout(options.seconds(case))
     try:
         async with limit:
-            env = make_environment(case, workspace, seed=seed, options=options or {})
-            able = factory.capabilities(env.options)
-            shim = _shim(case, able, env, chats)
-            if shim is not None:
-                able, env = shim.able, shim.environment(env)
-            _refuse_what_cannot_run(case, able)
-            if case.story.retrieval:
-                task = await asyncio.to_thread(load_task, case.story.retrieval, base or _folder(case))
-                asked = Asked(task=task, retrieval=case.story.retrieval, perturb=case.story.perturb, seed=seed)
-                await _run_task(asked, state, env=env, factory=factory, progress=progress, hosted=hosted)
-            if case.story.steps:
-                stage = open_stage(env, factory, hosted=hosted or _crashes(case.story.steps), shim=shim)
-                await _run_steps(case, stage, able, state, holds)
+            await running.go(make_environment(case, workspace, seed=trial, options=options.target))
     except Exception as error:  # noqa: BLE001  (the rim: any error of a backend becomes a recorded failure)
-        failure = _failure(error, state, seconds if limit.expired() else None)
+        failure = running.timed_out(error) if limit.expired() else running.failed(error)
     except asyncio.CancelledError:
-        await _close(state, None)
+        await running.close()
         raise
-    failure = await _close(state, failure)
+    failure = await running.close(failure)
     return Recording(
         story=case.story.id,
         target=case.target,
         trial=trial,
-        seed=seed,
-        steps=tuple(state.branch.records),
+        seed=trial,
+        steps=tuple(running.branch.records),
         failure=failure,
         seconds=perf_counter() - begun,
-        **state.parts,
+        **running.parts,
     )
+
+
+@dataclass(slots=True, kw_only=True)
+class _Run:
+    """One run and what it has come to, filled while it goes on, so that a run cut short keeps what it did."""
+
+    case: Case
+    factory: TargetFactory
+    options: RunOptions
+    holds: Holds | None
+    branch: Branch = field(default_factory=Branch)
+    parts: dict[str, Any] = field(default_factory=dict)
+    stage: Stage | None = None
+    performer: Performer | None = None
+
+    async def go(self, env: Environment) -> None:
+        """Do what the story says."""
+        story, able = self.case.story, self.factory.capabilities(env.options)
+        shim = self._shim(able, env)
+        if shim is not None:
+            able, env = shim.able, shim.environment(env)
+        _refuse_what_cannot_run(self.case, able)
+        if story.retrieval:
+            task = await asyncio.to_thread(load_task, story.retrieval, self.options.base or _folder(self.case))
+            asked = Asked(task=task, retrieval=story.retrieval, perturb=story.perturb, seed=env.seed)
+            records = run_retrieval(asked, env, self.factory, self.options.progress, hosted=self.options.hosted)
+            async for record, about in records:
+                self.parts["retrieval"] = (*self.parts.get("retrieval", ()), record)
+                self.parts["about"] = dict(about)
+        if story.steps:
+            self.stage = open_stage(env, self.factory, hosted=self.options.hosted or _crashes(story.steps), shim=shim)
+            await self._steps(self.stage, able)
+
+    def _shim(self, able: frozenset[Capability], env: Environment) -> Shim | None:
+        chats, case = self.options.chats, self.case
+        if chats is None or "chat" not in case.story.needs or not gives_chat_to(case.target, able):
+            return None
+        return chats.shim(able, env.options)
+
+    async def _steps(self, stage: Stage, able: frozenset[Capability]) -> None:
+        self.performer = Performer(stage, self.holds, settles=self.case.story.settles)
+        await stage.open()
+        about = await stage.target.perform(About())
+        self.parts["about"] = {**about, **(stage.shim.about if stage.shim else {})}
+        if stage.agent is not None:
+            self.parts["tools"] = tuple(stage.agent.tools)
+        elif "tool.schema" in able:
+            self.parts["tools"] = tuple(await stage.target.perform(AnnounceTools()))
+        await self.performer.perform(self.case.story.steps, self.branch)
+
+    def failed(self, error: Exception) -> Failure:
+        """Return why the run ended."""
+        return failure_of(error, self.case.target, self.performer.place if self.performer else ())
+
+    def timed_out(self, error: Exception) -> Failure:
+        """Return where the run was when its time was over."""
+        failure = self.failed(error)
+        where = f"step {'.'.join(str(index + 1) for index in failure.step)}" if failure.step else "opening the target"
+        seconds = self.options.seconds(self.case)
+        return replace(
+            failure, kind="error", message=f"timed out after {seconds:g} s in {where}; --case-timeout allows more"
+        )
+
+    async def close(self, failure: Failure | None = None) -> Failure | None:
+        """Close the target; one that cannot close is reported, unless the case broke earlier."""
+        if self.stage is None:
+            return failure
+        try:
+            await self.stage.close()
+        except Exception as error:  # noqa: BLE001  (the rim: any error of a backend becomes a recorded failure)
+            return failure or self.failed(error)
+        return failure
 
 
 def _refuse_what_cannot_run(case: Case, able: frozenset[Capability]) -> None:
@@ -124,55 +173,9 @@ def _refuse_what_cannot_run(case: Case, able: frozenset[Capability]) -> None:
         raise NotSupported(missing[0], f"'{case.target}' does not support {', '.join(missing)}")
 
 
-def _shim(case: Case, able: frozenset[Capability], env: Environment, chats: Chats | None) -> Shim | None:
-    if chats is None or "chat" not in case.story.needs or not gives_chat_to(case.target, able):
-        return None
-    return chats.shim(able, env.options)
-
-
 def _folder(case: Case) -> Path:
     return Path(case.story.mark.file).parent
 
 
-async def _run_task(
-    asked: Asked, state: _Run, *, env: Environment, factory: TargetFactory, progress: Progress | None, hosted: bool
-) -> None:
-    async for record, about in run_retrieval(asked, env, factory, progress, hosted=hosted):
-        state.parts["retrieval"] = (*state.parts.get("retrieval", ()), record)
-        state.parts["about"] = dict(about)
-
-
-async def _run_steps(case: Case, stage: Stage, able: frozenset[Capability], state: _Run, holds: Holds | None) -> None:
-    state.stage, state.performer = stage, Performer(stage, holds, settles=case.story.settles)
-    await stage.open()
-    state.parts["about"] = {**await stage.target.perform(About()), **(stage.shim.about if stage.shim else {})}
-    if stage.agent is not None:
-        state.parts["tools"] = tuple(stage.agent.tools)
-    elif "tool.schema" in able:
-        state.parts["tools"] = tuple(await stage.target.perform(AnnounceTools()))
-    await state.performer.perform(case.story.steps, state.branch)
-
-
 def _crashes(steps: Sequence[Step]) -> bool:
     return any(step.op == "crash" or _crashes(step.steps) for step in steps)
-
-
-def _failure(error: Exception, state: _Run, seconds: float | None) -> Failure:
-    failure = failure_of(error, state.target, state.place)
-    if seconds is None:
-        return failure
-    where = f"step {'.'.join(str(index + 1) for index in state.place)}" if state.place else "opening the target"
-    return replace(
-        failure, kind="error", message=f"timed out after {seconds:g} s in {where}; --case-timeout allows more"
-    )
-
-
-async def _close(state: _Run, failure: Failure | None) -> Failure | None:
-    """Close whatever came before; a target that cannot close is reported, unless the case broke earlier."""
-    if state.stage is None:
-        return failure
-    try:
-        await state.stage.close()
-    except Exception as error:  # noqa: BLE001  (the rim: any error of a backend becomes a recorded failure)
-        return failure or failure_of(error, state.target, state.place)
-    return failure

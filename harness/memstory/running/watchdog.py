@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import signal
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from types import FrameType
 
@@ -14,16 +14,17 @@ _AGAIN_SECONDS = 10.0
 
 
 @contextmanager
-def interrupted_after(seconds: float) -> Iterator[None]:
+def interrupted_after(seconds: float) -> Iterator[Callable[[], None]]:
     """Raise TargetError in whatever blocks the main thread once `seconds` are over, and again in what then blocks.
 
     It reaches all that Python can interrupt: sleeping, waiting, input and output, but no endless loop of C code.
-    Elsewhere than in the main thread, and where something else uses the alarm, it does nothing.
+    What is yielded starts the time again. Outside of the main thread, and where something else uses the alarm, nothing
+    happens.
     """
     alarm = getattr(signal, "SIGALRM", None)
     is_free = alarm is not None and signal.getsignal(alarm) is signal.SIG_DFL
     if alarm is None or not is_free or threading.current_thread() is not threading.main_thread():
-        yield
+        yield lambda: None
         return
 
     def ring(_number: int, _frame: FrameType | None) -> None:
@@ -32,9 +33,13 @@ def interrupted_after(seconds: float) -> Iterator[None]:
         )
 
     signal.signal(alarm, ring)
-    signal.setitimer(signal.ITIMER_REAL, seconds, _AGAIN_SECONDS)
+
+    def start() -> None:
+        signal.setitimer(signal.ITIMER_REAL, seconds, _AGAIN_SECONDS)
+
+    start()
     try:
-        yield
+        yield start
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0)
         signal.signal(alarm, signal.SIG_DFL)

@@ -9,7 +9,7 @@ from memstory.chat import GROUP, Chats, check_model_name
 from memstory.controls import Oracle, OracleFactory
 from memstory.errors import Mark, SetupError, StoryError
 from memstory.language.story import Step, Story
-from memstory.running.runner import run
+from memstory.running.runner import RunOptions, run
 from memstory.target import Receipt, TargetFactory, Turn
 
 MARK = Mark("stories/x.yaml", 3, 1)
@@ -43,7 +43,8 @@ def talk(tmp_path):
     async def go(model, *steps, factory=None, needs=TALK, options=None, target="plain", **more):
         story = Story(id="T1", title="a talk", mark=MARK, digest="d", steps=steps, needs=needs, options=options or {})
         chats = Chats({"offline": model}) if model else None
-        return await run(Case(story=story, target=target), factory or Plain(), tmp_path / "work", chats=chats, **more)
+        running = RunOptions(chats=chats, **more)
+        return await run(Case(story=story, target=target), factory or Plain(), tmp_path / "work", running)
 
     return go
 
@@ -192,10 +193,9 @@ async def test_without_the_usual_model_a_talk_is_unsupported_but_a_chosen_one_mu
     monkeypatch.setattr("memstory.chat.model.entry_points", no_offers)
     story = Story(id="T1", title="a talk", mark=MARK, digest="d", steps=(say("hello"),), needs=TALK)
     case = Case(story=story, target="plain")
-    usual = await run(case, Plain(), tmp_path, chats=Chats())
+    usual = await run(case, Plain(), tmp_path, RunOptions(chats=Chats()))
     assert (usual.failure.kind, "does not chat" in usual.failure.message) == ("unsupported", True)
-    chosen = await run(case, Plain(), tmp_path, chats=Chats(),
-                       options={"chat": "gpt"})  # fmt: skip
+    chosen = await run(case, Plain(), tmp_path, RunOptions(chats=Chats(), target={"chat": "gpt"}))
     assert (chosen.failure.kind, "'gpt'" in chosen.failure.message) == ("error", True)
 
 

@@ -7,12 +7,10 @@ from dataclasses import dataclass
 
 import pytest
 
-from memstory.case import Case
 from memstory.cli import main
-from memstory.judging.evaluation import evaluate
 from memstory.language.stories import load_stories
+from memstory.play import play
 from memstory.reporting import make_fingerprint, write_reports
-from memstory.running.runner import run
 from memstory.targets.discovery import load_targets
 
 ORACLE = "control:oracle"
@@ -59,14 +57,10 @@ class Terminal:
     def record(self, name="a.story.yaml", target=ORACLE, trials=1):
         """Run the stories of a file without pytest, and write the reports into `out`."""
         (factory,) = load_targets([target]).values()
-        results = []
-        for story in load_stories(self.folder / name, name):
-            case = Case(story=story, target=target)
-            recordings = [
-                asyncio.run(run(case, factory, self.folder / "work" / f"{case.id}{trial}", trial=trial, seed=trial))
-                for trial in range(trials)
-            ]
-            results.append(evaluate(case, recordings))
+        results = [
+            asyncio.run(play(story, factory, self.folder / "work", target=target, trials=trials))
+            for story in load_stories(self.folder / name, name)
+        ]
         write_reports(self.folder / "out", results, make_fingerprint(results))
         return results
 

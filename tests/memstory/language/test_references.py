@@ -9,10 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memstory.case import Case
-from memstory.judging.evaluation import evaluate
 from memstory.language.references import REFERENCE, unmarked, written
 from memstory.language.stories import parse_stories
-from memstory.running.runner import run
+from memstory.play import play
 from memstory.targets.discovery import load_targets
 
 STORY = """\
@@ -39,8 +38,7 @@ def case_of(text):
 
 def test_a_marked_reference_is_text_in_steps_and_in_what_is_expected(tmp_path):
     (factory,) = load_targets(["control:oracle"]).values()
-    case = case_of(STORY)
-    result = evaluate(case, [asyncio.run(run(case, factory, tmp_path / "work"))])
+    result = asyncio.run(play(case_of(STORY).story, factory, tmp_path))
     assert result.outcome == "passed", result.reason
 
 

@@ -13,7 +13,7 @@ from memstory.controls import Oracle
 from memstory.errors import Mark, Refused
 from memstory.language.story import Retrieval, Story
 from memstory.running.remembering import DocumentIds
-from memstory.running.runner import run
+from memstory.running.runner import RunOptions, run
 from memstory.target import Receipt, ReceiptItem, TargetFactory
 from memstory.tasks.retrieval import Document
 
@@ -56,9 +56,8 @@ def ask(tmp_path):
         made = Story(id="Q1", title="t", mark=MARK, digest="d", retrieval=retrieval, **story)
         workspace = tmp_path / f"workspace-{next(number)}"
         factory = Factory(kind, able)
-        return await run(
-            Case(story=made, target="toy"), factory, workspace, base=tmp_path, progress=progress, seed=seed
-        )
+        options = RunOptions(base=tmp_path, progress=progress)
+        return await run(Case(story=made, target="toy"), factory, workspace, options, trial=seed)
 
     return go
 
@@ -232,7 +231,7 @@ async def test_a_target_that_cannot_open_tells_why_though_it_cannot_close_either
 async def test_a_missing_corpus_is_the_storys_mistake(tmp_path):
     retrieval = Retrieval(mark=MARK, corpus="nowhere.jsonl", queries="nowhere.jsonl")
     story = Story(id="Q1", title="t", mark=MARK, digest="d", retrieval=retrieval)
-    recording = await run(Case(story=story, target="toy"), Factory(Oracle), tmp_path, base=tmp_path)
+    recording = await run(Case(story=story, target="toy"), Factory(Oracle), tmp_path, RunOptions(base=tmp_path))
     assert recording.failure.kind == "invalid"
     assert "quality/facts.yaml:4:1" in recording.failure.message
 

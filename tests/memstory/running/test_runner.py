@@ -11,7 +11,7 @@ from memstory.clock import StoryClock
 from memstory.controls import Oracle, OracleFactory
 from memstory.errors import Mark, NotSupported, Refused, StoryError
 from memstory.language.story import Expectation, Matcher, Step, Story
-from memstory.running.runner import Limits, run
+from memstory.running.runner import RunOptions, run
 from memstory.target import Environment, Item, Receipt, ReceiptItem, Scope, TargetFactory, ToolSchema, Turn
 
 MARK = Mark("stories/x.yaml", 3, 1)
@@ -46,8 +46,9 @@ class ToyFactory(TargetFactory):
 
 @pytest.fixture
 def go(tmp_path):
-    async def run_steps(*steps, factory=None, run_options=None, **story):
-        return await run(case(*steps, **story), factory or ToyFactory(), tmp_path, **(run_options or {}))
+    async def run_steps(*steps, factory=None, run_options=None, trial=0, holds=None, **story):
+        options = RunOptions(**(run_options or {}))
+        return await run(case(*steps, **story), factory or ToyFactory(), tmp_path, options, trial=trial, holds=holds)
 
     return run_steps
 
@@ -148,7 +149,7 @@ async def test_parallel_passes_overlap_and_are_recorded_in_the_order_of_their_nu
     recording = await go(
         step("parallel", add("mine ${i}", user="u${i}"), times=3),
         factory=ToyFactory(Meeting),
-        run_options={"limits": Limits(case_seconds=5)},
+        run_options={"case_seconds": 5},
     )
     assert recording.failure is None
     assert [record.path for record in recording.steps] == [(0, 0, 0), (0, 1, 0), (0, 2, 0), (0,)]
@@ -230,7 +231,7 @@ async def test_a_case_that_takes_too_long_says_in_which_step(go):
             Slow.closed = True
 
     recording = await go(
-        add("x"), step("search", query="x"), factory=ToyFactory(Slow), run_options={"limits": Limits(case_seconds=0.05)}
+        add("x"), step("search", query="x"), factory=ToyFactory(Slow), run_options={"case_seconds": 0.05}
     )
     assert recording.failure.kind == "error"
     assert recording.failure.message == "timed out after 0.05 s in step 2; --case-timeout allows more"
@@ -288,7 +289,7 @@ async def test_eventually_asks_again_until_it_holds_and_records_once(go):
         add("x"),
         step("list", expect=expect),
         factory=ToyFactory(Late),
-        run_options={"holds": lambda _, record: bool(record.result)},
+        holds=lambda _, record: bool(record.result),
     )
     assert Late.asked == 3
     assert [len(record.result or []) for record in recording.steps if record.op == "list"] == [1]
@@ -296,7 +297,7 @@ async def test_eventually_asks_again_until_it_holds_and_records_once(go):
 
 async def test_eventually_gives_up_and_records_the_last_answer(go):
     expect = (Expectation(field="hits", matchers=(), mark=MARK, eventually_seconds=0.05),)
-    recording = await go(step("list", expect=expect), run_options={"holds": lambda *_: False})
+    recording = await go(step("list", expect=expect), holds=lambda *_: False)
     assert recording.failure is None
     assert recording.steps[0].result == []
 
@@ -337,14 +338,14 @@ async def test_options_of_the_story_win_over_those_of_the_run(go):
             await super().open(env, clock)
 
     await go(
-        add("x"), factory=ToyFactory(Curious), options={"k": 1}, run_options={"options": {"k": 2, "chat": "offline"}}
+        add("x"), factory=ToyFactory(Curious), options={"k": 1}, run_options={"target": {"k": 2, "chat": "offline"}}
     )
     assert seen == {"k": 1, "chat": "offline"}
 
 
 async def test_the_same_seed_gives_the_same_recording_but_for_the_time(go):
-    first = await go(add("x", save={"a": "items.0.id"}), run_options={"seed": 3})
-    second = await go(step("delete"), add("x", save={"a": "items.0.id"}), run_options={"seed": 3})
+    first = await go(add("x", save={"a": "items.0.id"}), trial=3)
+    second = await go(step("delete"), add("x", save={"a": "items.0.id"}), trial=3)
     assert first.steps[0].user == second.steps[0].user
 
 

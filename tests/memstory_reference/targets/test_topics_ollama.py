@@ -13,10 +13,9 @@ from typing import Any
 
 import pytest
 
-from memstory.case import Case
-from memstory.judging.evaluation import evaluate
 from memstory.language.stories import load_stories, parse_stories
-from memstory.running.runner import Limits, run
+from memstory.play import play
+from memstory.running.runner import RunOptions
 from memstory_reference.adapters.embedding.minilm import MiniLmEmbedder
 from memstory_reference.adapters.offline_chat import OfflineChat
 from memstory_reference.ports import Message, Purpose, ToolRequest, ToolSpec
@@ -102,15 +101,8 @@ def judged(tmp_path):
             stories = parse_stories(stories, "k.yaml")
         results = {}
         for story in stories:
-            case = Case(story=story, target="topics")
-            recording = await run(
-                case,
-                TopicsFactory(),
-                tmp_path / f"case{next(count)}",
-                options={**OLLAMA, **options},
-                limits=Limits(case_seconds=seconds),
-            )
-            results[story.id] = evaluate(case, [recording])
+            chosen = RunOptions(target={**OLLAMA, **options}, case_seconds=seconds)
+            results[story.id] = await play(story, TopicsFactory(), tmp_path / f"case{next(count)}", options=chosen)
         return results
 
     return judge

@@ -13,7 +13,7 @@ from memstory.judging.evaluation import evaluate
 from memstory.judging.step_verdicts import locate
 from memstory.language.names import substitute
 from memstory.language.references import REFERENCE
-from memstory.language.story import Step, Story, Trials
+from memstory.language.story import Step, Story
 from memstory.reporting.views import step_number
 from memstory.results.outcomes import Outcome
 from memstory.results.recording import Recording, StepRecord
@@ -49,7 +49,7 @@ def rejudged(recorded: RecordedCase, story: Story | None) -> Rejudged:
     changed = story.digest != recorded.digest
     if changed and (difference := _does_other_things(story, recorded)):
         return _cannot(recorded, f"{difference}: run it again")
-    story = replace(story, trials=_trials(story.trials, len(recorded.recordings)))
+    story = replace(story, trials=story.trials.times(len(recorded.recordings)))
     result = evaluate(Case(story=story, target=recorded.target), recorded.recordings)
     return Rejudged(
         id=recorded.id, was=recorded.outcome, now=result.outcome, reason=result.reason, story_changed=changed
@@ -58,12 +58,6 @@ def rejudged(recorded: RecordedCase, story: Story | None) -> Rejudged:
 
 def _cannot(recorded: RecordedCase, reason: str) -> Rejudged:
     return Rejudged(id=recorded.id, was=recorded.outcome, now="cannot", reason=reason, story_changed=True)
-
-
-def _trials(written: Trials, count: int) -> Trials:
-    """Return the story's rule for as many trials as were recorded, as a run with `--trials` does."""
-    at_least = count if written.at_least == written.count else min(written.at_least, count)
-    return Trials(count=count, at_least=at_least)
 
 
 def _does_other_things(story: Story, recorded: RecordedCase) -> str | None:

@@ -11,10 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from memstory.case import Case
-from memstory.judging.evaluation import evaluate
 from memstory.language.stories import load_stories
-from memstory.running.runner import run
+from memstory.play import play
 from memstory_reference.storage.database_store import Database
 from memstory_reference.systems.layers import records_desk, service
 from memstory_reference.systems.layers.config import LayersConfig
@@ -53,12 +51,10 @@ def factory():
 
 @pytest.fixture
 def outcome(stories, factory, tmp_path):
-    async def play(story):
-        case = Case(story=stories[story], target="layers")
-        recording = await run(case, factory, tmp_path / "workspace")
-        return evaluate(case, [recording]).outcome
+    async def outcome_of(story):
+        return (await play(stories[story], factory, tmp_path)).outcome
 
-    return play
+    return outcome_of
 
 
 def single_quotes(patch):

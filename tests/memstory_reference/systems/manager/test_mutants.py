@@ -6,10 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from memstory.case import Case
-from memstory.judging.evaluation import evaluate
 from memstory.language.stories import load_stories
-from memstory.running.runner import run
+from memstory.play import play
 from memstory_reference.systems.manager import deadlines, loop, manager, memory_tools
 from memstory_reference.systems.manager.housekeeping import Housekeeping
 from memstory_reference.systems.manager.loop import AgentLoop
@@ -31,12 +29,10 @@ def stories():
 
 @pytest.fixture
 def outcome(stories, tmp_path):
-    async def play(story):
-        case = Case(story=stories[story], target="manager")
-        recording = await run(case, target.ManagerFactory(), tmp_path / "workspace")
-        return evaluate(case, [recording]).outcome
+    async def outcome_of(story):
+        return (await play(stories[story], target.ManagerFactory(), tmp_path)).outcome
 
-    return play
+    return outcome_of
 
 
 def forget_never_misses(patch):  # MF-1

@@ -6,10 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from memstory.case import Case
-from memstory.judging.evaluation import evaluate
 from memstory.language.stories import load_stories
-from memstory.running.runner import run
+from memstory.play import play
 from memstory_reference.systems.observations import compression, injection, observation, ordering, quality, service
 from memstory_reference.systems.observations.observations_store import ObservationsStore
 from memstory_reference.targets.observations import target
@@ -25,12 +23,10 @@ def stories():
 
 @pytest.fixture
 def outcome(stories, tmp_path):
-    async def play(story):
-        case = Case(story=stories[story], target="observations")
-        recording = await run(case, target.ObservationsFactory(), tmp_path / "workspace")
-        return evaluate(case, [recording]).outcome
+    async def outcome_of(story):
+        return (await play(stories[story], target.ObservationsFactory(), tmp_path)).outcome
 
-    return play
+    return outcome_of
 
 
 def only_the_nearest(patch):

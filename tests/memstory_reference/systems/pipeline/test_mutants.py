@@ -7,10 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from memstory.case import Case
-from memstory.judging.evaluation import evaluate
 from memstory.language.stories import load_stories
-from memstory.running.runner import run
+from memstory.play import play
 from memstory_reference.errors import MemorySystemError
 from memstory_reference.systems.pipeline import compression, prompt_block, recall, selection, service
 from memstory_reference.systems.pipeline.ingest import chunking, planning
@@ -31,12 +29,10 @@ def stories():
 
 @pytest.fixture
 def outcome(stories, tmp_path):
-    async def play(story):
-        case = Case(story=stories[story], target="pipeline")
-        recording = await run(case, target.PipelineFactory(), tmp_path / "workspace")
-        return evaluate(case, [recording]).outcome
+    async def outcome_of(story):
+        return (await play(stories[story], target.PipelineFactory(), tmp_path)).outcome
 
-    return play
+    return outcome_of
 
 
 def code_is_reflowed(patch):

@@ -1,0 +1,81 @@
+"""play(story, factory) -> CaseResult: the one place where running a story meets judging what was recorded.
+
+It needs no pytest. In a notebook: `result = await play(story, Fts5Factory())`.
+"""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from memstory.case import Case
+from memstory.judging.evaluation import evaluate
+from memstory.judging.step_verdicts import holds
+from memstory.language.story import Story
+from memstory.results.outcomes import CaseResult
+from memstory.results.recording import Recording
+from memstory.running.environments import owner_of
+from memstory.running.failures import failure_of
+from memstory.running.runner import RunOptions, run
+from memstory.target import TargetFactory
+
+USUAL = RunOptions()
+
+
+async def play(
+    story: Story,
+    factory: TargetFactory,
+    workspace: Path | None = None,
+    *,
+    target: str | None = None,
+    trials: int | None = None,
+    options: RunOptions = USUAL,
+    before_trial: Callable[[], None] | None = None,
+) -> CaseResult:
+    """Run all trials of `story` on a target of `factory`, and judge them; what goes wrong is in the result.
+
+    `workspace` is a folder for the trials, each of which leaves nothing there. The factory has been started by then;
+    without a workspace it is started and stopped here. `target` is the name in the result, `trials` how often to run
+    where the story is not to decide. `before_trial` is called before each.
+    """
+    if workspace is None:
+        with TemporaryDirectory(prefix="memstory-") as folder:
+            await factory.start(Path(folder))
+            try:
+                return await play(story, factory, Path(folder) / "cases", target=target, trials=trials, options=options)
+            finally:
+                await factory.stop()
+    case = case_of(story, target or factory.name, trials)
+    recordings = []
+    for trial in range(case.story.trials.count):
+        if before_trial:
+            before_trial()
+        recordings.append(await _record(case, factory, workspace / f"case-{owner_of(case.id, trial)}", options, trial))
+    return evaluate(case, recordings)
+
+
+def case_of(story: Story, target: str, trials: int | None = None) -> Case:
+    """Return the case of a story on a target, run `trials` times where a number is given."""
+    if trials is not None:
+        story = replace(story, trials=story.trials.times(trials))
+    return Case(story=story, target=target)
+
+
+def broken(case: Case, error: Exception) -> CaseResult:
+    """Return the result of a case that could not even begin."""
+    failure = failure_of(error, case.target)
+    numbers = range(case.story.trials.count)
+    return evaluate(case, [Recording(story=case.story.id, target=case.target, trial=number, seed=number,
+                                     failure=failure) for number in numbers])  # fmt: skip
+
+
+async def _record(case: Case, factory: TargetFactory, workspace: Path, options: RunOptions, trial: int) -> Recording:
+    try:
+        return await run(case, factory, workspace, options, trial=trial, holds=holds)
+    finally:
+        # The host of a target that can be killed has a folder beside it.
+        for left in workspace.parent.glob(f"{workspace.name}*"):
+            shutil.rmtree(left, ignore_errors=True)
