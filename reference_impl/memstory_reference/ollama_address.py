@@ -10,6 +10,7 @@ from memstory_reference.errors import InputError
 
 VARIABLE = "OLLAMA_HOST"
 PORT = 11434
+DEFAULT = f"http://127.0.0.1:{PORT}"
 _PORT_OF = {"http": 80, "https": 443}
 # A server that listens on every address is told by these; a client asks it on its own machine.
 _EVERY_ADDRESS = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104  (read, not bound)
@@ -35,3 +36,8 @@ def ollama_url(environ: Mapping[str, str] = os.environ) -> str | None:
     host = parts.hostname or "127.0.0.1"
     host = _EVERY_ADDRESS.get(host, host)
     return f"{parts.scheme}://{f'[{host}]' if ':' in host else host}:{port}{parts.path.rstrip('/')}"
+
+
+def ollama_host() -> str:
+    """Return the address that this machine's variable names, else where Ollama answers by default."""
+    return ollama_url() or DEFAULT

@@ -7,7 +7,7 @@ from memstory.targets.embedders import Embedders
 from memstory.targets.frameworks.llamaindex import LlamaindexFactory
 from memstory.targets.frameworks.mem0 import Mem0Factory
 from memstory.targets.vector_stores.txtai import TxtaiFactory
-from memstory_reference.targets.embedders import minilm
+from memstory_reference.targets.offered import minilm
 
 
 def embedders():

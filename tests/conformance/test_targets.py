@@ -12,10 +12,10 @@ from memstory.targets.vector_stores.chroma import ChromaFactory
 from memstory.targets.vector_stores.sqlite_vec import SqliteVecFactory
 from memstory.targets.words.bm25 import Bm25Factory
 from memstory.targets.words.fts5 import Fts5Factory
-from memstory_reference.targets.embedders import minilm
 from memstory_reference.targets.layers.target import LayersFactory
 from memstory_reference.targets.manager.target import ManagerFactory
 from memstory_reference.targets.observations.target import ObservationsFactory
+from memstory_reference.targets.offered import minilm
 from memstory_reference.targets.pipeline.target import PipelineFactory
 from memstory_reference.targets.topics.target import TopicsFactory
 

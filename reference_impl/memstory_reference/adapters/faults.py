@@ -4,28 +4,15 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from inspect import iscoroutinefunction
+from typing import Any, ClassVar, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
-from memstory_reference.adapters.embedding.prefixes import ProfiledEmbedder
 from memstory_reference.errors import UnavailableError
-from memstory_reference.ports import (
-    ChatModel,
-    ChatModelUnavailableError,
-    EmbedderUnavailableError,
-    Json,
-    Match,
-    Message,
-    Primitive,
-    Purpose,
-    Record,
-    Reply,
-    ToolSpec,
-    VectorIndex,
-    Vectors,
-    VectorStore,
-)
+from memstory_reference.ports import Match, Primitive, VectorStore
 
 MODES = ("ok", "down", "slow", "garbage")
 """How a part behaves; `garbage` answers in the right form with wrong content."""
@@ -33,118 +20,70 @@ MODES = ("ok", "down", "slow", "garbage")
 SLOW_SECONDS = 0.2
 
 
-class FaultyEmbedder:
-    """An embedder with a switch; its garbage is one and the same vector for every text."""
+@dataclass(slots=True)
+class Switch:
+    """How one part behaves at the moment."""
 
-    def __init__(self, inner: ProfiledEmbedder, *, slow_seconds: float = SLOW_SECONDS) -> None:
-        self.model = inner.model
-        self.dimension = inner.dimension
-        self.profile = inner.profile
-        self.mode = "ok"
-        self._inner = inner
-        self._slow_seconds = slow_seconds
+    part: str
+    mode: str = "ok"
+    slow_seconds: float = SLOW_SECONDS
 
-    async def embed(self, texts: Sequence[str], purpose: Purpose) -> Vectors:
+    @property
+    def is_garbage(self) -> bool:
+        """Whether the part answers with wrong content."""
+        return self.mode == "garbage"
+
+    async def pass_or_fail(self, error: type[UnavailableError] = UnavailableError) -> None:
+        """Wait or raise as the mode says, before the part is asked."""
         if self.mode == "down":
-            raise EmbedderUnavailableError("the story has taken the embedder down")
+            raise error(f"the story has taken the {self.part} down")
         if self.mode == "slow":
-            await asyncio.sleep(self._slow_seconds)
-        vectors = await self._inner.embed(texts, purpose)
-        self.dimension = self._inner.dimension
-        if self.mode == "garbage":
-            vectors = np.zeros_like(vectors)
-            vectors[:, :1] = 1.0
-        return vectors
+            await asyncio.sleep(self.slow_seconds)
 
 
-class FaultyChat:
-    """A chat model with a switch; its garbage is no language and calls no tool."""
+class Faulty:
+    """Anything with async methods, behind a switch. Methods in `free` work in every mode."""
 
-    def __init__(self, inner: ChatModel, *, slow_seconds: float = SLOW_SECONDS) -> None:
-        self.name = inner.name
-        self.mode = "ok"
+    free: ClassVar[frozenset[str]] = frozenset()
+
+    def __init__(self, inner: Any, switch: Switch) -> None:
         self._inner = inner
-        self._slow_seconds = slow_seconds
+        self._switch = switch
 
-    async def chat(
-        self,
-        messages: Sequence[Message],
-        tools: Sequence[ToolSpec] = (),
-        *,
-        purpose: str = "chat",
-        temperature: float | None = None,
-        response_schema: Mapping[str, Json] | None = None,
-    ) -> Reply:
-        if self.mode == "down":
-            raise ChatModelUnavailableError("the story has taken the chat model down")
-        if self.mode == "slow":
-            await asyncio.sleep(self._slow_seconds)
-        if self.mode == "garbage":
-            return Reply(content='{"": [[[ ...')
-        return await self._inner.chat(
-            messages, tools, purpose=purpose, temperature=temperature, response_schema=response_schema
-        )
+    def __getattr__(self, name: str) -> Any:
+        method = getattr(self._inner, name)
+        if name in self.free or not iscoroutinefunction(method):
+            return method
+
+        async def pass_or_fail(*args: Any, **kwargs: Any) -> Any:
+            await self._switch.pass_or_fail()
+            return await method(*args, **kwargs)
+
+        return pass_or_fail
 
 
-class FaultyVectorStore:
-    """A vector store with a switch, for all its indexes; its garbage is that it finds nothing."""
-
-    def __init__(self, inner: VectorStore, *, slow_seconds: float = SLOW_SECONDS) -> None:
-        self.mode = "ok"
-        self._inner = inner
-        self._slow_seconds = slow_seconds
-
-    async def index(self, collection: str, owner: str) -> VectorIndex:
-        await self.pass_or_fail()
-        return _FaultyIndex(self, await self._inner.index(collection, owner))
-
-    async def owners(self, collection: str) -> Sequence[str]:
-        await self.pass_or_fail()
-        return await self._inner.owners(collection)
-
-    async def close(self) -> None:
-        # A store that is down is still closed: its folder must be free for the next to open it.
-        await self._inner.close()
-
-    async def pass_or_fail(self) -> None:
-        """Behave as the switch says, before anything is asked of the store."""
-        if self.mode == "down":
-            raise UnavailableError("the story has taken the store down")
-        if self.mode == "slow":
-            await asyncio.sleep(self._slow_seconds)
-
-
-class _FaultyIndex:
-    """One index of a store with a switch."""
-
-    def __init__(self, store: FaultyVectorStore, inner: VectorIndex) -> None:
-        self._store = store
-        self._inner = inner
-
-    async def upsert(self, records: Sequence[Record]) -> None:
-        await self._store.pass_or_fail()
-        await self._inner.upsert(records)
-
-    async def get(self, ids: Sequence[str]) -> Sequence[Record]:
-        await self._store.pass_or_fail()
-        return await self._inner.get(ids)
+class _FaultyIndex(Faulty):
+    """An index; its garbage is that it finds nothing."""
 
     async def query(
         self, vector: NDArray[np.float32], k: int, where: Mapping[str, Primitive] | None = None
     ) -> Sequence[Match]:
-        await self._store.pass_or_fail()
-        return [] if self._store.mode == "garbage" else await self._inner.query(vector, k, where)
+        await self._switch.pass_or_fail()
+        found: Sequence[Match] = [] if self._switch.is_garbage else await self._inner.query(vector, k, where)
+        return found
 
-    async def list(
-        self, where: Mapping[str, Primitive] | None = None, limit: int | None = None, offset: int = 0
-    ) -> Sequence[Record]:
-        await self._store.pass_or_fail()
-        return await self._inner.list(where, limit, offset)
 
-    async def delete(self, ids: Sequence[str]) -> Sequence[str]:
-        await self._store.pass_or_fail()
-        return await self._inner.delete(ids)
+class _FaultyVectorStore(Faulty):
+    """A vector store and all its indexes."""
 
-    async def count(self, where: Mapping[str, Primitive] | None = None) -> int:
-        await self._store.pass_or_fail()
-        return await self._inner.count(where)
+    # A store that is down is still closed: its folder must be free for the next to open it.
+    free = frozenset({"close"})
+
+    async def index(self, collection: str, owner: str) -> _FaultyIndex:
+        await self._switch.pass_or_fail()
+        return _FaultyIndex(await self._inner.index(collection, owner), self._switch)
+
+
+def faulty_vector_store(store: VectorStore, switch: Switch) -> VectorStore:
+    """Return `store` behind `switch`."""
+    return cast("VectorStore", _FaultyVectorStore(store, switch))

@@ -3,52 +3,43 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol
 
+from memstory.embedding_time import announce, embedding
 from memstory.errors import NotSupported, StoryError
 from memstory.target import Environment
 from memstory_reference.adapters.chat_models.scripted_chat import ScriptedChat
-from memstory_reference.adapters.embedding.embedder_log import LoggedEmbedder
 from memstory_reference.adapters.embedding.fixed_vectors import FixedVectors
 from memstory_reference.adapters.embedding.prefixes import NO_PREFIXES, Profile, ProfiledEmbedder
-from memstory_reference.adapters.faults import MODES, FaultyChat, FaultyEmbedder, FaultyVectorStore
-from memstory_reference.composition.chat_models import make_chat
-from memstory_reference.errors import UnavailableError
+from memstory_reference.adapters.faults import MODES, Switch, faulty_vector_store
+from memstory_reference.adapters.watched import WatchedEmbedder, WatchedModel
+from memstory_reference.composition.chat_models import OFFLINE, make_chat
+from memstory_reference.composition.embedders import MINILM
+from memstory_reference.errors import InputError
+from memstory_reference.ollama_address import ollama_host
 from memstory_reference.ports import NewId, VectorStore
-from memstory_reference.targets.chat_log import LoggedChat
 from memstory_reference.targets.seeded_ids import seeded_ids
-from memstory_reference.targets.witnessed_embedder import WitnessedEmbedder
 
 MakeEmbedder = Callable[[str, str], ProfiledEmbedder]
-"""Name and Ollama's address to an embedder; a factory shares what is dear to load among its targets."""
+"""Name and Ollama's address to an embedder; a factory shares what is expensive to load among its targets."""
+
+PORT_OPTIONS = ("chat", "embedder", "ollama_host")
+"""Options of every system."""
 
 
-class Switch(Protocol):
-    """A part that can be made to fail."""
-
-    mode: str
-
-
-@dataclass(slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class EnvironmentPorts:
-    """What a system runs on in a case; `switches` are the parts that the story can make fail.
+    """What a system runs on in a case; `switches` are the parts that the story can make fail."""
 
-    `failures` are the real ones of the embedder, which no story asked for.
-    """
-
-    embedder: LoggedEmbedder
-    chat: LoggedChat
+    embedder: WatchedEmbedder
+    chat: WatchedModel
     new_id: NewId
     switches: dict[str, Switch]
-    failures: list[UnavailableError] = field(default_factory=list)
 
     def with_faults(self, store: VectorStore) -> VectorStore:
         """Return `store` as one that the story can make fail."""
-        faulty = FaultyVectorStore(store)
-        self.switches["store"] = faulty
-        return faulty
+        return faulty_vector_store(store, self.switches["store"])
 
     def set_fault(self, part: str, mode: str) -> None:
         """Make `part` behave as `mode` from now on."""
@@ -66,25 +57,45 @@ class EnvironmentPorts:
 
 def environment_ports(
     env: Environment,
-    *,
     make_embedder: MakeEmbedder,
-    embedder: str,
-    chat: str,
-    ollama_host: str,
+    *,
     profile: Profile = NO_PREFIXES,
+    new_id: NewId | None = None,
+    after_reply: str | None = None,
 ) -> EnvironmentPorts:
-    """Return the ports of `env`: its fixed vectors and scripted model where it has them, else those named."""
-    inner = WitnessedEmbedder(
-        FixedVectors(env.vectors, profile=profile) if env.vectors else make_embedder(embedder, ollama_host)
+    """Return the ports of `env`: its fixed vectors and scripted model where it has them, else those in its options.
+
+    `after_reply` names a part of its own: the model's calls that do not answer the user.
+    """
+    host = text_option(env, "ollama_host", ollama_host())
+    inner = (
+        FixedVectors(env.vectors, profile=profile)
+        if env.vectors
+        else make_embedder(text_option(env, "embedder", MINILM), host)
     )
-    # The stand-in compares texts of its own making, which have no fixed vectors.
-    own = None if env.vectors else inner
-    model = ScriptedChat(env.model_rules) if env.model_rules else make_chat(chat, own, ollama_host=ollama_host)
-    faulty_embedder, faulty_chat = FaultyEmbedder(inner), FaultyChat(model)
+    switches = {"embedder": Switch("embedder"), "model": Switch("chat model"), "store": Switch("store")}
+    if after_reply is not None:
+        switches[after_reply] = Switch("chat model")
+    announce()
+    embedder = WatchedEmbedder(inner, switches["embedder"], timed=embedding)
+    # The stand-in compares texts of its own making, which have no fixed vectors; they are in no log.
+    compared = None if env.vectors else WatchedEmbedder(inner, timed=embedding, failures=embedder.failures)
+    model = (
+        ScriptedChat(env.model_rules)
+        if env.model_rules
+        else make_chat(text_option(env, "chat", OFFLINE), compared, ollama_host=host)
+    )
     return EnvironmentPorts(
-        embedder=LoggedEmbedder(faulty_embedder),
-        chat=LoggedChat(faulty_chat),
-        new_id=seeded_ids(Path(env.workspace), env.seed),
-        switches={"embedder": faulty_embedder, "model": faulty_chat},
-        failures=inner.failures,
+        embedder=embedder,
+        chat=WatchedModel(model, switches["model"], after_reply=switches.get(after_reply or "")),
+        new_id=new_id or seeded_ids(Path(env.workspace), env.seed),
+        switches=switches,
     )
+
+
+def text_option(env: Environment, name: str, default: str) -> str:
+    """Return a text among the options."""
+    value = env.options.get(name, default)
+    if not isinstance(value, str):
+        raise InputError(f"options: {name} is {value!r:.80}; allowed: a text")
+    return value

@@ -13,7 +13,7 @@ ENV = Environment(workspace="w", owner="ann")
 @pytest.fixture
 def offered(monkeypatch):
     points = [
-        EntryPoint(name="minilm", value="memstory_reference.targets.embedders:minilm", group=embedders.GROUP),
+        EntryPoint(name="minilm", value="memstory_reference.targets.offered:minilm", group=embedders.GROUP),
         EntryPoint(name="gone", value="no_such_package_at_all:make", group=embedders.GROUP),
     ]
     monkeypatch.setattr(embedders, "entry_points", lambda group: points if group == embedders.GROUP else [])

@@ -31,15 +31,6 @@ def cosine_of_distance(distance: float) -> float:
     return cosine(1.0 - distance)
 
 
-def cosine_of_squared_l2(distance: float) -> float:
-    """Return the cosine of two unit vectors from their squared Euclidean distance, `1 - d / 2`.
-
-    >>> cosine_of_squared_l2(0.5)
-    0.75
-    """
-    return cosine(1.0 - distance / 2.0)
-
-
 def cosines(matrix: NDArray[np.float32], vector: NDArray[np.float32]) -> NDArray[np.float64]:
     """Return the cosine of each unit row with a unit vector, at six digits.
 

@@ -22,15 +22,6 @@ class Rank:
     rank: float
 
 
-def similarity_of_l2(distance: float) -> float:
-    """Return `1 - distance / 2`: for unit vectors and squared L2, exactly the cosine.
-
-    >>> [similarity_of_l2(distance) for distance in (0, 0.5, 2, 4)]
-    [1.0, 0.75, 0.0, -1.0]
-    """
-    return 1.0 - distance / 2.0
-
-
 def quality(final_score: float | None) -> float:
     """Return the quality of a run scored 0 to 10: halved below 7, and 0.5 where no score was given.
 

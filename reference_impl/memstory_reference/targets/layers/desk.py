@@ -1,126 +1,97 @@
-"""The jobs and looks that the layers offer beside the common operations."""
+"""The jobs of the layers, and what can be looked at."""
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 
-from memstory.errors import StoryError
-from memstory.target import Json
+from memstory.target import Json, Scope
 from memstory_reference.systems.layers.audit.crisis_events import CrisisLogRecord
 from memstory_reference.systems.layers.feedback.session_labels import SessionFeedbackRecord
+from memstory_reference.systems.layers.identity import resolve_owner_id
 from memstory_reference.systems.layers.records.record import Layer, Standing
 from memstory_reference.systems.layers.service import LayersService, Who
+from memstory_reference.targets.layers.options import LayersOptions
 from memstory_reference.targets.layers.values import buffer_view, hit_of
+from memstory_reference.targets.system_target import SystemTarget
 
-Args = Mapping[str, Json]
-
-
-async def run_job(service: LayersService, job: str, args: Args, who: Who) -> Json:
-    """Run a job for an owner and return what it reports; a missing argument is the story's mistake."""
-    try:
-        return await _JOBS[job](service, args, who)
-    except (KeyError, TypeError) as error:
-        raise StoryError(f"run: the arguments of {job} are wrong: {error}") from error
+EXTRACTOR = "extractor"
+"""The part of the model that is asked after the reply; a story can make it fail alone, by a job of this name."""
 
 
-async def look(service: LayersService, what: str, args: Args, who: Who) -> Json:
-    """Look inside for an owner."""
-    try:
-        return await _LOOKS[what](service, args, who)
-    except KeyError as error:
-        raise StoryError(f"inspect: {what} needs the argument {error}") from error
+class LayersDesk(SystemTarget[LayersService]):
+    """What the layers offer beside the common operations."""
 
+    _options: LayersOptions
 
-async def _archive(service: LayersService, args: Args, who: Who) -> Json:
-    return await service.records.archive(who.owner, args["id"])
+    async def _who(self, scope: Scope) -> Who:
+        name = scope.user.removeprefix(self._env.owner).removeprefix(".")
+        user = None if name in self._options.anonymous else scope.user
+        return await self._system.who(user, scope.session)
 
+    async def _owner(self, scope: Scope) -> str:
+        return (await self._who(scope)).owner
 
-async def _restore(service: LayersService, args: Args, who: Who) -> Json:
-    return await service.records.restore(who.owner, args["id"])
+    async def _job_archive(self, scope: Scope, *, id: str) -> Json:  # noqa: A002  (the story's word)
+        return await self._system.records.archive(await self._owner(scope), id)
 
+    async def _job_restore(self, scope: Scope, *, id: str) -> Json:  # noqa: A002  (the story's word)
+        return await self._system.records.restore(await self._owner(scope), id)
 
-async def _feedback(service: LayersService, args: Args, who: Who) -> Json:
-    return {"id": await service.give_feedback(who, **args)}
+    async def _job_feedback(self, scope: Scope, *, label: str, source: str = "text", comment: str = "") -> Json:
+        return {"id": await self._system.give_feedback(await self._who(scope), label, source, comment)}
 
+    async def _job_purge(self, _: Scope) -> Json:
+        return {"purged": await self._system.purge_crisis_log()}
 
-async def _purge(service: LayersService, _args: Args, _who: Who) -> Json:
-    return {"purged": await service.purge_crisis_log()}
+    async def _job_recall(self, scope: Scope, *, on: bool) -> Json:
+        self._system.set_recall(await self._owner(scope), on=on)
 
+    async def _job_reindex(self, scope: Scope) -> Json:
+        return {"embedded": await self._system.records.embed_missing(await self._owner(scope))}
 
-async def _recall(service: LayersService, args: Args, who: Who) -> Json:
-    service.set_recall(who.owner, on=args["on"])
-    return None
+    async def _job_voice(self, scope: Scope, *, turns: Sequence[Mapping[str, str]]) -> Json:
+        spoken = [(turn["user"], turn.get("assistant", "")) for turn in turns]
+        return {"ended": await self._system.finalise_voice(spoken, await self._who(scope)) is not None}
 
+    async def _job_extractor(self, _: Scope, *, mode: str) -> Json:
+        # Not a fault of a part that every memory has: the model's calls after the reply alone.
+        self._ports.set_fault(EXTRACTOR, mode)
 
-async def _reindex(service: LayersService, _args: Args, who: Who) -> Json:
-    return {"embedded": await service.records.embed_missing(who.owner)}
+    async def _look_status(self, scope: Scope) -> Json:
+        return await self._system.status(await self._owner(scope))
 
+    async def _look_identity(self, scope: Scope, **claims: Json) -> Json:
+        if claims:
+            return {"owner": resolve_owner_id(claims, b"a key of the story")}
+        who = await self._who(scope)
+        return {"owner": who.owner, "session": who.session, "user_id": scope.user}
 
-async def _voice(service: LayersService, args: Args, who: Who) -> Json:
-    turns = [(turn["user"], turn.get("assistant", "")) for turn in args["turns"]]
-    return {"ended": await service.finalise_voice(turns, who) is not None}
+    async def _look_buffer(self, scope: Scope) -> Json:
+        return buffer_view(await self._system.buffer(await self._who(scope)))
 
+    async def _look_diagnostics(self, scope: Scope) -> Json:
+        return self._system.diagnostics(await self._who(scope))
 
-async def _status(service: LayersService, _args: Args, who: Who) -> Json:
-    return await service.status(who.owner)
+    async def _look_working_memory(self, scope: Scope, *, query: str) -> Json:
+        return (await self._system.load_memory_for_turn(query, await self._who(scope))).state()
 
+    async def _look_audit(self, scope: Scope) -> Json:
+        return [_plain(record) for record in await self._system.crisis_log(await self._owner(scope))]
 
-async def _buffer(service: LayersService, _args: Args, who: Who) -> Json:
-    return buffer_view(await service.buffer(who))
+    async def _look_feedback(self, scope: Scope) -> Json:
+        return [_plain(record) for record in await self._system.feedback(await self._owner(scope))]
 
+    async def _look_export(self, scope: Scope) -> Json:
+        return await self._system.records.export(await self._owner(scope))
 
-async def _diagnostics(service: LayersService, _args: Args, who: Who) -> Json:
-    return service.diagnostics(who)
-
-
-async def _working_memory(service: LayersService, args: Args, who: Who) -> Json:
-    return (await service.load_memory_for_turn(args["query"], who)).state()
-
-
-async def _audit(service: LayersService, _args: Args, who: Who) -> Json:
-    return [_plain(record) for record in await service.crisis_log(who.owner)]
-
-
-async def _given(service: LayersService, _args: Args, who: Who) -> Json:
-    return [_plain(record) for record in await service.feedback(who.owner)]
-
-
-async def _export(service: LayersService, _args: Args, who: Who) -> Json:
-    return await service.records.export(who.owner)
-
-
-async def _shelved(service: LayersService, _args: Args, who: Who) -> Json:
-    shelved = (Standing.ARCHIVED, Standing.SUPERSEDED)
-    hits = [hit_of(record) for record in await service.records.listed(who.owner, tuple(Layer), shelved)]
-    return [{"id": hit.id, "text": hit.text, "kind": hit.kind, **hit.metadata} for hit in hits]
+    async def _look_shelved(self, scope: Scope) -> Json:
+        shelved = (Standing.ARCHIVED, Standing.SUPERSEDED)
+        found = await self._system.records.listed(await self._owner(scope), tuple(Layer), shelved)
+        return [{"id": hit.id, "text": hit.text, "kind": hit.kind, **hit.metadata} for hit in map(hit_of, found)]
 
 
 def _plain(record: CrisisLogRecord | SessionFeedbackRecord) -> dict[str, Json]:
-    # Members of an enumeration are told as the texts that they stand for.
+    # Members of an enumeration become the texts that they stand for.
     plain = {name: str(value) if isinstance(value, str) else value for name, value in asdict(record).items()}
     return {**plain, "at": record.at.isoformat()}
-
-
-_Act = Callable[[LayersService, Args, Who], Awaitable[Json]]
-_JOBS: Mapping[str, _Act] = {
-    "archive": _archive,
-    "feedback": _feedback,
-    "purge": _purge,
-    "recall": _recall,
-    "reindex": _reindex,
-    "restore": _restore,
-    "voice": _voice,
-}
-_LOOKS: Mapping[str, _Act] = {
-    "audit": _audit,
-    "buffer": _buffer,
-    "diagnostics": _diagnostics,
-    "export": _export,
-    "feedback": _given,
-    "shelved": _shelved,
-    "status": _status,
-    "working_memory": _working_memory,
-}
-JOBS = tuple(_JOBS)
-LOOKS = tuple(_LOOKS)

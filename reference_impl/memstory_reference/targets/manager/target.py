@@ -5,11 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from importlib.metadata import version
 from pathlib import Path
-from typing import ClassVar
 
-from memstory.errors import NotSupported, Refused, StoryError
+from memstory.errors import Refused
 from memstory.target import (
-    Capability,
     Environment,
     Hit,
     Item,
@@ -29,9 +27,9 @@ from memstory_reference.systems.manager.manager import MemoryManager
 from memstory_reference.systems.manager.memories.memory import Memory
 from memstory_reference.systems.manager.memories.migration import migrated
 from memstory_reference.systems.manager.memories.rows import DEFAULT_SESSION
+from memstory_reference.systems.manager.settings import default_manager
 from memstory_reference.systems.manager.system import ManagerSystem
-from memstory_reference.targets.environment_ports import EnvironmentPorts, MakeEmbedder, environment_ports
-from memstory_reference.targets.manager.options import OPTIONS, manager_settings
+from memstory_reference.targets.environment_ports import PORT_OPTIONS, EnvironmentPorts, MakeEmbedder
 from memstory_reference.targets.manager.values import (
     formula,
     found_hit,
@@ -42,58 +40,45 @@ from memstory_reference.targets.manager.values import (
     tool_call,
     types_of,
 )
-from memstory_reference.targets.shared_embedders import EmbeddingFactory
-from memstory_reference.targets.system_target import SystemTarget
+from memstory_reference.targets.system_target import SystemFactory, SystemTarget, tool_schema
 
 FOLDER = "memory"
-
-CAPABILITIES: frozenset[Capability] = frozenset(
-    {
-        *("add", "add.verbatim", "add.exact", "add.key", "add.batch_atomic", "get.key", "get.id", "list", "update"),
-        *("search", "search.scores", "search.min_score", "search.where"),
-        *("delete", "delete.reports_missing", "delete.scope"),
-        *("chat", "chat.tools", "chat.window", "tool", "tool.schema"),
-        *("restart", "crash", "clock", "persistent", "dedup", "expiry", "expiry.read_filter"),
-        *("scope.user", "scope.required", "scope.session", "embedder.fixed", "llm.scripted"),
-        *("inspect.embedder", "inspect.model", "inspect.status", "inspect.log", "inspect.window", "inspect.formula"),
-        *("job.cleanup", "job.migrate", "job.backup", "fault.embedder", "fault.model", "fault.store"),
-        *(f"option.{name}" for name in OPTIONS),
-    }
-)
+SETTINGS = ("cleanup_interval", "context_window_size", "min_score", "timezone")
+"""Options that are settings of the same name; where the memory lies is the case's own business."""
 
 
-class ManagerTarget(SystemTarget):
+class ManagerTarget(SystemTarget[ManagerSystem]):
     """One open manager system; its store lies in the case's workspace."""
 
-    _system: ManagerSystem
+    operations = frozenset(
+        {
+            *("add", "add.verbatim", "add.exact", "add.key", "add.batch_atomic", "get.key", "get.id", "list", "update"),
+            *("search", "search.scores", "search.min_score", "search.where"),
+            *("delete", "delete.reports_missing", "delete.scope"),
+            *("chat", "chat.tools", "chat.window", "tool", "tool.schema"),
+            *("dedup", "expiry", "expiry.read_filter", "scope.session"),
+        }
+    )
+    options = (*SETTINGS, *PORT_OPTIONS)
 
     def __init__(self, make_embedder: MakeEmbedder) -> None:
         super().__init__(make_embedder)
         self._sessions: dict[str, str] = {}
 
     def _ports_of(self, env: Environment) -> EnvironmentPorts:
-        settings = manager_settings(env.options)
-        return environment_ports(
-            env,
-            make_embedder=self._make_embedder,
-            embedder=settings.embedding_model,
-            chat=settings.chat,
-            ollama_host=settings.ollama_host,
-        )
+        given = {name: value for name, value in env.options.items() if name in SETTINGS}
+        self._settings = default_manager().changed(given, "options")
+        return super()._ports_of(env)
 
-    async def _open_system(self, workspace: Path) -> None:
-        self._system = await self._opened(workspace / FOLDER)
+    async def _open_system(self, workspace: Path) -> ManagerSystem:
+        return await self._opened(workspace / FOLDER)
 
-    async def close(self) -> None:
-        self._log.detach()
-        await self._system.close()
+    def _store_name(self) -> str:
+        return f"chromadb {version('chromadb')}"
 
-    async def about(self) -> Mapping[str, str]:
-        return {
-            "embedder": self._ports.embedder.model,
-            "chat": self._ports.chat.name,
-            "store": f"chromadb {version('chromadb')}",
-        }
+    @property
+    def _has_model(self) -> bool:
+        return True
 
     async def settle(self) -> None:
         await self._system.settle()
@@ -110,10 +95,7 @@ class ManagerTarget(SystemTarget):
         return hit_of(memory) if memory else None
 
     async def search(self, query: Query, scope: Scope) -> Sequence[Hit]:
-        if query.token_budget is not None:
-            raise NotSupported("search.budget")
-        if query.options:
-            raise StoryError(f"search: manager knows no option {next(iter(query.options))!r} of a search")
+        self._check_query(query)
         with self._in_harness_words():
             types = types_of(query.kinds)
             if len(types) > 1:
@@ -157,59 +139,18 @@ class ManagerTarget(SystemTarget):
         return Turn(answer=answer.answer, tool_calls=calls)
 
     async def tools(self) -> Sequence[ToolSchema]:
-        return [
-            ToolSchema(name=spec.name, description=spec.description, parameters=spec.parameters)
-            for spec in self._system.tools()
-        ]
+        return [tool_schema(spec) for spec in self._system.tools()]
 
     async def tool(self, name: str, args: Mapping[str, Json], scope: Scope, caller: str | None = None) -> ToolCall:
         with self._in_harness_words():
             called = await self._system.call_tool(name, args, owner=scope.user, session=self._note_session(scope))
         return tool_call(name, args, called)
 
-    async def run(self, job: str, args: Mapping[str, Json], scope: Scope) -> Json:
-        with self._in_harness_words():
-            match job:
-                case "cleanup":
-                    _check_names(job, args, ())
-                    return {"deleted": await self._system.housekeeping.clean_up()}
-                case "migrate":
-                    _check_names(job, args, ("rows",))
-                    return await self._migrate(args.get("rows") or (), scope)
-                case "backup":
-                    _check_names(job, args, ("folder",))
-                    return await self._back_up(str(args.get("folder", "backup")), scope)
-                case _:
-                    raise NotSupported(f"job.{job}")
+    async def _job_cleanup(self, _: Scope) -> Json:
+        return {"deleted": await self._system.housekeeping.clean_up()}
 
-    async def inspect(self, what: str, args: Mapping[str, Json], scope: Scope) -> Json:
-        if what == "formula":
-            return formula(args)
-        _check_names(f"inspect {what}", args, ("since",))
-        since = args.get("since", 0)
-        if not isinstance(since, int) or isinstance(since, bool):
-            raise StoryError(f"inspect: since is {since!r}; allowed: the number of a call or message")
-        match what:
-            case "embedder":
-                return self._ports.embedder.data(since)
-            case "model":
-                return self._ports.chat.data(since)
-            case "log":
-                return self._log.data(since)
-            case "window":
-                session = scope.session or self._sessions.get(scope.user, DEFAULT_SESSION)
-                return [
-                    {"role": entry.role, "content": entry.content, "timestamp": entry.timestamp.isoformat()}
-                    for entry in self._system.window(scope.user, session)
-                ]
-            case "status":
-                with self._in_harness_words():
-                    return await self._system.status(scope.user)
-            case _:
-                raise NotSupported(f"inspect.{what}")
-
-    async def _migrate(self, rows: Sequence[Mapping[str, Json]], scope: Scope) -> Json:
-        migration = migrated(rows)
+    async def _job_migrate(self, scope: Scope, *, rows: Json = None) -> Json:
+        migration = migrated(rows or ())
         await self._manager.put(scope.user, migration.memories)
         return {
             "migrated": len(migration.memories),
@@ -217,9 +158,9 @@ class ManagerTarget(SystemTarget):
             "warnings": list(migration.warnings),
         }
 
-    async def _back_up(self, name: str, scope: Scope) -> Json:
+    async def _job_backup(self, scope: Scope, *, folder: Json = "backup") -> Json:
         """Close, copy, open the copy and see that it holds the same, go on with the original."""
-        copy = Path(self._env.workspace) / name
+        copy = Path(self._env.workspace) / str(folder)
         original = await self._manager.memories(scope.user)
         await self._system.close()
         try:
@@ -231,9 +172,22 @@ class ManagerTarget(SystemTarget):
             self._system = await self._opened(self._folder)
         return {"memories": len(copied), "equal": copied == original}
 
+    async def _look_window(self, scope: Scope, *, since: int = 0) -> Json:
+        session = scope.session or self._sessions.get(scope.user, DEFAULT_SESSION)
+        return [
+            {"role": entry.role, "content": entry.content, "timestamp": entry.timestamp.isoformat()}
+            for entry in self._system.window(scope.user, session)
+        ]
+
+    async def _look_status(self, scope: Scope, *, since: int = 0) -> Json:
+        return await self._system.status(scope.user)
+
+    def _formula(self, args: Mapping[str, Json]) -> Json:
+        return formula(args)
+
     async def _opened(self, folder: Path) -> ManagerSystem:
         return await open_manager(
-            manager_settings(self._env.options),
+            self._settings,
             folder=folder,
             embedder=self._ports.embedder,
             chat=self._ports.chat,
@@ -266,21 +220,9 @@ class ManagerTarget(SystemTarget):
         return Path(self._env.workspace) / FOLDER
 
 
-class ManagerFactory(EmbeddingFactory):
-    """Makes manager targets that share one loaded embedding model."""
+class ManagerFactory(SystemFactory):
+    """Makes manager targets."""
 
-    name: ClassVar[str] = "manager"
-    spec: ClassVar[str | None] = "memstory_reference.targets.manager.target:ManagerFactory"
-
-    def capabilities(self, options: Mapping[str, Json]) -> frozenset[Capability]:
-        return CAPABILITIES
-
-    def target(self) -> ManagerTarget:
-        return ManagerTarget(self._embedders.make)
-
-
-def _check_names(what: str, args: Mapping[str, Json], known: Sequence[str]) -> None:
-    for name in args:
-        if name not in known:
-            allowed = ", ".join(known) or "none"
-            raise StoryError(f"{what}: unknown argument {name!r}; allowed: {allowed}")
+    name = "manager"
+    spec = "memstory_reference.targets.manager.target:ManagerFactory"
+    target_class = ManagerTarget

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from difflib import get_close_matches
 
 from memstory.target import Json
 from memstory_reference.adapters.embedding.prefixes import NO_PREFIXES, Profile, profile_of
@@ -40,9 +39,6 @@ class TopicsOptions:
 
 def topics_options(options: Mapping[str, Json], *, has_vectors: bool) -> TopicsOptions:
     """Return what `options` say, or raise InputError that names the option and what is allowed."""
-    for name in options:
-        if name not in OPTIONS:
-            raise InputError(_unknown(name))
     values = {name: value for name, value in options.items() if name in SETTINGS}
     if "embedder" in options:
         values["embedding_model"] = options["embedder"]
@@ -59,9 +55,3 @@ def _profile(name: Json, *, has_vectors: bool) -> Profile:
     if profile is NO_PREFIXES:
         raise InputError(f"options: profile {name!r:.80} has no prefixes; allowed: nomic-embed-text")
     return profile
-
-
-def _unknown(name: str) -> str:
-    near = get_close_matches(name, OPTIONS, n=1)
-    hint = f" Did you mean '{near[0]}'?" if near else ""
-    return f"options: unknown option {name!r:.80}.{hint} Known: {', '.join(sorted(OPTIONS))}"

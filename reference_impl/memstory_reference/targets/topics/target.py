@@ -6,11 +6,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
 from importlib.metadata import version
 from pathlib import Path
-from typing import ClassVar
 
-from memstory.errors import NotSupported, Refused, StoryError, TargetError
+from memstory.errors import Refused
 from memstory.target import (
-    Capability,
     Environment,
     Hit,
     Item,
@@ -31,8 +29,7 @@ from memstory_reference.systems.topics.memory_service import MemoryService
 from memstory_reference.systems.topics.result_texts import engrams_text
 from memstory_reference.systems.topics.system import TopicsSystem
 from memstory_reference.targets.environment_ports import EnvironmentPorts, environment_ports
-from memstory_reference.targets.shared_embedders import EmbeddingFactory
-from memstory_reference.targets.system_target import SystemTarget
+from memstory_reference.targets.system_target import SystemFactory, SystemTarget, tool_schema
 from memstory_reference.targets.topics.options import OPTIONS, topics_options
 from memstory_reference.targets.topics.values import (
     EPISODIC,
@@ -52,50 +49,29 @@ from memstory_reference.targets.topics.values import (
 
 DEFAULT_SESSION = "default"
 
-CAPABILITIES: frozenset[Capability] = frozenset(
-    {
-        *("add", "add.key", "add.verbatim", "add.exact", "get.key", "get.id", "list", "update", "feedback"),
-        *("delete", "delete.reports_missing", "delete.scope"),
-        *("search", "search.scores", "search.min_score", "search.where", "search.explain", "context"),
-        *("chat", "chat.tools", "chat.window", "tool", "tool.schema", "async_ingest"),
-        *(
-            "restart",
-            "crash",
-            "clock",
-            "persistent",
-            "scope.user",
-            "scope.required",
-            "scope.session",
-            "scope.session_all",
-        ),
-        *("rank.reward", "embedder.fixed", "llm.scripted"),
-        *("inspect.embedder", "inspect.model", "inspect.bus", "inspect.status", "inspect.log"),
-        *("job.purge", "job.publish", "fault.embedder", "fault.model", "fault.store"),
-        *(f"option.{name}" for name in OPTIONS),
-    }
-)
 
-
-class TopicsTarget(SystemTarget):
+class TopicsTarget(SystemTarget[TopicsSystem]):
     """One open topics system; the vector store lies in the case's workspace."""
 
-    _opened: TopicsSystem | None = None
+    operations = frozenset(
+        {
+            *("add", "add.key", "add.verbatim", "add.exact", "get.key", "get.id", "list", "update", "feedback"),
+            *("delete", "delete.reports_missing", "delete.scope"),
+            *("search", "search.scores", "search.min_score", "search.where", "search.explain", "context"),
+            *("chat", "chat.tools", "chat.window", "tool", "tool.schema", "async_ingest"),
+            *("scope.session", "scope.session_all", "rank.reward"),
+        }
+    )
+    options = OPTIONS
 
     def _ports_of(self, env: Environment) -> EnvironmentPorts:
-        options = topics_options(env.options, has_vectors=bool(env.vectors))
-        self._settings = settings = options.settings
-        return environment_ports(
-            env,
-            make_embedder=self._make_embedder,
-            embedder=settings.embedding_model,
-            chat=settings.chat,
-            ollama_host=settings.ollama_host,
-            profile=options.profile,
-        )
+        chosen = topics_options(env.options, has_vectors=bool(env.vectors))
+        self._settings = chosen.settings
+        return environment_ports(env, self._make_embedder, profile=chosen.profile)
 
-    async def _open_system(self, workspace: Path) -> None:
+    async def _open_system(self, workspace: Path) -> TopicsSystem:
         ports = self._ports
-        self._opened = await open_topics(
+        return await open_topics(
             replace(self._settings, chroma_path=str(workspace / self._settings.chroma_path)),
             embedder=ports.embedder,
             chat=ports.chat,
@@ -104,18 +80,12 @@ class TopicsTarget(SystemTarget):
             wrap=ports.with_faults,
         )
 
-    async def close(self) -> None:
-        self._log.detach()
-        if self._opened is not None:
-            await self._opened.close()
-            self._opened = None
+    def _store_name(self) -> str:
+        return f"chromadb {version('chromadb')}"
 
-    async def about(self) -> Mapping[str, str]:
-        return {
-            "embedder": self._ports.embedder.model,
-            "chat": self._ports.chat.name,
-            "store": f"chromadb {version('chromadb')}",
-        }
+    @property
+    def _has_model(self) -> bool:
+        return True
 
     async def settle(self) -> None:
         with self._in_harness_words():
@@ -180,10 +150,7 @@ class TopicsTarget(SystemTarget):
         )
 
     async def tools(self) -> Sequence[ToolSchema]:
-        return [
-            ToolSchema(name=spec.name, description=spec.description, parameters=spec.parameters)
-            for spec in self._system.tools()
-        ]
+        return [tool_schema(spec) for spec in self._system.tools()]
 
     async def tool(self, name: str, args: Mapping[str, Json], scope: Scope, caller: str | None = None) -> ToolCall:
         with self._in_harness_words():
@@ -192,51 +159,28 @@ class TopicsTarget(SystemTarget):
             )
         return tool_call(outcome)
 
-    async def run(self, job: str, args: Mapping[str, Json], scope: Scope) -> Json:
-        with self._in_harness_words():
-            if job == "purge":
-                _check_names("purge", args, ("older_than_days",))
-                return {"deleted": await self._service.purge(scope.user, args.get("older_than_days"))}
-            if job == "publish":
-                _check_names("publish", args, ("subject", "payload", "publisher"))
-                await self._publish(args, scope)
-                return None
-        raise NotSupported(f"job.{job}")
+    async def _job_purge(self, scope: Scope, *, older_than_days: Json = None) -> Json:
+        return {"deleted": await self._service.purge(scope.user, older_than_days)}
 
-    async def inspect(self, what: str, args: Mapping[str, Json], scope: Scope) -> Json:
-        _check_names(f"inspect {what}", args, ("since",))
-        since = args.get("since", 0)
-        if not isinstance(since, int) or isinstance(since, bool):
-            raise StoryError(f"inspect: since is {since!r}; allowed: the number of a call or message")
-        match what:
-            case "embedder":
-                return self._ports.embedder.data(since)
-            case "model":
-                return self._ports.chat.data(since)
-            case "bus":
-                return [asdict(message) for message in self._system.bus.log(since)]
-            case "log":
-                return self._log.data(since)
-            case "status":
-                with self._in_harness_words():
-                    return await self._system.status(scope.user)
-            case _:
-                raise NotSupported(f"inspect.{what}")
-
-    async def _publish(self, args: Mapping[str, Json], scope: Scope) -> None:
+    async def _job_publish(
+        self, scope: Scope, *, subject: Json = "", payload: Json = None, publisher: Json = "OutsideAgent"
+    ) -> Json:
         envelope = Envelope(
-            subject=args.get("subject", ""),
-            payload=args.get("payload", {}),
-            publisher=str(args.get("publisher", "OutsideAgent")),
+            subject=subject,
+            payload={} if payload is None else payload,
+            publisher=str(publisher),
             owner=scope.user,
         )
         await self._system.bus.publish(envelope)
 
+    async def _look_bus(self, _: Scope, *, since: int = 0) -> Json:
+        return [asdict(message) for message in self._system.bus.log(since)]
+
+    async def _look_status(self, scope: Scope, *, since: int = 0) -> Json:
+        return await self._system.status(scope.user)
+
     async def _found(self, query: Query, scope: Scope) -> Sequence[FoundEngram]:
-        if query.token_budget is not None:
-            raise NotSupported("search.budget")
-        if query.options:
-            raise StoryError(f"search: topics knows no option {next(iter(query.options))!r} of a search")
+        self._check_query(query)
         with self._in_harness_words():
             if checked_kinds(query.kinds or [EPISODIC]) != {EPISODIC}:
                 raise InputError("only the kind 'episodic' is found by meaning; look a topic up by its exact key")
@@ -256,30 +200,13 @@ class TopicsTarget(SystemTarget):
         return entry if entry and kind_of(entry) in kinds else None
 
     @property
-    def _system(self) -> TopicsSystem:
-        if self._opened is None:
-            raise TargetError("topics: the target is not open")
-        return self._opened
-
-    @property
     def _service(self) -> MemoryService:
         return self._system.service
 
 
-class TopicsFactory(EmbeddingFactory):
-    """Makes topics targets that share one loaded embedding model."""
+class TopicsFactory(SystemFactory):
+    """Makes topics targets."""
 
-    name: ClassVar[str] = "topics"
-    spec: ClassVar[str | None] = "memstory_reference.targets.topics.target:TopicsFactory"
-
-    def capabilities(self, options: Mapping[str, Json]) -> frozenset[Capability]:
-        return CAPABILITIES
-
-    def target(self) -> TopicsTarget:
-        return TopicsTarget(self._embedders.make)
-
-
-def _check_names(what: str, args: Mapping[str, Json], known: Sequence[str]) -> None:
-    for name in args:
-        if name not in known:
-            raise StoryError(f"{what}: unknown argument {name!r}; allowed: {', '.join(known)}")
+    name = "topics"
+    spec = "memstory_reference.targets.topics.target:TopicsFactory"
+    target_class = TopicsTarget

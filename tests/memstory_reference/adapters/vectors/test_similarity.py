@@ -6,7 +6,6 @@ from hypothesis import strategies as st
 from memstory_reference.adapters.vectors.similarity import (
     cosine,
     cosine_of_distance,
-    cosine_of_squared_l2,
     cosines,
     unit,
 )
@@ -17,23 +16,6 @@ PARTS = st.lists(st.floats(allow_nan=False, allow_infinity=False), min_size=1, m
 @pytest.mark.parametrize(("distance", "expected"), [(0.0, 1.0), (0.1, 0.9), (1.0, 0.0), (2.0, -1.0), (2.1, -1.0)])
 def test_cosine_distance_becomes_the_cosine(distance, expected):
     assert cosine_of_distance(distance) == expected
-
-
-@pytest.mark.parametrize(("distance", "expected"), [(0.0, 1.0), (0.2, 0.9), (2.0, 0.0), (4.0, -1.0), (-1e-7, 1.0)])
-def test_squared_euclidean_distance_of_unit_vectors_becomes_the_cosine(distance, expected):
-    assert cosine_of_squared_l2(distance) == expected
-
-
-@given(PARTS, PARTS)
-def test_both_distances_tell_the_same_cosine(left, right):
-    #
-    size = min(len(left), len(right))
-    if not any(left[:size]) or not any(right[:size]):
-        return
-    one, other = unit(left[:size]).astype(float), unit(right[:size]).astype(float)
-    by_angle = cosine_of_distance(1 - one @ other)
-    by_length = cosine_of_squared_l2(float(np.sum((one - other) ** 2)))
-    assert by_angle == pytest.approx(by_length, abs=2e-6)
 
 
 @given(PARTS)

@@ -6,6 +6,7 @@ from datetime import timedelta
 
 import pytest
 
+from memstory_reference.adapters.faults import Switch
 from memstory_reference.errors import InputError, StoreConflictError
 from memstory_reference.ports import ChatModelUnavailableError
 from memstory_reference.systems.layers.identity import OwnerMissingError, hash_session_id, resolve_owner_id
@@ -182,42 +183,32 @@ async def test_a_session_goes_on_after_it_ended(open_layers):
 
 
 async def test_a_store_that_is_gone_in_mid_turn_is_told_in_the_diagnostics(open_layers):
-    from memstory_reference.targets.layers.store_faults import FaultyLayersStore  # noqa: PLC0415  (a rim of the harness)
+    from memstory_reference.targets.layers.store_faults import faulty_layers_store  # noqa: PLC0415  (harness's edge)
 
-    stores = []
-
-    def wrap(store):
-        stores.append(FaultyLayersStore(store))
-        return stores[-1]
-
-    service = await open_layers(wrap=wrap)
+    switch = Switch("store")
+    service = await open_layers(wrap=lambda store: faulty_layers_store(store, switch))
     who = await service.who("ann", "t")
-    stores[0].mode = "down"
+    switch.mode = "down"
     answer = await service.turn("I live in Oslo.", who)
     assert answer.answer
     assert "store" in answer.diagnostics
     await service.settle()
-    stores[0].mode = "ok"
+    switch.mode = "ok"
     assert await service.buffer(who) is None
     assert await service.records.listed(who.owner) == []
 
 
 async def test_a_batch_that_breaks_at_the_end_leaves_the_session_to_be_ended_again(open_layers):
-    from memstory_reference.targets.layers.store_faults import FaultyLayersStore  # noqa: PLC0415  (a rim of the harness)
+    from memstory_reference.targets.layers.store_faults import faulty_layers_store  # noqa: PLC0415  (harness's edge)
 
-    stores = []
-
-    def wrap(store):
-        stores.append(FaultyLayersStore(store))
-        return stores[-1]
-
-    service = await open_layers(wrap=wrap)
+    switch = Switch("store")
+    service = await open_layers(wrap=lambda store: faulty_layers_store(store, switch))
     who = await service.who("ann", "t")
     await talk(service, who, ["I like short answers.", "I like short answers.", *LONG])
-    stores[0].mode = "garbage"
+    switch.mode = "garbage"
     with pytest.raises(Exception, match="second record"):
         await service.end_session(who, EndReason.EXPLICIT)
-    stores[0].mode = "ok"
+    switch.mode = "ok"
     assert await service.records.listed(who.owner, [Layer.EPISODIC, Layer.PROCEDURAL]) == []
     report = await service.end_session(who, EndReason.EXPLICIT)
     assert report.arc is not None

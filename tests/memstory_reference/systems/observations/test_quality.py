@@ -2,7 +2,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memstory_reference.systems.observations.quality import adjustment, quality, rank, similarity_of_l2
+from memstory_reference.systems.observations.quality import adjustment, quality, rank
 
 
 @pytest.mark.parametrize(
@@ -57,13 +57,6 @@ def test_quality_is_halved_below_seven(score, expected):
 )
 def test_adjustment_never_falls_below_a_fifth(rating, expected):
     assert adjustment(rating) == pytest.approx(expected, abs=1e-9)
-
-
-@pytest.mark.parametrize(
-    ("distance", "expected"), [(0, 1.0), (0.2, 0.9), (0.5, 0.75), (1, 0.5), (2, 0.0), (3, -0.5), (4, -1.0)]
-)
-def test_squared_l2_of_unit_vectors_is_the_cosine(distance, expected):
-    assert similarity_of_l2(distance) == pytest.approx(expected, abs=1e-9)
 
 
 @given(st.floats(-1, 1), st.floats(0, 10), st.floats(-10, 0))

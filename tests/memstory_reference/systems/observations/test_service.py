@@ -4,9 +4,9 @@ from itertools import count
 
 import pytest
 
-from memstory_reference.adapters.embedding.embedder_log import LoggedEmbedder
 from memstory_reference.adapters.embedding.fixed_vectors import FixedVectors
 from memstory_reference.adapters.vectors.memory_index import InMemoryVectorStore
+from memstory_reference.adapters.watched import WatchedEmbedder
 from memstory_reference.errors import InputError, StoreConflictError
 from memstory_reference.systems.observations.config import ObservationsConfig
 from memstory_reference.systems.observations.observation import Observation
@@ -45,7 +45,7 @@ def observation(identifier, narrative, score=None, **fields):
 
 @pytest.fixture
 def embedder():
-    return LoggedEmbedder(FixedVectors(VECTORS))
+    return WatchedEmbedder(FixedVectors(VECTORS))
 
 
 @pytest.fixture

@@ -6,9 +6,9 @@ from itertools import count
 import numpy as np
 import pytest
 
-from memstory_reference.adapters.embedding.embedder_log import LoggedEmbedder
 from memstory_reference.adapters.embedding.prefixes import NO_PREFIXES
 from memstory_reference.adapters.vectors.memory_index import InMemoryVectorStore
+from memstory_reference.adapters.watched import WatchedEmbedder
 from memstory_reference.ports import ChatModelUnavailableError, Reply
 from memstory_reference.systems.pipeline.config import PipelineConfig
 from memstory_reference.systems.pipeline.service import PipelineParts, PipelineService
@@ -84,7 +84,7 @@ def hashed_vectors():
 
 @pytest.fixture
 def embedder():
-    return LoggedEmbedder(HashedVectors())
+    return WatchedEmbedder(HashedVectors())
 
 
 @pytest.fixture
@@ -96,7 +96,7 @@ async def make_service(tmp_path, clock):
     def make(vectors=None, *, embedder=None, store=None, chat=None, **given):
         names = {"reranker", "detectors", "counter", "guard"}
         parts = {name: given.pop(name) for name in names & given.keys()}
-        used = embedder or LoggedEmbedder(HashedVectors(vectors))
+        used = embedder or WatchedEmbedder(HashedVectors(vectors))
         service = PipelineService(
             tmp_path / "pipeline.sqlite3",
             PipelineParts(

@@ -6,10 +6,10 @@ from itertools import count
 
 import pytest
 
-from memstory_reference.adapters.embedding.embedder_log import LoggedEmbedder
 from memstory_reference.adapters.embedding.fixed_vectors import FixedVectors
 from memstory_reference.adapters.embedding.prefixes import profile_of
 from memstory_reference.adapters.vectors.memory_index import InMemoryVectorStore
+from memstory_reference.adapters.watched import WatchedEmbedder
 from memstory_reference.ports import EmbedderUnavailableError
 from memstory_reference.systems.topics.config import TopicsConfig
 from memstory_reference.systems.topics.memory_service import MemoryService
@@ -68,7 +68,7 @@ class Memory:
     service: MemoryService
     store: InMemoryVectorStore
     clock: MovableClock
-    embedder: LoggedEmbedder
+    embedder: WatchedEmbedder
     switch: SwitchedEmbedder
     new_id: object = field(default=None)
 
@@ -85,7 +85,7 @@ def make_memory(vectors):
 
     def make(**config):
         switch = SwitchedEmbedder(FixedVectors(vectors, profile=profile_of("nomic-embed-text")))
-        embedder, clock, numbers = LoggedEmbedder(switch), MovableClock(), count(1)
+        embedder, clock, numbers = WatchedEmbedder(switch), MovableClock(), count(1)
         store = InMemoryVectorStore(model=embedder.model, dimension=2)
 
         def new_id():

@@ -8,8 +8,7 @@ import pytest
 from memstory.clock import StoryClock
 from memstory.errors import NotSupported, Refused, StoryError, TargetError
 from memstory.target import Environment, Item, Query, Ref, Scope, Target
-from memstory_reference.targets.manager.options import OPTIONS
-from memstory_reference.targets.manager.target import CAPABILITIES, ManagerFactory
+from memstory_reference.targets.manager.target import ManagerFactory, ManagerTarget
 
 ANN, BOB = Scope(user="case.ann"), Scope(user="case.bob")
 S1, S2 = replace(ANN, session="s1"), replace(ANN, session="s2")
@@ -80,7 +79,7 @@ def test_every_operation_that_is_declared_is_implemented_and_no_other():
     }
     made = type(ManagerFactory().target())
     overridden = {name for name in operations if getattr(made, name) is not getattr(Target, name)}
-    assert overridden == {name for name, capability in operations.items() if capability in CAPABILITIES}
+    assert overridden == {name for name, capability in operations.items() if capability in ManagerTarget.capabilities()}
 
 
 async def test_items_are_facts_unless_they_have_a_key_or_say_otherwise(target):
@@ -286,4 +285,4 @@ async def test_a_wrong_option_is_a_wrong_story(open_target, env, options):
 
 
 def test_every_option_is_a_capability():
-    assert {f"option.{name}" for name in OPTIONS} <= CAPABILITIES
+    assert {f"option.{name}" for name in ManagerTarget.options} <= ManagerTarget.capabilities()

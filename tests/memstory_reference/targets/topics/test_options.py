@@ -25,8 +25,6 @@ def test_a_profile_gives_fixed_vectors_the_prefixes_of_a_model():
     ("given", "said"),
     [
         ({"toolset": "triple"}, "options: toolset is 'triple'; allowed: single or dual"),
-        ({"toolkit": "dual"}, "options: unknown option 'toolkit'. Did you mean 'toolset'? Known: chat, "),
-        ({"chroma_path": "/"}, "options: unknown option 'chroma_path'"),
         ({"embedder": 5}, "embedding_model is 5"),
         ({"profile": "nomic-embed-text"}, "profile goes with vectors"),
     ],

@@ -10,7 +10,7 @@ from memstory.clock import StoryClock
 from memstory.codec import encode
 from memstory.errors import NotSupported, Refused, StoryError, TargetError
 from memstory.target import Environment, Item, Query, Ref, Scope, Target
-from memstory_reference.targets.topics.target import CAPABILITIES, TopicsFactory
+from memstory_reference.targets.topics.target import TopicsFactory, TopicsTarget
 
 ANN, BOB = Scope(user="case.ann"), Scope(user="case.bob")
 S1, S2 = replace(ANN, session="s1"), replace(ANN, session="s2")
@@ -85,7 +85,7 @@ def test_every_operation_that_is_declared_is_implemented_and_no_other():
     }
     made = type(TopicsFactory().target())
     overridden = {name for name in operations if getattr(made, name) is not getattr(Target, name)}
-    assert overridden == {name for name, capability in operations.items() if capability in CAPABILITIES}
+    assert overridden == {name for name, capability in operations.items() if capability in TopicsTarget.capabilities()}
 
 
 async def test_added_items_are_topics_if_they_have_a_key_and_come_back_in_order(target):
@@ -361,7 +361,8 @@ async def test_prefixes_of_a_profile_reach_the_embedder_and_not_the_store(open_t
 @pytest.mark.parametrize(
     ("changes", "said"),
     [
-        ({"options": {"toolkit": "dual"}}, "unknown option"),
+        ({"options": {"toolkit": "dual"}}, "unknown option 'toolkit'. Did you mean 'toolset'[?] Known: chat, "),
+        ({"options": {"chroma_path": "/"}}, "unknown option 'chroma_path'"),
         ({"options": {"top_k": 0}}, "top_k is 0"),
         ({"options": {"embedder": "word2vec"}, "vectors": {}}, "no embedder named 'word2vec'"),
         ({"options": {"chat": "eliza"}, "model_rules": ()}, "no chat model named 'eliza'"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import chain
 
 K = 60
 """Cormack, Clarke, Büttcher 2009: a small constant lets the first place of one list outweigh all the others."""
@@ -23,8 +24,5 @@ def fuse(lists: Sequence[Sequence[str]], k: int = K) -> dict[str, float]:
     >>> {name: round(score, 10) for name, score in fuse([["a", "b", "c"], ["c", "d"]]).items() if name in "bcd"}
     {'b': 0.0161290323, 'c': 0.0322664585, 'd': 0.0161290323}
     """
-    scores: dict[str, float] = {}
-    for ranked in lists:
-        for rank, name in enumerate(dict.fromkeys(ranked), start=1):
-            scores[name] = scores.get(name, 0.0) + 1.0 / (k + rank)
-    return scores
+    ranks = [{name: rank for rank, name in enumerate(dict.fromkeys(ranked), start=1)} for ranked in lists]
+    return {name: rrf_score([one.get(name) for one in ranks], k) for name in dict.fromkeys(chain.from_iterable(lists))}

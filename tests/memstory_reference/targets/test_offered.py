@@ -9,7 +9,7 @@ from memstory.errors import SetupError
 from memstory.target import ToolSchema
 from memstory_reference.ports import ChatModelUnavailableError, Reply
 from memstory_reference.ports import ToolRequest as OwnRequest
-from memstory_reference.targets.chat_models import OfferedChat, offline, ollama
+from memstory_reference.targets.offered import OfferedChat, offline, ollama
 
 NOTES = ToolSchema(
     name="save_memory",

@@ -1,0 +1,152 @@
+"""Embedders and chat models that are watched: what they are asked, what they fail at, and faults on demand."""
+
+from __future__ import annotations
+
+from array import array
+from collections import deque
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import asdict
+
+import numpy as np
+
+from memstory_reference.adapters.embedding.prefixes import ProfiledEmbedder, sent_texts
+from memstory_reference.adapters.faults import Switch
+from memstory_reference.errors import MemorySystemError, UnavailableError
+from memstory_reference.ports import (
+    ChatModel,
+    ChatModelUnavailableError,
+    EmbedderUnavailableError,
+    Json,
+    Message,
+    Purpose,
+    Reply,
+    ToolSpec,
+    Vectors,
+)
+
+KEPT_TEXTS = 10_000
+"""Texts that are kept; the counts go on beyond."""
+
+KEPT_CALLS = 1_000
+REPLY = "chat"
+"""The purpose of a call that answers the user."""
+
+
+class WatchedEmbedder:
+    """An embedder with a log, above every cache, of what was really sent, with the prefixes of its profile.
+
+    Its garbage is one and the same vector for every text. `failures` are the real ones: a system puts them into words,
+    and no story may be judged by these. `timed` is entered while `inner` works.
+    """
+
+    def __init__(
+        self,
+        inner: ProfiledEmbedder,
+        switch: Switch | None = None,
+        *,
+        timed: Callable[[], AbstractContextManager[object]] = nullcontext,
+        failures: list[UnavailableError] | None = None,
+        kept: int = KEPT_TEXTS,
+    ) -> None:
+        self.model = inner.model
+        self.dimension = inner.dimension
+        self.profile = inner.profile
+        self.failures: list[UnavailableError] = [] if failures is None else failures
+        self._inner = inner
+        self._switch = switch or Switch("embedder")
+        self._timed = timed
+        self._texts_after = array("q", [0])  # position n: how many texts the first n calls held
+        self._sent: deque[tuple[int, Purpose, str]] = deque(maxlen=kept)
+
+    async def embed(self, texts: Sequence[str], purpose: Purpose) -> Vectors:
+        # Noted before the call: one that fails was made all the same.
+        call = len(self._texts_after)
+        self._texts_after.append(self._texts_after[-1] + len(texts))
+        self._sent.extend((call, purpose, text) for text in sent_texts(self.profile, texts, purpose))
+        await self._switch.pass_or_fail(EmbedderUnavailableError)
+        try:
+            with self._timed():
+                vectors = await self._inner.embed(texts, purpose)
+        except UnavailableError as error:
+            self.failures.append(error)
+            raise
+        self.dimension = self._inner.dimension
+        if self._switch.is_garbage:
+            vectors = np.zeros_like(vectors)
+            vectors[:, :1] = 1.0
+        return vectors
+
+    def data(self, since: int = 0) -> dict[str, Json]:
+        """Return `calls`, `texts`, `sent` and `purposes` of the calls after call number `since` (all by default).
+
+        `sent` and `purposes` run in parallel, oldest first, and hold the latest texts only.
+        """
+        calls = len(self._texts_after) - 1
+        since = min(max(since, 0), calls)
+        kept = [(purpose, text) for call, purpose, text in self._sent if call > since]
+        return {
+            "calls": calls - since,
+            "texts": self._texts_after[calls] - self._texts_after[since],
+            "sent": [text for _, text in kept],
+            "purposes": [purpose.value for purpose, _ in kept],
+        }
+
+
+class WatchedModel:
+    """A chat model with a log of its calls; its garbage is no language and calls no tool.
+
+    `failures` are the real ones. `after_reply` is the switch of the calls that do not answer the user, where they have
+    one of their own.
+    """
+
+    def __init__(self, inner: ChatModel, switch: Switch | None = None, *, after_reply: Switch | None = None) -> None:
+        self.name = inner.name
+        self.failures: list[MemorySystemError] = []
+        self._inner = inner
+        self._switch = switch or Switch("chat model")
+        self._after_reply = after_reply or self._switch
+        self._calls = 0
+        self._log: deque[dict[str, Json]] = deque(maxlen=KEPT_CALLS)
+
+    async def chat(
+        self,
+        messages: Sequence[Message],
+        tools: Sequence[ToolSpec] = (),
+        *,
+        purpose: str = REPLY,
+        temperature: float | None = None,
+        response_schema: Mapping[str, Json] | None = None,
+    ) -> Reply:
+        self._calls += 1
+        entry: dict[str, Json] = {
+            "call": self._calls,
+            "purpose": purpose,
+            "temperature": temperature,
+            "messages": [asdict(message) for message in messages],
+            "tools": [tool.name for tool in tools],
+            "reply": None,
+        }
+        # Noted before the call: one that fails was made all the same.
+        self._log.append(entry)
+        switch = self._switch if purpose == REPLY else self._after_reply
+        await switch.pass_or_fail(ChatModelUnavailableError)
+        if switch.is_garbage:
+            reply = Reply(content='{"": [[[ ...')
+        else:
+            try:
+                reply = await self._inner.chat(
+                    messages, tools, purpose=purpose, temperature=temperature, response_schema=response_schema
+                )
+            except MemorySystemError as error:
+                self.failures.append(error)
+                raise
+        entry["reply"] = asdict(reply)
+        return reply
+
+    def data(self, since: int = 0) -> dict[str, Json]:
+        """Return `calls` and the `log` of the calls after call number `since`."""
+        return {
+            "calls": max(0, self._calls - max(since, 0)),
+            "log": [entry for entry in self._log if entry["call"] > since],
+        }
