@@ -178,7 +178,7 @@ class LayersTarget(LayersDesk):
 
 
 class LayersFactory(SystemFactory):
-    """Makes layers targets, which share the server of Postgres too."""
+    """The layers memory: facts, sessions and rules, extracted after each turn and settled when a session ends."""
 
     name = "layers"
     spec = "memstory_reference.targets.layers.target:LayersFactory"

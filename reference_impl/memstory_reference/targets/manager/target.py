@@ -221,7 +221,7 @@ class ManagerTarget(SystemTarget[ManagerSystem]):
 
 
 class ManagerFactory(SystemFactory):
-    """Makes manager targets."""
+    """The manager memory: facts, conversations and context, some of which expire, behind three tools."""
 
     name = "manager"
     spec = "memstory_reference.targets.manager.target:ManagerFactory"

@@ -183,7 +183,7 @@ class ObservationsTarget(SystemTarget[ObservationService]):
 
 
 class ObservationsFactory(SystemFactory):
-    """Makes observations targets."""
+    """The observations memory: what finished runs left behind, ranked by likeness and quality."""
 
     name = "observations"
     spec = "memstory_reference.targets.observations.target:ObservationsFactory"

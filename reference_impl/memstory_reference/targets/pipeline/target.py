@@ -179,7 +179,7 @@ class PipelineTarget(SystemTarget[PipelineService]):
 
 
 class PipelineFactory(SystemFactory):
-    """Makes pipeline targets."""
+    """The pipeline memory: texts in chunks, weighed, routed, and recalled within a budget of tokens."""
 
     name = "pipeline"
     spec = "memstory_reference.targets.pipeline.target:PipelineFactory"

@@ -205,7 +205,7 @@ class TopicsTarget(SystemTarget[TopicsSystem]):
 
 
 class TopicsFactory(SystemFactory):
-    """Makes topics targets."""
+    """The topics memory: facts by name and past turns by meaning, reached through tools."""
 
     name = "topics"
     spec = "memstory_reference.targets.topics.target:TopicsFactory"
