@@ -37,6 +37,11 @@ def settings_file(start: Path) -> Path | None:
     return _found(start)[0]
 
 
+def settings(start: Path) -> Mapping[str, Any]:
+    """Return what that file says to pytest."""
+    return _found(start)[1]
+
+
 def _found(start: Path) -> tuple[Path | None, Mapping[str, Any]]:
     for folder in (start, *start.parents):
         for name, (sections, always) in _FILES.items():

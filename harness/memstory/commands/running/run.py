@@ -5,26 +5,33 @@ from __future__ import annotations
 import argparse
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Final
 
 from memstory.commands.command import Command
-from memstory.commands.ini_setting import settings_file
-from memstory.commands.story_files import story_files
+from memstory.commands.ini_setting import settings, settings_file
+from memstory.commands.story_files import SUFFIXES, story_files
 
 _BUNDLED = "--bundled"
 _CONFIG = ("-c", "--config-file")
+
+_UNUSED: Final[Mapping[str, str]] = {"langsmith_plugin": "langsmith", "anyio": "anyio"}
+"""Plugins of pytest that come with libraries of our extras, and the word by which a project would speak of them.
+
+No story uses them, and to import them takes longer than a story.
+"""
 
 
 def _options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "paths", nargs="*", metavar="PATH",
-        help="story files, folders to search, or ids such as a.story.yaml::S5[topics] (default: the present folder)",
+        help="story files, folders to search, or ids such as a.story.yaml::S5[topics] (default: the current folder)",
     )  # fmt: skip
     parser.add_argument(_BUNDLED, action="store_true", help="the stories that come with memstory")
     parser.add_argument(
         "pytest", nargs="*", metavar="OPTION",
-        help="from the first option on everything goes to pytest: --target NAME, --report DIR, -k, -x, --lf, -n 2 …",
+        help="everything else goes to pytest: --target NAME, --report DIR, -k, -x, --lf, -n 2 …",
     )  # fmt: skip
 
 
@@ -37,16 +44,43 @@ def _run(chosen: argparse.Namespace) -> int:
 
 
 def pytest_arguments(typed: Sequence[str]) -> Sequence[str]:
-    """Return what pytest is given: the story files that the leading paths name, then the options as they are."""
+    """Return what pytest is given: the story files that the paths name, then the options as they are."""
     words = [word for word in typed if word != _BUNDLED]
     bundled = len(words) < len(typed)
-    first_option = next((index for index, word in enumerate(words) if word.startswith("-")), len(words))
-    paths, options = words[:first_option], words[first_option:]
+    places = [place for place in range(len(words)) if _is_path(words, place)]
+    paths = [words[place] for place in places]
+    options = [word for place, word in enumerate(words) if place not in places]
     nodes = [path for path in paths if "::" in path]
     searched = [path for path in paths if "::" not in path]
     files = story_files(searched, bundled=bundled) if searched or bundled or not nodes else ()
     here = _this_project(options, alone=not paths) if bundled else []
-    return [*(str(file.path) for file in files), *nodes, *here, *options]
+    return [*(str(file.path) for file in files), *nodes, *here, *_without_unused(options), *options]
+
+
+def _is_path(words: Sequence[str], place: int) -> bool:
+    """Return whether a word names stories: one before all options, a YAML file, or a folder that no option takes."""
+    if words[place].startswith("-"):
+        return False
+    if not any(word.startswith("-") for word in words[:place]):
+        return True
+    path, before = Path(words[place].partition("::")[0]), words[place - 1]
+    follows_option = before.startswith("-") and "=" not in before
+    return path.is_dir() and not follows_option if path.suffix not in SUFFIXES else path.is_file()
+
+
+def _without_unused(options: Sequence[str]) -> Sequence[str]:
+    """Return what keeps pytest from loading plugins that nobody here speaks of."""
+    if any(word.startswith(_CONFIG) for word in options):
+        return ()
+    conftest = Path("conftest.py")
+    spoken = (
+        *options,
+        os.environ.get("PYTEST_ADDOPTS", ""),
+        str(settings(Path.cwd())),
+        conftest.read_text("utf-8") if conftest.is_file() else "",
+    )
+    unused = [plugin for plugin, word in _UNUSED.items() if not any(word in text for text in spoken)]
+    return [part for plugin in unused for part in ("-p", f"no:{plugin}")]
 
 
 def _this_project(options: Sequence[str], *, alone: bool) -> Sequence[str]:
@@ -67,8 +101,8 @@ def _this_project(options: Sequence[str], *, alone: bool) -> Sequence[str]:
 
 COMMAND = Command(
     about=(
-        "Run stories with pytest, in a process of its own. Paths come first; everything from the first option"
-        " on goes to pytest as it is. The other tests of the project are not collected."
+        "Run stories with pytest. Paths are taken from among the words; all else goes to pytest as it is. The other "
+        "tests of the project are not collected."
     ),
     examples="""
 examples:

@@ -5,8 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
-from deepdiff import DeepDiff
-
 from memstory.target import Json
 
 _LARGEST = 20_000
@@ -19,6 +17,8 @@ def difference(wanted: Json, found: Json) -> str | None:
         return None
     if max(len(repr(wanted)), len(repr(found))) > _LARGEST:
         return None
+    from deepdiff import DeepDiff  # noqa: PLC0415  (it takes longer to import than a story to run)
+
     changes = DeepDiff(wanted, found, ignore_numeric_type_changes=True, verbose_level=2)
     text = re.sub(r"\broot(?=[\[ ])", "it", str(changes.pretty()))
     return text if len(text) <= _SHOWN else f"{text[: _SHOWN - 1]}…"

@@ -10,6 +10,7 @@ import pytest
 from memstory.bundled import bundled_stories
 from memstory.commands.running.run import pytest_arguments
 
+BLOCKED = ["-p", "no:langsmith_plugin", "-p", "no:anyio"]
 MEMSTORY = [sys.executable, "-c", "import sys; from memstory.cli import main; sys.exit(main())"]
 
 
@@ -17,23 +18,77 @@ MEMSTORY = [sys.executable, "-c", "import sys; from memstory.cli import main; sy
     ("typed", "given"),
     [
         ([], ["a.story.yaml", "sub/b.story.yaml"]),
+        (["--target", "topics", "a.story.yaml"], ["a.story.yaml", "--target", "topics"]),
+        (["--target", "topics", "plain.yaml", "-x"], ["plain.yaml", "--target", "topics", "-x"]),
+        (["-x", "a.story.yaml::tea[topics]", "-q"], ["a.story.yaml::tea[topics]", "-x", "-q"]),
+        (["--target=topics", "sub"], ["sub/b.story.yaml", "--target=topics"]),
+        (["--target", "topics", "sub"], ["sub/b.story.yaml", "--target", "topics"]),
+        (["--report", "sub"], ["a.story.yaml", "sub/b.story.yaml", "--report", "sub"]),
         (["-k", "S5", "-x"], ["a.story.yaml", "sub/b.story.yaml", "-k", "S5", "-x"]),
         (["sub", "--target", "topics"], ["sub/b.story.yaml", "--target", "topics"]),
         (["plain.yaml", "-q"], ["plain.yaml", "-q"]),
         (["a.story.yaml::tea[topics]"], ["a.story.yaml::tea[topics]"]),
     ],
 )
-def test_leading_paths_become_story_files_and_the_rest_is_left_as_it_is(terminal, typed, given):
+def test_paths_become_story_files_wherever_they_are_and_the_rest_is_left_as_it_is(terminal, typed, given):
     terminal.save(name="a.story.yaml")
     terminal.save(name="sub/b.story.yaml")
     terminal.save(name="plain.yaml")
-    assert pytest_arguments(typed) == given
+    assert [word for word in pytest_arguments(typed) if word not in BLOCKED] == given
+
+
+@pytest.mark.parametrize("kept", ["langsmith", "anyio"])
+@pytest.mark.parametrize("by", ["option", "environment", "ini", "conftest"])
+def test_a_plugin_that_the_project_speaks_of_is_not_blocked(terminal, monkeypatch, kept, by):
+    terminal.save()
+    assert [word for word in pytest_arguments([]) if word in BLOCKED] == BLOCKED
+    plugin = {"langsmith": "langsmith_plugin", "anyio": "anyio"}[kept]
+    typed = ["-p", plugin] if by == "option" else []
+    if by == "environment":
+        monkeypatch.setenv("PYTEST_ADDOPTS", f"-p {plugin}")
+    if by == "ini":
+        terminal.save(f"[pytest]\naddopts = -p {plugin}\n", "pytest.ini")
+    if by == "conftest":
+        terminal.save(f"pytest_plugins = ['{kept}.pytest_plugin']\n", "conftest.py")
+    given = pytest_arguments(typed)
+    assert f"no:{plugin}" not in given
+    assert len([word for word in given if word.startswith("no:")]) == 1
+
+
+def test_settings_of_another_file_are_taken_as_they_are(terminal):
+    terminal.save()
+    assert pytest_arguments(["-c", "other.ini"]) == ["a.story.yaml", "-c", "other.ini"]
+
+
+@pytest.mark.parametrize("named", [[], ["-p", "langsmith_plugin"]])
+def test_installed_plugins_are_loaded_but_not_those_that_our_extras_drag_in(terminal, monkeypatch, named):
+    terminal.save()
+    for plugin in ("pytest_cov", "html", "langsmith_plugin"):
+        terminal.save(f"def pytest_configure():\n    print('loaded fake_{plugin}')\n", f"fake_{plugin}.py")
+    folder = "fake_plugins-1.0.dist-info"
+    names = [f"{plugin} = fake_{plugin}\n" for plugin in ("pytest_cov", "html", "langsmith_plugin")]
+    terminal.save(f"[pytest11]\n{''.join(names)}", f"{folder}/entry_points.txt")
+    terminal.save("Metadata-Version: 2.1\nName: fake-plugins\nVersion: 1.0\n", f"{folder}/METADATA")
+    paths = os.pathsep.join([str(terminal.folder), *filter(None, sys.path)])
+    monkeypatch.setenv("PYTHONPATH", paths)
+    words = ["run", "--target", "control:oracle", "-p", "no:cacheprovider", *named]
+    done = subprocess.run(  # noqa: S603  (our own interpreter)
+        [*MEMSTORY, *words], cwd=terminal.folder, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    loaded = {line for line in done.stdout.splitlines() if line.startswith("loaded")}
+    assert loaded == {
+        "loaded fake_pytest_cov",
+        "loaded fake_html",
+        *(["loaded fake_langsmith_plugin"] if named else []),
+    }
 
 
 def test_bundled_stories_are_named_and_report_into_this_folder(terminal):
     given = pytest_arguments(["--target", "mine", "--bundled"])
     assert str(bundled_stories() / "s5_memory_recall.yaml") in given
-    assert given[-5:] == [f"--rootdir={terminal.folder}", "-c", os.devnull, "--target", "mine"]
+    own = [f"--rootdir={terminal.folder}", "-c", os.devnull]
+    assert given[-9:] == [*own, *BLOCKED, "--target", "mine"]
 
 
 @pytest.mark.parametrize("workers", [[], pytest.param(["-n", "1"], marks=pytest.mark.slow)])
@@ -44,7 +99,7 @@ def test_bundled_stories_are_run_with_the_settings_and_targets_of_this_folder(te
         "    return {'mine': OracleFactory()}\n",
         "conftest.py",
     )
-    assert pytest_arguments(["--bundled"])[-4:] == ["-c", str(settings), "-p", "conftest"]
+    assert pytest_arguments(["--bundled"])[-8:] == ["-c", str(settings), "-p", "conftest", *BLOCKED]
     words = ["run", "--bundled", "--target", "mine", "-k", "FD1[mine]", "-p", "no:cacheprovider", *workers]
     done = subprocess.run(  # noqa: S603  (our own interpreter)
         [*MEMSTORY, *words], cwd=terminal.folder, capture_output=True, text=True, check=False
