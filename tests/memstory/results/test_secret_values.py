@@ -60,6 +60,78 @@ def test_a_text_without_secrets_stays_as_it_is(text):
     assert Secrets().without(text) == (text, 0)
 
 
+B = "AbCd1234EfGh5678IjKl9012MnOp3456"
+FOUND = {  # name: (text, what must not stay)
+    "AWS secret": ("aws_secret_access_key = wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY", "wJalrXUtnFEMI"),
+    "OpenAI without a digit": ("sk-" + "abcdefghijklmnopqrstuvwxyzabcdefgh", "abcdefghijklmnop"),
+    "Stripe webhook": ("whsec_" + B, B),
+    "Slack hook": ("https://hooks.slack.com/services/T00000000/B00000000/" + B[:24], B[:24]),
+    "Google client": ("GOCSPX-" + B[:28], B[:28]),
+    "Google access": ("ya29." + B * 2, B),
+    "PGP": ("-----BEGIN PGP PRIVATE KEY " + "BLOCK-----\n" + B, B),
+    "@ within a password": ("postgres://ann:hunt@er2xx@db/x", "er2xx"),
+    "end of a password": ("my password is Tr0ub4dor&3", "&3"),
+    "PIN": ("my PIN is 4417", "4417"),
+    "German": ("Mein Passwort ist Geheim123", "Geheim123"),
+    "several words": ("password: correct horse battery", "battery"),
+    "YAML block": ("password: >-\n  multi line s3cret", "s3cret"),
+    "Amazon signature": ("https://x/y?X-Amz-Signature=" + B, B),
+    "card with dots": ("4111.1111.1111.1111", "1111.1111"),
+    "card with hard spaces": ("4111\u00a01111\u00a01111\u00a01111", "1111"),
+    "card in a word": ("card4111111111111111.", "11111111"),
+    "IBAN": ("DE89370400440532013000", "3704004405"),
+    "social security": ("123-45-6789", "45-6789"),
+    "Azure account": ("AccountKey=" + B * 2 + "==", B),
+    "Azure signature": ("SharedAccessSignature sig=" + B, B),
+    "Twilio": ("SK" + "0123456789abcdef" * 2, "0123456789abcdef"),
+    "Discord": ("MTk4NjIyNDgzNDcxOTI1MjQ4." + "Cl2FMQ.ZnCjm1XVW7vRze4b7Cq4se7kKWs", "ZnCjm1XVW"),
+    "Telegram": ("110201543:" + "AAHdqTcvCH1vGWJxfSeofSAs0K5PALDsaw", "AAHdqTcv"),
+    "seed phrase": ("seed phrase: abandon ability able about above absent absorb abstract absurd abuse access acid",
+                    "abandon"),
+    "unseen space": ("pass\u200bword: s3cr3t99", "s3cr3t99"),
+    "wide letters": ("\uff50\uff41\uff53\uff53\uff57\uff4f\uff52\uff44: s3cr3t99", "s3cr3t99"),
+    "key on the next line": ("api key\n" + B, B),
+    "DigitalOcean": ("dop_v1_" + "0123456789abcdef" * 4, "0123456789abcdef"),
+    "age": ("AGE-SECRET-KEY-1" + B.upper(), B.upper()),
+    "Groq": ("gsk_" + B * 2, B),
+    "Voyage": ("pa-" + B, B),
+    "xAI": ("xai-" + B, B),
+    "Pinecone": ("pcsk_" + B, B),
+    "netrc": ("machine h login ann password hunter2xx", "hunter2xx"),
+    "curl -u": ("curl -u ann:hunter2xx https://h", "hunter2xx"),
+    "command line": ("mysql -phunter2xx --password hunter3xx", "hunter3xx"),
+}  # fmt: skip
+NOT_FOUND = {
+    "AWS secret without its name": "wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY",
+    "plain word": "my password is tea",
+}
+ORDINARY = [
+    "The secret of good bread is time: 12 hours.", "secret: the cake is in the oven", "token: a small coin",
+    "The password is important.", "password is required", "The access key: under the mat", "Cookies: 12",
+    "Cookie: I like oatmeal=best ones", "basic training1234 starts", "bearer of good news2024",
+    "My order number is 4539 1488 0343 6467", "Tracking 3530111333300000", "Phone +49 30 901820 4417",
+    "The signing key: G minor.", "credentials: a PhD in physics", "http://user:name@host", "Is the passcode: needed?",
+    "The Token: tale of a ring", "author: Ann", "authorization: pending since May", "Isbn 978-3-16-148410-0",
+    "timestamp 1700000000000 and 4000000000000 rows", "task-1234567890123456789", "risk-adjusted-returns-2024-report",
+    "https://example.org:8080/a@b", "max_tokens: 5", "He has the key: third drawer.", "secret=",
+]  # fmt: skip
+
+
+def test_forms_of_secrets_are_found_and_ordinary_texts_stay():
+    missed = [name for name, (text, secret) in FOUND.items() if secret in Secrets().without(text)[0]]
+    changed = [text for text in ORDINARY if Secrets().without(text) != (text, 0)]
+    recall = 1 - (len(missed) + len(NOT_FOUND)) / (len(FOUND) + len(NOT_FOUND))
+    precision = len(FOUND) / (len(FOUND) + len(changed))
+    print(f"secrets: recall {recall:.3f} of {len(FOUND) + len(NOT_FOUND)}, precision {precision:.3f}")  # noqa: T201
+    assert (missed, changed) == ([], [])
+
+
+@pytest.mark.parametrize("text", NOT_FOUND.values(), ids=NOT_FOUND)
+def test_a_secret_without_a_form_of_its_kind_is_a_known_limit(text):
+    # `--redact texts` is for these; whoever finds a rule moves the text to FOUND.
+    assert Secrets().without(text) == (text, 0)
+
+
 def test_what_stands_under_a_telling_name_is_a_secret_whatever_it_is():
     tree = {"apiKey": "plain", "password": 1234, "max_token": 5, "auth": {"token": ["a", "b"]}, "key": "user.name"}
     left, count = Secrets().tree_without(tree)

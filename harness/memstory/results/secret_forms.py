@@ -1,0 +1,258 @@
+"""The forms in which secrets appear in texts: keys by their prefix, values behind a telling name, cards, addresses.
+
+Each form is bounded or begins with fixed text, so no input makes it slow. A form says which words it cannot do without:
+looking for those first is far cheaper than the pattern.
+"""
+
+from __future__ import annotations
+
+import re
+from base64 import b64decode
+from binascii import Error as NotBase64
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Final
+
+TELLING_NAMES: Final = (
+    r"(?:api|access|private|secret|encryption|signing|auth)[_ .-]?key(?:[_ .-]?id)?|(?:client[_ .-]?)?secret|"
+    r"token(?:[_ .-]?value)?|pass(?:words?|wd|phrase|code)|passwort|kennwort|contraseña|mot de passe|wachtwoord|"
+    r"pwd|credentials?|(?:proxy-)?authorization|cookie"
+)
+_GAP: Final = r"[ \t]{0,20}"
+_SPACE: Final = r"[ \t]{1,20}"
+_PASSWORD: Final = r"(?:pass(?:words?|wd|phrase|code)|pwd|passwort|kennwort|contraseña|mot de passe|wachtwoord)"  # noqa: S105  (names, not a password)
+_TELLING_WORDS: Final = (
+    "key", "secret", "token", "passw", "passphrase", "passcode", "pwd", "kennwort", "contraseña", "mot de passe",
+    "wachtwoord", "credential", "authorization", "cookie",
+)  # fmt: skip
+_QUOTED: Final = r"""\\?(?:"([^"\\\r\n]+)|'([^'\\\r\n]+))"""
+_WORD: Final = r"""[^\s"'\\,;&<>)\]}]+"""
+_BARE: Final = f"({_WORD})"
+
+
+@dataclass(frozen=True, slots=True)
+class Form:
+    """A pattern with the secret in its groups; without one of `words` in a lowercased text it cannot be there.
+
+    `accepts` looks at the match once more: an ordinary sentence may have the same form.
+    """
+
+    pattern: re.Pattern[str]
+    words: Sequence[str]
+    accepts: Callable[[re.Match[str]], bool] = lambda _: True
+
+    def spans(self, text: str, lowered: str) -> Iterator[tuple[int, int]]:
+        """Yield where secrets of this form are in `text`."""
+        if any(word in lowered for word in self.words):
+            for found in self.pattern.finditer(text):
+                if self.accepts(found):
+                    yield found.span(_group(found))
+
+
+# The texts of a run repeat: the same few thousand are in steps, calls, hits and verdicts.
+@lru_cache(maxsize=20_000)
+def spans(text: str) -> Sequence[tuple[int, int]]:
+    """Return where secrets are in `text`, in order; spans that touch are one."""
+    lowered = text.lower()
+    merged: list[tuple[int, int]] = []
+    for start, end in sorted(span for form in FORMS for span in form.spans(text, lowered)):
+        if merged and start <= merged[-1][1]:
+            merged[-1] = (merged[-1][0], max(end, merged[-1][1]))
+        else:
+            merged.append((start, end))
+    return merged
+
+
+def is_card(text: str) -> bool:
+    """Whether the digits are those of a payment card: 13 to 19, with the check digit of Luhn (ISO/IEC 7812)."""
+    digits = [int(digit) for digit in text if digit.isdigit()]
+    if not _CARD_DIGITS[0] <= len(digits) <= _CARD_DIGITS[1] or digits[0] not in _CARD_STARTS:
+        return False
+    doubled = [digit * 2 - 9 * (digit * 2 > _ONE_DIGIT) for digit in digits[-2::-2]]
+    return (sum(digits[-1::-2]) + sum(doubled)) % 10 == 0
+
+
+_CARD_DIGITS: Final = (13, 19)
+_CARD_STARTS: Final = range(3, 7)
+_ONE_DIGIT: Final = 9
+_LONG: Final = 20
+
+
+def _group(found: re.Match[str]) -> int:
+    return next(number for number, value in enumerate(found.groups(), 1) if value is not None)
+
+
+def _is_random(found: re.Match[str]) -> bool:
+    """Whether a bare value looks chosen by chance: a digit, a sign within, or a long run without spaces."""
+    value = found[_group(found)].strip(".!?…")
+    return any(map(str.isdigit, value)) or re.search(r"\w[^\w\s.'-]", value) is not None or len(value) > _LONG
+
+
+def _is_scheme(found: re.Match[str]) -> bool:
+    return re.match(r"(?i)(?:bearer|basic|digest|token|aws4)\b", found[1]) is not None or _is_random(found)
+
+
+def _is_phrase(found: re.Match[str]) -> bool:
+    """Whether what follows `password:` is one: a sentence begins with an ordinary word, or asks."""
+    value = found[_group(found)]
+    return not value.endswith("?") and value.split()[0].lower() not in _ORDINARY
+
+
+def _is_login(found: re.Match[str]) -> bool:
+    """Whether the base64 of HTTP's basic scheme holds `user:password` (RFC 7617)."""
+    try:
+        return b":" in b64decode(found[1], validate=True)
+    except NotBase64:
+        return False
+
+
+def _is_payment(found: re.Match[str]) -> bool:
+    before = found.string[max(0, found.start() - 30) : found.start()].lower()
+    return is_card(found[0]) and ("card" in before or not re.search(_COUNTED, before))
+
+
+def _is_iban(found: re.Match[str]) -> bool:
+    """Check the two digits behind the country by ISO 7064, mod 97."""
+    account = found[1].replace(" ", "")
+    return int("".join(str(int(sign, 36)) for sign in account[4:] + account[:4])) % 97 == 1
+
+
+def _is_no_placeholder(found: re.Match[str]) -> bool:
+    return found[1].lower() not in ("name", "pass", "password", "pw", "pwd", "secret")
+
+
+_COUNTED: Final = r"order|track|invoice|parcel|shipment|reference|booking|isbn|timestamp|ticket"
+_ORDINARY: Final = frozenset([
+    "a", "an", "and", "are", "as", "at", "be", "by", "can", "for", "has", "have", "how", "i", "if", "in", "is", "it",
+    "my", "needed", "no", "not", "of", "on", "or", "our", "please", "required", "so", "the", "their", "this", "to",
+    "under", "was", "we", "what", "when", "where", "which", "who", "with", "wrong", "you", "your",
+])  # fmt: skip
+
+ADDRESS: Final = re.compile(
+    r"(?<![A-Za-z0-9+.-])[a-z][a-z0-9+.-]{0,20}://[^\s/:@?#\"']{0,200}:([^\s/\"']{1,500})@", re.IGNORECASE
+)
+
+
+def _form(
+    pattern: str,
+    words: str | Sequence[str],
+    accepts: Callable[[re.Match[str]], bool] = lambda _: True,
+    flags: int = re.IGNORECASE,
+) -> Form:
+    return Form(re.compile(pattern, flags), [words] if isinstance(words, str) else words, accepts)
+
+
+FORMS: Final = (
+    Form(
+        re.compile(
+            r"(-----BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----.*?"
+            r"(?:-----END [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----|\Z))",
+            re.DOTALL,
+        ),
+        ("private key",),
+    ),
+    Form(
+        re.compile(
+            r"(?<![A-Za-z0-9])("
+            r"(?:sk|pk|rk)[-_](?=[A-Za-z0-9_-]{0,80}\d)[A-Za-z0-9_-]{16,}|sk-[A-Za-z0-9]{32,}"  # OpenAI, Stripe …
+            r"|whsec_[A-Za-z0-9]{16,}|gh[pousr]_[A-Za-z0-9]{20,}|github_pat_[A-Za-z0-9_]{20,}|glpat-[A-Za-z0-9_-]{16,}"
+            r"|xox[a-z]-[A-Za-z0-9-]{10,}|hf_[A-Za-z0-9]{20,}|npm_[A-Za-z0-9]{30,}|pypi-[A-Za-z0-9_-]{30,}"
+            r"|(?:AKIA|ASIA)[A-Z0-9]{16}(?![A-Za-z0-9])|AIza[A-Za-z0-9_-]{30,}|GOCSPX-[A-Za-z0-9_-]{20,}"
+            r"|ya29\.[A-Za-z0-9_-]{20,}|SG\.[A-Za-z0-9_-]{16,}\.[A-Za-z0-9_-]{16,}|SK[0-9a-f]{32}(?![0-9a-z])"
+            r"|(?:gsk|pcsk)_[A-Za-z0-9_]{20,}|xai-[A-Za-z0-9]{20,}|do[opr]_v1_[0-9a-f]{40,}|AGE-SECRET-KEY-1[A-Z0-9]{20,}"
+            r"|pa-(?=[A-Za-z0-9_-]{0,40}\d)(?=[A-Za-z0-9_-]{0,40}[A-Z])[A-Za-z0-9_-]{30,}"  # Voyage
+            r"|[MNO][A-Za-z0-9_-]{23,27}\.[A-Za-z0-9_-]{6}\.[A-Za-z0-9_-]{27,}"  # Discord
+            r"|\d{8,10}:AA[A-Za-z0-9_-]{32,34}(?![A-Za-z0-9_-])"  # Telegram
+            r"|eyJ[A-Za-z0-9_-]{8,1000}\.[A-Za-z0-9_-]{8,}(?:\.[A-Za-z0-9_-]*)?"  # JSON web tokens
+            r")"
+        ),
+        (
+            "sk-",
+            "sk_",
+            "pk-",
+            "pk_",
+            "rk-",
+            "rk_",
+            "whsec_",
+            "ghp_",
+            "gho_",
+            "ghu_",
+            "ghs_",
+            "ghr_",
+            "github_pat_",
+            "glpat-",
+            "xox",
+            "hf_",
+            "npm_",
+            "pypi-",
+            "akia",
+            "asia",
+            "aiza",
+            "gocspx-",
+            "ya29.",
+            "sg.",
+            "sk0",
+            "sk1",
+            "sk2",
+            "sk3",
+            "sk4",
+            "sk5",
+            "sk6",
+            "sk7",
+            "sk8",
+            "sk9",
+            "ska",
+            "skb",
+            "skc",
+            "skd",
+            "ske",
+            "skf",
+            "xai-",
+            "_v1_",
+            "age-secret",
+            "pa-",
+            "eyj",
+            ".",
+            ":",
+        ),
+    ),
+    _form(rf"\b(?:proxy-)?authorization\\?[\"']?{_GAP}[:=]{_GAP}{_QUOTED}", "authorization"),
+    _form(rf"\b(?:proxy-)?authorization\\?[\"']?{_GAP}[:=]{_GAP}([^\"'\\\r\n]+)", "authorization", _is_scheme),
+    _form(rf"\b(?:set-)?cookie\\?[\"']?{_GAP}[:=]{_GAP}\\?[\"']?([^\s=;\"']+=[^\"'\\\r\n]+)", "cookie"),
+    _form(rf"\bbearer{_SPACE}(?=[^\s\"']{{0,500}}\d)([A-Za-z0-9._~+/=-]{{8,}})", "bearer"),
+    _form(rf"\bbasic{_SPACE}([A-Za-z0-9+/=]{{8,}})", "basic", _is_login),
+    Form(ADDRESS, ["://"], _is_no_placeholder),
+    _form(r"[?&](?:key|sig|signature|auth|x-(?:amz|goog)-(?:signature|security-token))=([^&\s#\"']+)", "="),
+    _form(r"\b(?:(?:account|sharedaccess)key|sig)=([A-Za-z0-9%+/=_-]{16,})", ["key=", "sig="]),
+    _form(r"hooks\.slack\.com/[a-z]{1,20}/([A-Za-z0-9/_-]{20,})", "hooks.slack.com"),
+    _form(rf"(?:{TELLING_NAMES})\\?[\"']?{_GAP}(?:={_GAP}{_BARE}|[:=]{_GAP}{_QUOTED})", _TELLING_WORDS),
+    _form(rf"(?:{TELLING_NAMES})\\?[\"']?{_GAP}:{_GAP}{_BARE}", _TELLING_WORDS, _is_random),
+    _form(rf"(?:{TELLING_NAMES}){_GAP}\r?\n{_GAP}([A-Za-z0-9_+/=.-]{{16,}})", _TELLING_WORDS, _is_random),
+    _form(rf"{_PASSWORD}{_GAP}:{_GAP}({_WORD}(?:{_SPACE}{_WORD}){{0,11}})", _TELLING_WORDS, _is_phrase),
+    _form(
+        rf"{_PASSWORD}{_GAP}:{_GAP}[>|][-+]?\r?\n({_SPACE}[^\r\n]+(?:\r?\n{_SPACE}[^\r\n]+){{0,50}})", _TELLING_WORDS
+    ),
+    _form(
+        rf"\b(?:{_PASSWORD}|(?:api|secret) key) (?:is|ist|est|es|lautet){_SPACE}(?:{_QUOTED}|([^\s\"'\\,;<>]+))",
+        _TELLING_WORDS,
+        lambda found: found[3] is None or _is_random(found),
+    ),
+    _form(rf"\bpin(?:[ -]?(?:code|number))?(?:{_SPACE}is|{_GAP}[:=]){_GAP}(\d{{4,8}})\b", "pin"),
+    _form(rf"\blogin{_SPACE}\S{{1,200}}{_SPACE}password{_SPACE}(\S+)", "login"),
+    _form(r"\bcurl\b[^\n]{0,200}?[ \t](?:-u|--user)[ =]?[^\s:]{1,100}:(\S+)", "curl"),
+    _form(r"[ \t]--(?:password|passwd|token|api-key|secret)[ =](\S+)", "--"),
+    _form(r"\bmysql\w{0,10}[ \t](?:[^\n]{0,100}?[ \t])?-p(\S{3,})", "mysql"),
+    _form(
+        rf"\b(?:seed|recovery|mnemonic)(?: phrase)?{_GAP}[:=]{_GAP}((?:[a-z]{{3,8}}[ \t,]{{1,3}}){{11,23}}[a-z]+)",
+        ["seed", "recovery", "mnemonic"],
+    ),
+    _form(
+        r"(?<![A-Za-z0-9])([A-Z]{2}\d{2}(?: ?[A-Z0-9]{4}){3,7}(?: ?[A-Z0-9]{1,3})?)(?![A-Za-z0-9])",
+        "",
+        _is_iban,
+        re.ASCII,
+    ),
+    _form(r"(?<![\w-])((?!000|666|9)\d{3}-\d{2}-\d{4})(?![\w-])", "-"),  # a US social security number
+    _form(r"(?:(?<=card)|(?<![\w.-]))([3-6]\d(?:[ .\u00a0\u202f-]?\d){11,17})(?![\w-])", "", _is_payment),
+)
