@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from difflib import get_close_matches
 from pathlib import Path
 
 import yaml
 
 from memstory_reference.errors import InputError
 from memstory_reference.ports import Json
+from memstory_reference.text.near import hint
 
 MAX_TEXT_CHARACTERS = 500
 
@@ -60,9 +60,7 @@ def check(values: Mapping[str, Json], rules: Mapping[str, Rule], where: str) -> 
     """Raise InputError for a value that no rule allows; it names `where`, the key and what is allowed."""
     for key, value in values.items():
         if key not in rules:
-            near = get_close_matches(str(key), rules, n=1)
-            hint = f" Did you mean '{near[0]}'?" if near else ""
-            raise InputError(f"{where}: unknown setting {key!r:.80}.{hint} Known: {', '.join(rules)}")
+            raise InputError(f"{where}: unknown setting {key!r:.80}.{hint(str(key), rules)} Known: {', '.join(rules)}")
         if not rules[key].fits(value):
             raise InputError(f"{where}: {key} is {value!r:.80}; allowed: {rules[key].allowed}")
 

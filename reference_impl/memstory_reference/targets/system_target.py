@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Generic, Protocol, TypeVar
 
 from memstory.clock import Clock
 from memstory.errors import NotSupported, StoryError, TargetError
-from memstory.target import Capability, Environment, Json, Query, Scope, Target, TargetFactory, ToolSchema
+from memstory.target import Capability, Environment, Json, Query, Scope, Target, TargetFactory, ToolCall, ToolSchema
 from memstory_reference.composition.chat_models import OFFLINE
 from memstory_reference.composition.embedders import make_embedder
 from memstory_reference.errors import InputError
@@ -20,6 +20,7 @@ from memstory_reference.targets.environment_ports import PORT_OPTIONS, Environme
 from memstory_reference.targets.refusals import in_harness_words, of_the_story
 from memstory_reference.targets.warning_log import WarningLog
 from memstory_reference.text.near import hint
+from memstory_reference.tooling.tools import ToolOutcome
 
 if TYPE_CHECKING:
     from memstory_reference.adapters.embedding.embedding_cache import CachedEmbedder
@@ -241,3 +242,8 @@ def check_arguments(what: str, method: Callable[..., Any], args: Mapping[str, Js
 def tool_schema(spec: ToolSpec) -> ToolSchema:
     """Return a tool as the harness sees it."""
     return ToolSchema(name=spec.name, description=spec.description, parameters=spec.parameters)
+
+
+def tool_call(outcome: ToolOutcome) -> ToolCall:
+    """Return a tool call that happened."""
+    return ToolCall(name=outcome.name, args=outcome.arguments, result=outcome.result, error=outcome.error)

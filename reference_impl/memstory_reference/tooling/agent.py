@@ -9,12 +9,12 @@ from dataclasses import asdict, dataclass, field
 
 from memstory_reference.bus.subjects import QUERY_RECEIVED, RESPONSE_GENERATION
 from memstory_reference.errors import InputError
-from memstory_reference.ports import Bus, ChatModel, Envelope, Message, NewId, Reply, Subscription, ToolRequest
+from memstory_reference.ports import Bus, ChatModel, Envelope, Message, NewId, Subscription, ToolRequest
+from memstory_reference.tooling.rounds import NO_ANSWER, ROUNDS, Talk, converse
 from memstory_reference.tooling.tools import ToolBox, ToolOutcome
 
 NAME = "GeneratorAgent"
 MAX_QUERY_CHARACTERS = 100_000
-NO_ANSWER = "I have no answer to that."
 
 SYSTEM_PROMPT = """\
 You are a helpful assistant with a long-term memory that you reach through tools.
@@ -28,7 +28,7 @@ If the memory has nothing that answers, say so plainly; do not invent a memory."
 class AgentConfig:
     """Limits of the agent; a step is one reply of the model that asks for tools."""
 
-    steps: int = 6
+    steps: int = ROUNDS
     window_turns: int = 10
     sessions: int = 256
     system_prompt: str = SYSTEM_PROMPT
@@ -84,54 +84,31 @@ class GeneratorAgent:
             raise InputError(f"a question has 1 to {MAX_QUERY_CHARACTERS} characters, not {len(query)} or only blanks")
         window = self._window(owner, session_id)
         async with window.busy:
+            question = Message(role="user", content=query)
             past = [message for turn in window.turns for message in turn]
-            turn = _Turn(owner=owner, session_id=session_id, messages=[Message(role="user", content=query)])
-            reply = await self._converse(past, turn)
+            prompt = [Message(role="system", content=self._config.system_prompt), *past, question]
+
+            async def use(request: ToolRequest) -> ToolOutcome:
+                return await self._toolbox.call(request.name, request.arguments, owner=owner, session_id=session_id)
+
+            talk = await converse(self._chat, prompt, tools=self._toolbox.specs, use=use, rounds=self._config.steps)
             answer = Answer(
-                answer=reply.content,
-                thinking=_joined(turn.thoughts),
-                tool_calls=turn.outcomes,
+                answer=_spoken(talk),
+                thinking="\n".join(talk.thoughts) or None,
+                tool_calls=talk.outcomes,
                 query_id=query_id or self._new_id(),
             )
-            window.turns.append([*turn.messages, Message(role="assistant", content=reply.content)])
-        await self._tell(query, answer, turn)
+            window.turns.append([question, *talk.messages, Message(role="assistant", content=answer.answer)])
+        await self._tell(query, answer, owner=owner, session_id=session_id)
         return answer
 
-    async def _converse(self, past: Sequence[Message], turn: _Turn) -> Reply:
-        for _ in range(self._config.steps):
-            reply = await self._reply(past, turn, with_tools=True)
-            if not reply.tool_requests:
-                return _spoken(reply, turn)
-            turn.messages.append(
-                Message(role="assistant", content=reply.content, tool_requests=tuple(reply.tool_requests))
-            )
-            for request in reply.tool_requests:
-                await self._use(request, turn)
-        turn.thoughts.append(f"Stopped after {self._config.steps} rounds of tool calls.")
-        return _spoken(await self._reply(past, turn, with_tools=False), turn)
-
-    async def _reply(self, past: Sequence[Message], turn: _Turn, *, with_tools: bool) -> Reply:
-        system = Message(role="system", content=self._config.system_prompt)
-        tools = self._toolbox.specs() if with_tools else []
-        reply = await self._chat.chat([system, *past, *turn.messages], tools)
-        if reply.thinking:
-            turn.thoughts.append(reply.thinking)
-        return reply
-
-    async def _use(self, request: ToolRequest, turn: _Turn) -> None:
-        outcome = await self._toolbox.call(
-            request.name, request.arguments, owner=turn.owner, session_id=turn.session_id
-        )
-        turn.outcomes.append(outcome)
-        turn.messages.append(Message(role="tool", content=outcome.text, tool=outcome.name))
-
-    async def _tell(self, query: str, answer: Answer, turn: _Turn) -> None:
+    async def _tell(self, query: str, answer: Answer, *, owner: str, session_id: str) -> None:
         payload = {
             "answer": answer.answer,
             "thinking": answer.thinking,
             "tool_calls": [asdict(outcome) for outcome in answer.tool_calls],
             "query": query,
-            "session_id": turn.session_id,
+            "session_id": session_id,
             "query_id": answer.query_id,
         }
         await self._bus.publish(
@@ -139,7 +116,7 @@ class GeneratorAgent:
                 subject=RESPONSE_GENERATION,
                 payload=payload,
                 publisher=NAME,
-                owner=turn.owner,
+                owner=owner,
                 request_id=answer.query_id,
             )
         )
@@ -162,24 +139,8 @@ class GeneratorAgent:
         return self._windows[key]
 
 
-@dataclass(slots=True, kw_only=True)
-class _Turn:
-    """A turn while it is being answered."""
-
-    owner: str
-    session_id: str
-    messages: list[Message]
-    outcomes: list[ToolOutcome] = field(default_factory=list)
-    thoughts: list[str] = field(default_factory=list)
-
-
-def _spoken(reply: Reply, turn: _Turn) -> Reply:
-    """Return `reply` with words in it: a model that says nothing leaves the user with what the last tool said."""
-    if reply.content.strip():
-        return reply
-    last = turn.outcomes[-1].text if turn.outcomes else ""
-    return Reply(content=last or NO_ANSWER, thinking=reply.thinking)
-
-
-def _joined(thoughts: Sequence[str]) -> str | None:
-    return "\n".join(thoughts) or None
+def _spoken(talk: Talk) -> str:
+    """Return words in any case: a model that says nothing leaves the user with what the last tool said."""
+    if talk.reply.content.strip():
+        return talk.reply.content
+    return (talk.outcomes[-1].text if talk.outcomes else "") or NO_ANSWER

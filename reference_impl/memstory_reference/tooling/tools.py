@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from difflib import get_close_matches
 
 from memstory_reference.bus.subjects import TOOL_SCHEMA, TOOL_SCHEMA_WANTED, tool_request, tool_result
 from memstory_reference.errors import InputError, MemorySystemError, UnavailableError
 from memstory_reference.ports import Bus, Envelope, Json, NewId, NoRespondersError, Subscription, ToolSpec
+from memstory_reference.text.near import hint
 from memstory_reference.tooling.arguments import check_arguments
 
 READY_SECONDS = 30.0
@@ -37,17 +38,19 @@ class Tool:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToolOutcome:
-    """What a tool answered: either `result` or `error` is set."""
+    """What a tool answered: either `result`, a text or JSON, or `error` is set."""
 
     name: str
     arguments: Mapping[str, Json]
-    result: str | None = None
+    result: Json = None
     error: str | None = None
 
     @property
     def text(self) -> str:
         """What the caller reads."""
-        return self.result if self.result is not None else self.error or ""
+        if self.error is not None:
+            return self.error
+        return self.result if isinstance(self.result, str) else json.dumps(self.result, ensure_ascii=False)
 
 
 class ToolServer:
@@ -180,9 +183,8 @@ class ToolBox:
         )
 
     def _unknown(self, name: str) -> str:
-        near = get_close_matches(name, [*self._specs, *self._aliases], n=1)
-        hint = f" Did you mean '{near[0]}'?" if near else ""
-        return f"there is no tool named {name[:80]!r}; there are: {', '.join(self._specs) or 'none'}.{hint}"
+        near = hint(name, [*self._specs, *self._aliases])
+        return f"there is no tool named {name[:80]!r}; there are: {', '.join(self._specs) or 'none'}.{near}"
 
     async def _heard(self, envelope: Envelope) -> None:
         name, spec, aliases = _announcement(envelope.payload)

@@ -7,7 +7,8 @@ import pytest
 from memstory_reference.bus import InProcessBus
 from memstory_reference.errors import InputError
 from memstory_reference.ports import ChatModelUnavailableError, Envelope, Message, Reply, ToolRequest, ToolSpec
-from memstory_reference.tooling.agent import NO_ANSWER, AgentConfig, GeneratorAgent
+from memstory_reference.tooling.agent import AgentConfig, GeneratorAgent
+from memstory_reference.tooling.rounds import NO_ANSWER
 from memstory_reference.tooling.tools import Tool, ToolBox, ToolServer
 
 LOOKUP = ToolSpec(

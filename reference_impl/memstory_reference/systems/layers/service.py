@@ -142,13 +142,6 @@ class LayersService:
                 await part.aclose()
             self._ports.stores.release()
 
-    async def shut_down(self) -> None:
-        """End every active session, then close: the graceful end of a runtime that will not come back soon."""
-        try:
-            await self.end_all(EndReason.SHUTDOWN)
-        finally:
-            await self.close()
-
     async def settle(self) -> None:
         """Return when nothing happens in the background; raise what unexpectedly failed there."""
         await self._background.settle()

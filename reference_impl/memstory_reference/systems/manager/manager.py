@@ -99,14 +99,6 @@ class MemoryManager:
         now = self._clock.now().astimezone(UTC)
         return await self.put(owner, [made(owner, entry, now, self._new_id) for entry in entries])
 
-    async def remember_fact(self, owner: str, content: str, /, **metadata: Json) -> Memory:
-        """Store a fact with `metadata`, in which even `content` is a free key."""
-        return await self.store(owner, content, MemoryType.FACT, metadata)
-
-    async def remember_conversation(self, owner: str, content: str, /, **metadata: Json) -> Memory:
-        """Store a piece of a conversation with `metadata`."""
-        return await self.store(owner, content, MemoryType.CONVERSATION, metadata)
-
     async def set_context(self, owner: str, session: str, key: str, value: str) -> Memory:
         """Keep `value` under `key` for this session, to the end of the day, in place of an older one."""
         new = NewMemory(content=value, memory_type=MemoryType.CONTEXT, session=session, key=key)

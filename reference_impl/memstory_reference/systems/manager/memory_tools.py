@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass
 
-from memstory_reference.errors import MemorySystemError, UnavailableError
+from memstory_reference.errors import InputError, MemorySystemError, UnavailableError
 from memstory_reference.ports import Json, ToolSpec
 from memstory_reference.systems.manager.manager import MemoryManager
 from memstory_reference.systems.manager.memories.memory import memory_type_of
 from memstory_reference.tooling.arguments import check_arguments
+from memstory_reference.tooling.tools import ToolOutcome
 
 _TYPE = {"type": "string", "description": "conversation (30 days), fact (permanent) or context (today)"}
 
@@ -51,14 +51,6 @@ FORGET = ToolSpec(
 SPECS = (SEARCH, STORE, FORGET)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Called:
-    """What a tool answered: either `result` or `error` is set."""
-
-    result: Json = None
-    error: str | None = None
-
-
 class MemoryTools:
     """The tools of one owner in one session; neither is ever an argument."""
 
@@ -72,17 +64,21 @@ class MemoryTools:
             FORGET.name: (FORGET, self._forget),
         }
 
-    async def call(self, name: str, arguments: object) -> Called:
+    async def call(self, name: str, arguments: object) -> ToolOutcome:
         """Call a tool; what is wrong with the call is the answer, in words."""
-        if name not in self._functions:
-            return Called(error=f"there is no tool named {name!r:.80}; there are: {', '.join(self._functions)}")
-        spec, function = self._functions[name]
+        given = arguments if isinstance(arguments, Mapping) else {}
         try:
-            return Called(result=await function(check_arguments(spec, arguments)))
+            return ToolOutcome(name=name, arguments=given, result=await self._result(name, arguments))
         except UnavailableError as error:
-            return Called(error=f"Memory unavailable: {error}")
+            return ToolOutcome(name=name, arguments=given, error=f"Memory unavailable: {error}")
         except MemorySystemError as error:
-            return Called(error=str(error))
+            return ToolOutcome(name=name, arguments=given, error=str(error))
+
+    async def _result(self, name: str, arguments: object) -> Json:
+        if name not in self._functions:
+            raise InputError(f"there is no tool named {name!r:.80}; there are: {', '.join(self._functions)}")
+        spec, function = self._functions[name]
+        return await function(check_arguments(spec, arguments))
 
     async def _search(self, arguments: Mapping[str, Json]) -> Json:
         named = arguments.get("memory_type")

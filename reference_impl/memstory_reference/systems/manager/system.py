@@ -9,8 +9,9 @@ from memstory_reference.systems.manager.housekeeping import Housekeeping
 from memstory_reference.systems.manager.loop import AgentLoop, LoopAnswer
 from memstory_reference.systems.manager.manager import ManagerConfig, MemoryManager
 from memstory_reference.systems.manager.memories.memory import MemoryType
-from memstory_reference.systems.manager.memory_tools import SPECS, Called, MemoryTools
+from memstory_reference.systems.manager.memory_tools import SPECS, MemoryTools
 from memstory_reference.systems.manager.window import WindowEntry
+from memstory_reference.tooling.tools import ToolOutcome
 
 KEPT_CONVERSATIONS = 1_000
 
@@ -54,7 +55,7 @@ class ManagerSystem:
         """Return the tools as a model sees them."""
         return SPECS
 
-    async def call_tool(self, name: str, arguments: object, *, owner: str, session: str | None = None) -> Called:
+    async def call_tool(self, name: str, arguments: object, *, owner: str, session: str | None = None) -> ToolOutcome:
         """Call a tool for an owner; what is wrong with the call is the answer, in words."""
         return await MemoryTools(self.manager, owner, session).call(name, arguments)
 

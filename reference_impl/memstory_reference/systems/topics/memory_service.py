@@ -186,11 +186,6 @@ class MemoryService:
             await index.upsert([Record(id=record.id, text=record.text, metadata={**record.metadata, "reward": reward})])
         return True
 
-    async def forget_topic(self, owner: str, topic: str) -> bool:
-        """Delete a topic; False if unknown."""
-        key = lookup_key(check_text(topic, "topic"))
-        return key is not None and await self.forget(owner, topic_id(owner, key))
-
     async def forget(self, owner: str, entry_id: str) -> bool:
         """Delete an entry of this owner's; False if unknown."""
         async with self._turn(owner):

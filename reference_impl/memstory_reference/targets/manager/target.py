@@ -37,10 +37,9 @@ from memstory_reference.targets.manager.values import (
     new_memory,
     outcome_of,
     receipt_item,
-    tool_call,
     types_of,
 )
-from memstory_reference.targets.system_target import SystemFactory, SystemTarget, tool_schema
+from memstory_reference.targets.system_target import SystemFactory, SystemTarget, tool_call, tool_schema
 
 FOLDER = "memory"
 SETTINGS = ("cleanup_interval", "context_window_size", "min_score", "timezone")
@@ -135,8 +134,7 @@ class ManagerTarget(SystemTarget[ManagerSystem]):
         session = self._note_session(scope)
         with self._in_harness_words():
             answer = await self._system.say(text, owner=scope.user, session=session)
-        calls = [tool_call(one.request.name, one.request.arguments, one.called) for one in answer.used]
-        return Turn(answer=answer.answer, tool_calls=calls)
+        return Turn(answer=answer.answer, tool_calls=[tool_call(outcome) for outcome in answer.used])
 
     async def tools(self) -> Sequence[ToolSchema]:
         return [tool_schema(spec) for spec in self._system.tools()]
@@ -144,7 +142,7 @@ class ManagerTarget(SystemTarget[ManagerSystem]):
     async def tool(self, name: str, args: Mapping[str, Json], scope: Scope, caller: str | None = None) -> ToolCall:
         with self._in_harness_words():
             called = await self._system.call_tool(name, args, owner=scope.user, session=self._note_session(scope))
-        return tool_call(name, args, called)
+        return tool_call(called)
 
     async def _job_cleanup(self, _: Scope) -> Json:
         return {"deleted": await self._system.housekeeping.clean_up()}

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from datetime import datetime
 
 from memstory.errors import StoryError
-from memstory.target import Hit, Item, Json, ReceiptItem, Scope, ToolCall
+from memstory.target import Hit, Item, Json, ReceiptItem, Scope
 from memstory_reference.errors import InputError
 from memstory_reference.systems.manager.manager import Stored
 from memstory_reference.systems.manager.memories.memory import (
@@ -17,7 +17,6 @@ from memstory_reference.systems.manager.memories.memory import (
     memory_type_of,
 )
 from memstory_reference.systems.manager.memories.rows import CONTEXT_KEY, NewMemory
-from memstory_reference.systems.manager.memory_tools import Called
 
 
 def types_of(kinds: Iterable[str]) -> list[MemoryType]:
@@ -71,11 +70,6 @@ def found_hit(found: SearchResult) -> Hit:
 def key_of(memory: Memory) -> str | None:
     """Return the key of a context entry; a fact that carries the same metadata has none."""
     return memory.metadata.get(CONTEXT_KEY) if memory.memory_type is MemoryType.CONTEXT else None
-
-
-def tool_call(name: str, arguments: Mapping[str, Json], called: Called) -> ToolCall:
-    """Return a tool call that happened."""
-    return ToolCall(name=name, args=arguments, result=called.result, error=called.error)
 
 
 def formula(args: Mapping[str, Json]) -> Json:

@@ -29,7 +29,7 @@ from memstory_reference.systems.topics.memory_service import MemoryService
 from memstory_reference.systems.topics.result_texts import engrams_text
 from memstory_reference.systems.topics.system import TopicsSystem
 from memstory_reference.targets.environment_ports import EnvironmentPorts, environment_ports
-from memstory_reference.targets.system_target import SystemFactory, SystemTarget, tool_schema
+from memstory_reference.targets.system_target import SystemFactory, SystemTarget, tool_call, tool_schema
 from memstory_reference.targets.topics.options import OPTIONS, topics_options
 from memstory_reference.targets.topics.values import (
     EPISODIC,
@@ -42,7 +42,6 @@ from memstory_reference.targets.topics.values import (
     kind_of,
     listed_hit,
     stored,
-    tool_call,
     updated,
     where_of,
 )

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from memstory.target import Hit, Item, Json, ReceiptItem, Scope, ToolCall
+from memstory.target import Hit, Item, Json, ReceiptItem, Scope
 from memstory_reference.errors import InputError
 from memstory_reference.systems.topics.engrams import EngramEntry, FoundEngram, TopicEntry, effective_score
 from memstory_reference.systems.topics.memory_service import Engram, Fact
-from memstory_reference.tooling.tools import ToolOutcome
 
 TOPIC, EPISODIC = KINDS = ("topic", "episodic")
 
@@ -93,11 +92,6 @@ def found_hit(found: FoundEngram) -> Hit:
             "rank_score": effective_score(found),
         },
     )
-
-
-def tool_call(outcome: ToolOutcome) -> ToolCall:
-    """Return a tool call that happened."""
-    return ToolCall(name=outcome.name, args=outcome.arguments, result=outcome.result, error=outcome.error)
 
 
 def _created_at(entry: EngramEntry | FoundEngram) -> str | None:

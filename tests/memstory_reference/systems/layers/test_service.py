@@ -117,7 +117,8 @@ async def test_every_trigger_leaves_the_same(open_layers, clock, reason):
             await clock.move(minutes=20)
             await service.settle()
         case EndReason.SHUTDOWN:
-            await service.shut_down()
+            await service.end_all(reason)
+            await service.close()
             service = await open_layers()
         case EndReason.VOICE:
             await service.finalise_voice([], who)

@@ -6,8 +6,9 @@ import pytest
 from memstory_reference.errors import InputError
 from memstory_reference.ports import ChatModelUnavailableError, Reply, ToolRequest
 from memstory_reference.systems.manager.inputs import MAX_CONTENT_CHARACTERS
-from memstory_reference.systems.manager.loop import MAX_ROUNDS, NO_ANSWER, AgentLoop
+from memstory_reference.systems.manager.loop import AgentLoop
 from memstory_reference.systems.manager.memories.memory import MemoryType
+from memstory_reference.tooling.rounds import NO_ANSWER, ROUNDS
 
 
 class Model:
@@ -98,7 +99,7 @@ async def test_a_tool_is_called_and_its_result_read(make_loop):
     await world.manager.store("ann", "bees are insects", MemoryType.FACT)
     answer = await loop.process("What are bees?")
     (used,) = answer.used
-    assert (used.request.name, used.called.result[0]["content"]) == ("search_memories", "bees are insects")
+    assert (used.name, used.result[0]["content"]) == ("search_memories", "bees are insects")
     assert json.loads(model.prompts[-1][-1].content)[0]["content"] == "bees are insects"
     assert model.tools[0] == ["search_memories", "store_memory", "forget_memory"]
 
@@ -107,13 +108,13 @@ async def test_a_wrong_tool_call_is_told_to_the_model_and_does_not_end_the_turn(
     loop, model, _ = make_loop(calls("recall", topic="x"), calls("forget_memory", memory_id=5), "Sorry.")
     answer = await loop.process("Forget it.")
     assert answer.answer == "Sorry."
-    assert "there is no tool named 'recall'" in answer.used[0].called.error
-    assert "memory_id must be string" in answer.used[1].called.error
-    assert model.prompts[-1][-1].content.startswith("Error: ")
+    assert "there is no tool named 'recall'" in answer.used[0].error
+    assert "memory_id must be string" in answer.used[1].error
+    assert "memory_id must be string" in model.prompts[-1][-1].content
 
 
 async def test_a_model_that_never_stops_calling_tools_is_asked_for_its_answer(make_loop):
-    loop, model, _ = make_loop(*[calls("search_memories", query="bees")] * MAX_ROUNDS, "Enough.")
+    loop, model, _ = make_loop(*[calls("search_memories", query="bees")] * ROUNDS, "Enough.")
     assert (await loop.process("What are bees?")).answer == "Enough."
     assert model.tools[-1] == []
 

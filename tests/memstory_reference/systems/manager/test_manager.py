@@ -105,13 +105,6 @@ async def test_a_batch_is_embedded_at_once(manager, world):
     assert (world.embedder.calls, await manager.count("ann")) == (1, 20)
 
 
-async def test_shorthands_take_metadata_of_any_name(manager):
-    fact = await manager.remember_fact("ann", "bees", content="x", self="z")
-    talk = await manager.remember_conversation("ann", "bees and you", field="talk")
-    assert (fact.memory_type, fact.metadata) == (FACT, {"content": "x", "self": "z"})
-    assert (talk.memory_type, talk.metadata) == (CONVERSATION, {"field": "talk"})
-
-
 async def test_the_same_fact_is_stored_once_with_its_newest_metadata(manager, clock):
     first = await manager.store("ann", "bees are insects", FACT, {"heard": 1})
     clock.moment += DAY

@@ -197,9 +197,11 @@ async def test_topics_are_listed_by_name_and_by_prefix(memory):
 async def test_a_forgotten_topic_and_engram_are_gone_and_a_second_time_unknown(memory):
     await memory.service.write_topic("ann", "user.name", "Elixir")
     engram = await memory.service.write_episodic("ann", "near", {})
-    assert await memory.service.forget_topic("ann", "User.Name")
+    topic = await memory.service.topic_entry("ann", "User.Name")
+    assert await memory.service.forget("ann", topic.id)
     assert await memory.service.forget("ann", engram)
-    assert not await memory.service.forget_topic("ann", "user.name")
+    assert not await memory.service.forget("ann", topic.id)
+    assert await memory.service.topic_entry("ann", "user.name") is None
     assert not await memory.service.forget("ann", engram)
     assert await memory.service.search_episodic("ann", "query") == []
 

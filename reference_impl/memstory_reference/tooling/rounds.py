@@ -1,0 +1,53 @@
+"""The one loop in which a chat model asks for tools, reads what they answer, and comes to an answer of its own."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
+
+from memstory_reference.ports import ChatModel, Message, Reply, ToolRequest, ToolSpec
+from memstory_reference.tooling.tools import ToolOutcome
+
+ROUNDS = 6
+NO_ANSWER = "I have no answer to that."
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Talk:
+    """The model's last reply and the way to it; `messages` are those after the prompt, without the last reply."""
+
+    reply: Reply
+    messages: Sequence[Message]
+    outcomes: Sequence[ToolOutcome]
+    thoughts: Sequence[str]
+
+
+async def converse(
+    chat: ChatModel,
+    prompt: Sequence[Message],
+    *,
+    tools: Callable[[], Sequence[ToolSpec]],
+    use: Callable[[ToolRequest], Awaitable[ToolOutcome]],
+    rounds: int = ROUNDS,
+) -> Talk:
+    """Let `chat` use tools for at most `rounds` rounds; after the last it has to answer without them."""
+    messages, outcomes, thoughts = list[Message](), list[ToolOutcome](), list[str]()
+
+    async def ask(offered: Sequence[ToolSpec]) -> Reply:
+        reply = await chat.chat([*prompt, *messages], offered)
+        thoughts.extend([reply.thinking] if reply.thinking else [])
+        return reply
+
+    for _ in range(rounds):
+        reply = await ask(tools())
+        if not reply.tool_requests:
+            break
+        messages.append(Message(role="assistant", content=reply.content, tool_requests=tuple(reply.tool_requests)))
+        for request in reply.tool_requests:
+            outcome = await use(request)
+            outcomes.append(outcome)
+            messages.append(Message(role="tool", content=outcome.text, tool=outcome.name))
+    else:
+        thoughts.append(f"Stopped after {rounds} rounds of tool calls.")
+        reply = await ask([])
+    return Talk(reply=reply, messages=messages, outcomes=outcomes, thoughts=thoughts)
