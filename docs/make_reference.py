@@ -23,7 +23,7 @@ from memstory.pytest_plugin.options import add_options
 from memstory.reporting.views import SYMBOLS
 from memstory.results.outcomes import Outcome
 from memstory.targets.discovery import known_names, load_targets
-from memstory.targets.mapping.tables import schema as table_schema
+from memstory.targets.mapping.table_check import schema as table_schema
 
 Schema = Mapping[str, Any]
 

@@ -17,8 +17,8 @@ from memstory.judging.step_verdicts import holds
 from memstory.language.story import Story
 from memstory.results.outcomes import CaseResult
 from memstory.results.recording import Recording
+from memstory.running.endings import failure_of
 from memstory.running.environments import owner_of
-from memstory.running.failures import failure_of
 from memstory.running.runner import RunOptions, run
 from memstory.target import TargetFactory
 

@@ -21,8 +21,8 @@ from onnx import TensorProto, helper, numpy_helper
 from memstory.conformance import TargetContract
 from memstory.errors import SetupError, TargetError
 from memstory.targets.discovery import load_targets
-from memstory.targets.mapping.parsing import parse_table
-from memstory.targets.services.mcp import McpFactory
+from memstory.targets.mapping.table_reading import parse_table
+from memstory.targets.services.mcp_target import McpFactory
 from memstory.targets.table_targets import bundled_tables
 from memstory_reference.adapters.cache_folder import cache_folder
 from memstory_reference.adapters.embedding import minilm_graph, weights

@@ -9,9 +9,9 @@ from memstory.results.recording import Failure, QuestionRecord, Recording, Retri
 
 NEEDS = {
     "commands/authoring/test_mcp.py": "mcp",
-    "targets/services/test_http.py": "httpx",
+    "targets/services/test_http_target.py": "httpx",
     "targets/services/test_http_transport.py": "httpx",
-    "targets/services/test_mcp.py": "mcp",
+    "targets/services/test_mcp_target.py": "mcp",
     "targets/test_langgraph_databases.py": "langgraph",
     "targets/test_sqlite_store.py": "pysqlite3",
     "targets/test_table_target.py": "pysqlite3",

@@ -19,8 +19,8 @@ from memstory.errors import TargetError
 from memstory.play import broken, case_of, play
 from memstory.results.outcomes import CaseResult
 from memstory.running.asking import Progress
+from memstory.running.endings import failure_of
 from memstory.running.environments import owner_of
-from memstory.running.failures import failure_of
 from memstory.running.hosting.guarded import contained
 from memstory.running.runner import RETRIEVAL_SECONDS, RunOptions
 from memstory.running.watchdog import interrupted_after

@@ -21,8 +21,8 @@ from memstory.language.story import Step
 from memstory.requests import About, AnnounceTools
 from memstory.results.recording import Failure, Recording
 from memstory.running.asking import Asked, Progress, run_retrieval
+from memstory.running.endings import failure_of
 from memstory.running.environments import make_environment
-from memstory.running.failures import failure_of
 from memstory.running.performer import Branch, Holds, Performer
 from memstory.running.stage import Stage, open_stage
 from memstory.target import Capability, Environment, Json, TargetFactory

@@ -19,8 +19,8 @@ from memstory.targets.project_file import FILE, read_tables
 
 _MARK: Final = ".toml#"
 _FACTORIES: Final[Mapping[str, str]] = {
-    "mcp": "memstory.targets.services.mcp:McpFactory",
-    "http": "memstory.targets.services.http:HttpFactory",
+    "mcp": "memstory.targets.services.mcp_target:McpFactory",
+    "http": "memstory.targets.services.http_target:HttpFactory",
 }
 
 
@@ -49,8 +49,8 @@ def load_table(spec: str, load: Callable[[str], TargetFactory]) -> TargetFactory
     """
     # Their JSON Schema is dear to read, and few runs have such a target.
     from memstory.language.grammar import unknown  # noqa: PLC0415
-    from memstory.targets.mapping.parsing import parse_table  # noqa: PLC0415
-    from memstory.targets.mapping.tables import check_table  # noqa: PLC0415
+    from memstory.targets.mapping.table_check import check_table  # noqa: PLC0415
+    from memstory.targets.mapping.table_reading import parse_table  # noqa: PLC0415
 
     file, _, name = spec.rpartition("#")
     path = Path(file)

@@ -7,8 +7,8 @@ from memstory.controls import OracleFactory
 from memstory.errors import SetupError
 from memstory.target import Environment, Target, TargetFactory
 from memstory.targets.discovery import known_names, load_spec, load_targets
-from memstory.targets.services.http import HttpFactory
-from memstory.targets.services.mcp import McpFactory
+from memstory.targets.services.http_target import HttpFactory
+from memstory.targets.services.mcp_target import McpFactory
 from memstory.targets.table_targets import bundled_tables, project_tables
 
 TABLES = """

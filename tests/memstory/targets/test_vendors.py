@@ -22,15 +22,15 @@ def texts(hits):
 @pytest.mark.parametrize(
     ("module", "vendor"),
     [
-        ("bm25", "bm25s"),
-        ("chroma", "chromadb"),
-        ("langgraph", "langgraph"),
-        ("langgraph_postgres", "psycopg"),
-        ("langgraph_sqlite", "aiosqlite"),
-        ("llamaindex", "llama_index"),
-        ("mem0", "mem0"),
-        ("sqlite_vec", "sqlite_vec"),
-        ("txtai", "txtai"),
+        ("words.bm25", "bm25s"),
+        ("vector_stores.chroma", "chromadb"),
+        ("frameworks.langgraph", "langgraph"),
+        ("frameworks.langgraph_postgres", "psycopg"),
+        ("frameworks.langgraph_sqlite", "aiosqlite"),
+        ("frameworks.llamaindex", "llama_index"),
+        ("frameworks.mem0", "mem0"),
+        ("vector_stores.sqlite_vec", "sqlite_vec"),
+        ("vector_stores.txtai", "txtai"),
     ],
 )
 def test_loading_an_adapter_imports_no_vendor(module, vendor):

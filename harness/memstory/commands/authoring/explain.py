@@ -13,7 +13,7 @@ from memstory.chat import gives_chat_to, with_shim
 from memstory.commands.authoring.origins import reasons
 from memstory.commands.command import FINDINGS, OK, Command, add_json
 from memstory.commands.known_targets import load_known
-from memstory.commands.loading import Loaded, load
+from memstory.commands.loaded import Loaded, load
 from memstory.commands.output import say, say_json, table
 from memstory.commands.story_files import SUFFIXES, StoryFile, story_files
 from memstory.errors import MemstoryError, SetupError

@@ -9,7 +9,7 @@ from typing import Final
 
 from memstory.commands.command import FINDINGS, OK, Command, add_json, add_story_paths
 from memstory.commands.known_targets import list_targets
-from memstory.commands.loading import load
+from memstory.commands.loaded import load
 from memstory.commands.output import counted, say, say_json, table
 from memstory.commands.story_files import story_files
 from memstory.language.story import Story

@@ -15,9 +15,9 @@ from memstory.commands.output import counted, say, say_json, table
 from memstory.errors import SetupError
 from memstory.target import Json, ToolSchema
 from memstory.targets.mapping.drafting import draft
-from memstory.targets.mapping.model import Table
-from memstory.targets.mapping.parsing import parse_table
-from memstory.targets.services.mcp import McpTransport
+from memstory.targets.mapping.table import Table
+from memstory.targets.mapping.table_reading import parse_table
+from memstory.targets.services.mcp_target import McpTransport
 
 _FILE: Final = "the command line"
 _SECONDS: Final = 300.0

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from memstory.commands.command import FINDINGS, OK, Command, add_json, add_story_paths
-from memstory.commands.loading import Loaded, load
+from memstory.commands.loaded import Loaded, load
 from memstory.commands.output import counted, say, say_json, with_progress
 from memstory.commands.story_files import story_files
 from memstory.datasets import load_task

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from memstory.commands.command import FINDINGS, OK, Command, add_json
-from memstory.commands.loading import Loaded, load
+from memstory.commands.loaded import Loaded, load
 from memstory.commands.output import counted, say, say_json, table, with_progress
 from memstory.commands.results.rejudging import Rejudged, rejudged
 from memstory.commands.results.run_folder import run_folder

@@ -17,7 +17,7 @@ from typing import Any, TypeVar, Union, get_args, get_origin, get_type_hints
 from memstory.clock import Clock
 from memstory.errors import TargetError
 from memstory.requests import answer_of
-from memstory.running.failures import told
+from memstory.running.endings import told
 from memstory.target import NOBODY, Environment, Request, Scope, Target
 
 Answer = TypeVar("Answer")

@@ -11,7 +11,7 @@ import traceback
 from collections.abc import Mapping
 
 from memstory.errors import MemstoryError, NotSupported, Refused, SetupError, StoryError, TargetError
-from memstory.running.failures import message_of, told
+from memstory.running.endings import message_of, told
 from memstory.target import Json
 
 LONGEST_LINE = 1 << 28

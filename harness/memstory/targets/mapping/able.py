@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from typing import Final
 
 from memstory.target import Capability
-from memstory.targets.mapping.model import STARTING, Operation, Table
+from memstory.targets.mapping.table import STARTING, Operation, Table
 from memstory.targets.mapping.templates import parse_template, placeholders
 
 _CONDITIONS: Final[Mapping[str, Capability]] = {

@@ -13,9 +13,9 @@ from memstory.errors import NotSupported, Refused, TargetError
 from memstory.target import Environment, Hit, Item, Json, Ref, Scope
 from memstory.targets.given_ids import GivenIds
 from memstory.targets.mapping.able import USER_NAMES, finds_by_key
-from memstory.targets.mapping.model import Call, Operation, Table
 from memstory.targets.mapping.paths import NotThereError, find
 from memstory.targets.mapping.replies import MalformedError, Reply, Row, data_of, read_rows, shown
+from memstory.targets.mapping.table import Call, Operation, Table
 from memstory.targets.mapping.templates import Values, render
 from memstory.targets.mapping.transport import Transport
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Protocol
 
-from memstory.targets.mapping.model import Call
 from memstory.targets.mapping.replies import Reply
+from memstory.targets.mapping.table import Call
 from memstory.targets.mapping.templates import Values
 
 

@@ -14,10 +14,10 @@ import httpx
 
 from memstory.errors import NotSupported, Refused, SetupError, TargetError
 from memstory.target import Json
-from memstory.targets.mapping.model import Call, Table
 from memstory.targets.mapping.replies import Reply
+from memstory.targets.mapping.table import Call, Table
 from memstory.targets.mapping.templates import Values, render
-from memstory.targets.mapping.variables import Variables
+from memstory.targets.services.variables import Variables
 
 CALL_SECONDS: Final = 30.0
 RETRIES: Final = 2

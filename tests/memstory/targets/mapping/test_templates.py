@@ -4,11 +4,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memstory.targets.mapping.templates import parse_template, placeholders, render, takes_items
+from memstory.targets.mapping.templates import EACH, SPREAD, parse_template, placeholders, render, takes_items
 
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.text(),
-    lambda inner: st.lists(inner) | st.dictionaries(st.text().filter(lambda name: name != "each"), inner),
+    lambda inner: st.lists(inner) | st.dictionaries(st.text().filter(lambda name: name not in (EACH, SPREAD)), inner),
 )
 
 

@@ -11,8 +11,8 @@ from typing import ClassVar, Final
 from memstory.target import Capability, Json, Target, TargetFactory
 from memstory.targets.mapping.able import capabilities_of
 from memstory.targets.mapping.exchange import Exchange
-from memstory.targets.mapping.model import Operation, Table
-from memstory.targets.mapping.target import MappedTarget, class_for
+from memstory.targets.mapping.mapped_target import MappedTarget, class_for
+from memstory.targets.mapping.table import Operation, Table
 
 _UNKNOWN: Final = re.compile(r"\AHTTP (?:404|410)\b")
 _DECLINED: Final = re.compile(r"\AHTTP (?:400|403|409|413|422)\b")

@@ -8,9 +8,9 @@ from memstory.clock import StoryClock
 from memstory.errors import NotSupported, Refused, TargetError
 from memstory.target import Environment, Item, Query, Ref, Scope
 from memstory.targets.mapping.exchange import Exchange
-from memstory.targets.mapping.parsing import parse_table
+from memstory.targets.mapping.mapped_target import MappedTarget, class_for
 from memstory.targets.mapping.replies import Reply
-from memstory.targets.mapping.target import MappedTarget, class_for
+from memstory.targets.mapping.table_reading import parse_table
 from memstory.targets.mapping.templates import render
 
 ANN, BOB = Scope(user="ann"), Scope(user="bob")

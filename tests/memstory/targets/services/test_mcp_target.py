@@ -20,8 +20,8 @@ from memstory.requests import Add, List
 from memstory.running.hosting.host import HostedTarget
 from memstory.target import Environment, Item, Query, Ref, Scope
 from memstory.targets.discovery import load_spec
-from memstory.targets.mapping.parsing import parse_table
-from memstory.targets.services.mcp import McpFactory
+from memstory.targets.mapping.table_reading import parse_table
+from memstory.targets.services.mcp_target import McpFactory
 
 SERVER = Path(__file__).parents[1] / "fake_mcp_server.py"
 ANN, BOB = Scope(user="ann"), Scope(user="bob")

@@ -12,13 +12,13 @@ from typing import TYPE_CHECKING, ClassVar, Final
 from memstory.target import Capability, Json, Scope, Target, TargetFactory, ToolCall, ToolSchema
 from memstory.targets.mapping.able import USER_NAMES, capabilities_of, names_user
 from memstory.targets.mapping.exchange import Exchange
-from memstory.targets.mapping.model import STARTING, STARTING_NAMES, Call, Table
-from memstory.targets.mapping.parsing import template_of
+from memstory.targets.mapping.mapped_target import MappedTarget, class_for
 from memstory.targets.mapping.replies import Reply
-from memstory.targets.mapping.target import MappedTarget, class_for
+from memstory.targets.mapping.table import STARTING, STARTING_NAMES, Call, Table
+from memstory.targets.mapping.table_reading import template_of
 from memstory.targets.mapping.templates import Values, render
-from memstory.targets.mapping.variables import Variables
 from memstory.targets.services.child_server import Launch, is_hosted
+from memstory.targets.services.variables import Variables
 
 if TYPE_CHECKING:
     from memstory.targets.services.mcp_session import McpSession

@@ -1,7 +1,7 @@
 import pytest
 
 from memstory.errors import SetupError, TargetError
-from memstory.running.failures import failure_of
+from memstory.running.endings import failure_of
 
 
 def raised(error):

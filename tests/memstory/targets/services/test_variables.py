@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from memstory.errors import SetupError
-from memstory.targets.mapping.variables import Variables
+from memstory.targets.services.variables import Variables
 
 
 @pytest.fixture

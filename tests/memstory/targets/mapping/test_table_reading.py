@@ -5,8 +5,8 @@ from jsonschema import Draft202012Validator
 
 from memstory.errors import SetupError
 from memstory.targets.mapping.able import capabilities_of
-from memstory.targets.mapping.parsing import parse_table
-from memstory.targets.mapping.tables import schema
+from memstory.targets.mapping.table_check import schema
+from memstory.targets.mapping.table_reading import parse_table
 from memstory.targets.project_file import read_tables
 from memstory.targets.table_targets import bundled_tables
 

@@ -10,8 +10,8 @@ from memstory.errors import NotSupported, Refused, TargetError
 from memstory.target import Environment, Hit, Item, Query, Receipt, ReceiptItem, Ref, Scope, Target
 from memstory.targets.mapping.able import finds_by_key
 from memstory.targets.mapping.exchange import Answer, Exchange, UnknownError, hit_of
-from memstory.targets.mapping.model import Operation, Table
 from memstory.targets.mapping.replies import Reply, Row
+from memstory.targets.mapping.table import Operation, Table
 from memstory.targets.mapping.templates import ITEMS, Values, render
 
 _MOST_PAGES: Final = 10_000

@@ -15,8 +15,8 @@ from memstory.clock import StoryClock
 from memstory.conformance import TargetContract
 from memstory.errors import NotSupported, Refused, SetupError, TargetError
 from memstory.target import Environment, Item, Query, Ref, Scope
-from memstory.targets.mapping.parsing import parse_table
-from memstory.targets.services.http import HttpFactory
+from memstory.targets.mapping.table_reading import parse_table
+from memstory.targets.services.http_target import HttpFactory
 
 ANN, BOB = Scope(user="ann"), Scope(user="bob")
 KEY = "sk-0123456789abcdef"

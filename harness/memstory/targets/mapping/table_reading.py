@@ -10,10 +10,10 @@ from memstory.capabilities import is_known
 from memstory.errors import SetupError
 from memstory.language.grammar import nearest
 from memstory.target import Json
-from memstory.targets.mapping.model import ALWAYS, NAMES, OPERATIONS, STARTING, STARTING_NAMES, Call, Operation, Table
 from memstory.targets.mapping.paths import Path, parse_path
 from memstory.targets.mapping.replies import Rows, Shape, Transform
-from memstory.targets.mapping.tables import check_table, place_of
+from memstory.targets.mapping.table import ALWAYS, NAMES, OPERATIONS, STARTING, STARTING_NAMES, Call, Operation, Table
+from memstory.targets.mapping.table_check import check_table, place_of
 from memstory.targets.mapping.templates import Template, parse_template, placeholders
 
 _CALL_KEYS: Final = frozenset({"save", "accepts"})
