@@ -1,12 +1,15 @@
-"""The story's clock: time that only moves when the story says so."""
+"""The story's clock, whose time only moves when the story says so; and a stopwatch for real time."""
 
 from __future__ import annotations
 
 import asyncio
 import heapq
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager
 from datetime import UTC, datetime
 from itertools import count
+from threading import Lock
+from time import perf_counter
 from typing import Protocol
 
 STORY_START = datetime(2026, 1, 1, 12, 0, tzinfo=UTC)
@@ -63,3 +66,31 @@ class StoryClock:
             if settle is not None:
                 await settle()
         self._now = moment
+
+
+class Stopwatch:
+    """The seconds for which something ran, in whatever thread; what runs at the same time counts once."""
+
+    def __init__(self) -> None:
+        self._lock = Lock()
+        self._seconds, self._since, self._running = 0.0, 0.0, 0
+
+    @property
+    def seconds(self) -> float:
+        """Return the seconds up to now."""
+        with self._lock:
+            return self._seconds + (perf_counter() - self._since if self._running else 0.0)
+
+    @contextmanager
+    def running(self) -> Iterator[None]:
+        """Count the time inside."""
+        with self._lock:
+            self._since = self._since if self._running else perf_counter()
+            self._running += 1
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._running -= 1
+                if not self._running:
+                    self._seconds += perf_counter() - self._since

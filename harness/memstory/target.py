@@ -29,7 +29,7 @@ from memstory.values import (
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from memstory.clock import Clock
+    from memstory.clock import Clock, Stopwatch
 
 __all__ = [
     "Capability",
@@ -77,12 +77,23 @@ class Connection(Protocol):
 
     async def perform(self, request: Request[Answer], scope: Scope = NOBODY) -> Answer: ...
 
+    @property
+    def embedding_seconds(self) -> float | None: ...
+
 
 class Target:
     """One open memory. Override what the backend can do; never fall back, swallow an error or answer from a copy.
 
-    A refusal on purpose is `Refused`; anything else that is raised counts as the target breaking.
+    A refusal on purpose is `Refused`; anything else that is raised counts as the target breaking. `embedding` runs
+    while the target waits for its embedder, so that reports can tell that time from the memory's own.
     """
+
+    embedding: Stopwatch | None = None
+
+    @property
+    def embedding_seconds(self) -> float | None:
+        """Seconds that the embedder has taken up to now; None if this target does not count them."""
+        return None if self.embedding is None else self.embedding.seconds
 
     async def open(self, env: Environment, clock: Clock) -> None:
         """Open the memory of `env`; opening the same environment again finds what was durable."""

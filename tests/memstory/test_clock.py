@@ -1,11 +1,11 @@
-"""Time that only moves when the story says so."""
+"""Time that only moves when the story says so, and a stopwatch for real time."""
 
 from __future__ import annotations
 
 import asyncio
 from datetime import timedelta
 
-from memstory.clock import STORY_START, StoryClock
+from memstory.clock import STORY_START, Stopwatch, StoryClock
 
 HOUR = timedelta(hours=1)
 
@@ -70,3 +70,33 @@ async def test_the_past_needs_no_waiting_and_a_cancelled_sleeper_harms_nobody():
     task.cancel()
     await clock.advance_to(STORY_START + 2 * HOUR)
     assert clock.now() == STORY_START + 2 * HOUR
+
+
+class Ticks:
+    """Stands for `perf_counter`, one second a call."""
+
+    def __init__(self):
+        self.now = 0.0
+
+    def __call__(self):
+        self.now += 1
+        return self.now
+
+
+def test_a_stopwatch_counts_what_runs_at_once_once(monkeypatch):
+    monkeypatch.setattr("memstory.clock.perf_counter", Ticks())
+    watch = Stopwatch()
+    with watch.running(), watch.running():
+        pass
+    assert watch.seconds == 1.0
+    with watch.running():
+        pass
+    assert watch.seconds == 2.0
+
+
+def test_a_stopwatch_that_runs_can_be_read(monkeypatch):
+    monkeypatch.setattr("memstory.clock.perf_counter", Ticks())
+    watch = Stopwatch()
+    assert watch.seconds == 0.0
+    with watch.running():
+        assert watch.seconds == 1.0

@@ -8,7 +8,6 @@ from time import perf_counter
 
 from memstory.controls import Oracle, OracleFactory
 from memstory.datasets import load_distractors
-from memstory.embedding_time import EmbeddingTime
 from memstory.errors import StoryError
 from memstory.language.story import Retrieval
 from memstory.requests import About, Search
@@ -82,17 +81,16 @@ async def _one_collection(task: Perturbed, retrieval: Retrieval, stage: Stage, f
     try:
         if isinstance(stage.target, GuardedTarget) and isinstance(stage.target.inner, Oracle):
             stage.target.inner.take_gold(task.collection)
-        begun = perf_counter()
-        with EmbeddingTime() as embedding:
-            ids = await Rememberer(stage, able, retrieval.kind).remember(task)
-        seconds = perf_counter() - begun
+        begun, embedded = perf_counter(), stage.target.embedding_seconds
+        ids = await Rememberer(stage, able, retrieval.kind).remember(task)
+        seconds, embedding = perf_counter() - begun, stage.embedding_since(embedded)
         asker = Asker(stage, Scope(user=stage.env.owner), retrieval, ids)
         return _Gave(
             about=await stage.target.perform(About()),
             questions=[await asker.ask(question) for question in task.collection.questions],
             documents=len(task.collection.documents),
             add_seconds=seconds,
-            add_embedding_seconds=embedding.seconds(told=stage.tells_embedding),
+            add_embedding_seconds=embedding,
         )
     finally:
         await stage.close()
@@ -143,10 +141,9 @@ class Asker:
     async def ask(self, question: Question) -> QuestionRecord:
         """Return the documents that came back, cut to k: a backend that returns more gains nothing by it."""
         query = Query(text=question.text, kinds=self._kinds, top_k=self._k)
-        begun = perf_counter()
-        with EmbeddingTime() as embedding:
-            hits = await self._stage.target.perform(Search(query=query), self._scope)
-        seconds = perf_counter() - begun
+        begun, embedded = perf_counter(), self._stage.target.embedding_seconds
+        hits = await self._stage.target.perform(Search(query=query), self._scope)
+        seconds, embedding = perf_counter() - begun, self._stage.embedding_since(embedded)
         best: dict[str, float | None] = {}
         for hit in hits[: self._k]:
             # Several pieces of one document count once, at the rank of the best of them.
@@ -161,5 +158,5 @@ class Asker:
             category=question.category,
             judged=question.judged,
             seconds=seconds,
-            embedding_seconds=embedding.seconds(told=self._stage.tells_embedding),
+            embedding_seconds=embedding,
         )

@@ -10,7 +10,6 @@ from pathlib import Path
 from time import perf_counter
 
 from memstory.codec import encode
-from memstory.embedding_time import EmbeddingTime
 from memstory.errors import Refused, StoryError, TargetError
 from memstory.language.names import pick, substitute
 from memstory.language.story import Step
@@ -43,6 +42,7 @@ class Performer:
         self._settled = SETTLED if settles else frozenset()
         self._begun: tuple[int, ...] = ()
         self._broken: tuple[int, ...] = ()
+        self._at_once = 0
         self._nested: Mapping[str, Callable[[Step, Mapping[str, Json], tuple[int, ...], Branch], Awaitable[None]]] = {
             "repeat": self._repeat,
             "parallel": self._parallel,
@@ -78,17 +78,20 @@ class Performer:
         args = substitute(step.args, branch.names)
         user, session = substitute([step.user, step.session], branch.names)
         scope = self._stage.scope(user, session, in_session=step.op in IN_SESSION)
-        at, embedding, begun = self._stage.clock.now().isoformat(), EmbeddingTime(), perf_counter()
+        at, begun, embedded = self._stage.clock.now().isoformat(), perf_counter(), self._stage.target.embedding_seconds
         result: Json = None
         error: str | None = None
         try:
             if step.op in self._nested:
                 await self._nested[step.op](step, args, path, branch)
             else:
-                result = await self._do(step.op, args, scope, embedding)
+                result = await self._do(step.op, args, scope)
         except Refused as refusal:
             error = str(refusal)
         seconds = perf_counter() - begun
+        # Of steps that run at once, nobody can say whose the embedder's time was.
+        is_known = step.op in REQUESTS and not self._at_once
+        embedding = self._stage.embedding_since(embedded) if is_known else None
         if step.op in self._settled:
             await self._stage.settle()
         branch.names.update({name: pick(result, field_path) for name, field_path in step.save.items()})
@@ -103,10 +106,10 @@ class Performer:
             error=error,
             names=dict(branch.names),
             seconds=seconds,
-            embedding_seconds=embedding.seconds(told=self._stage.tells_embedding) if step.op in REQUESTS else None,
+            embedding_seconds=embedding,
         )
 
-    async def _do(self, op: str, args: Mapping[str, Json], scope: Scope, embedding: EmbeddingTime) -> Json:
+    async def _do(self, op: str, args: Mapping[str, Json], scope: Scope) -> Json:
         stage = self._stage
         match op:
             case "new_session":
@@ -121,11 +124,9 @@ class Performer:
                 folder = Path(stage.env.workspace)
                 return await asyncio.to_thread(inspect_files, folder, tuple(args.get("search_for") or ()))
             case "say" if stage.agent is not None:
-                with embedding:
-                    return encode(await stage.agent.say(args["text"], scope))
+                return encode(await stage.agent.say(args["text"], scope))
             case _:
-                with embedding:
-                    return await answered(stage.target, REQUESTS[op](args), scope)
+                return await answered(stage.target, REQUESTS[op](args), scope)
         return None
 
     async def _move_clock(self, moment: datetime) -> None:
@@ -144,9 +145,11 @@ class Performer:
         outer = branch.names.get("i")
         passes = [Branch(names={**branch.names, "i": number}) for number in range(args["times"])]
         running = (self.perform(step.steps, one, (*path, number)) for number, one in enumerate(passes))
+        self._at_once += 1
         try:
             done = await asyncio.gather(*running, return_exceptions=True)
         finally:
+            self._at_once -= 1
             # Records in the order of the passes, not of the finish, so that two runs of a story read alike.
             for one in passes:
                 branch.records += one.records

@@ -10,7 +10,6 @@ from pathlib import Path
 
 from memstory.chat import Agent, Shim
 from memstory.clock import StoryClock
-from memstory.embedding_time import EmbeddingTime
 from memstory.errors import NotSupported, TargetError
 from memstory.requests import Settle, TimeMoved
 from memstory.running.hosting.guarded import GuardedTarget
@@ -43,8 +42,8 @@ class Sessions:
 class Stage:
     """One open memory in its environment; `make` returns a fresh target of the same factory.
 
-    `tells_embedding` says that the open target embeds with something whose time is taken. `agent` talks in place of a
-    target that does not chat, where there is a `shim`; it goes with the target that it talks for.
+    `agent` talks in place of a target that does not chat, where there is a `shim`; it goes with the target that it
+    talks for.
     """
 
     env: Environment
@@ -52,15 +51,17 @@ class Stage:
     make: Callable[[], Connection]
     target: Connection
     sessions: Sessions = field(default_factory=Sessions)
-    tells_embedding: bool = False
     shim: Shim | None = None
     agent: Agent | None = None
 
     async def open(self) -> None:
-        with EmbeddingTime() as time:
-            await self.target.open(self.env, self.clock)
-        self.tells_embedding = time.is_told
+        await self.target.open(self.env, self.clock)
         self.agent = self.shim.agent(self.target) if self.shim else None
+
+    def embedding_since(self, before: float | None) -> float | None:
+        """Return the seconds that the embedder has taken since there were `before`; None if the target cannot say."""
+        now = self.target.embedding_seconds
+        return None if now is None else now - (before or 0.0)
 
     async def settle(self) -> None:
         """Wait until the target has done its background work."""

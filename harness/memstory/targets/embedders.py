@@ -10,7 +10,7 @@ from difflib import get_close_matches
 from importlib.metadata import entry_points
 from typing import Final, Literal, Protocol, TypeAlias, cast
 
-from memstory.embedding_time import announce, embedding
+from memstory.clock import Stopwatch
 from memstory.errors import SetupError, StoryError
 from memstory.target import Environment
 
@@ -56,9 +56,10 @@ class StoryVectors:
 
 
 class TimedEmbedder:
-    """`inner`, with the time that it takes counted as embedding."""
+    """`inner`; `watch` runs while it works."""
 
     def __init__(self, inner: TextEmbedder) -> None:
+        self.watch = Stopwatch()
         self._inner = inner
 
     @property
@@ -68,7 +69,7 @@ class TimedEmbedder:
 
     async def embed(self, texts: Sequence[str], purpose: Purpose) -> Sequence[Sequence[float]]:
         """Return what `inner` does."""
-        with embedding():
+        with self.watch.running():
             return await self._inner.embed(texts, purpose)
 
     async def close(self) -> None:
@@ -77,21 +78,17 @@ class TimedEmbedder:
 
 
 class Embedders:
-    """What one worker's targets embed with: each embedder is loaded once. `known` are those that are already there.
-
-    The time of each is counted as embedding, so that a report can tell it from the memory's own.
-    """
+    """What one worker's targets embed with: each embedder is loaded once. `known` are those that are already there."""
 
     def __init__(self, known: Mapping[str, TextEmbedder] | None = None) -> None:
         self._loaded = {name: TimedEmbedder(embedder) for name, embedder in (known or {}).items()}
 
-    def of(self, env: Environment) -> TextEmbedder:
+    def of(self, env: Environment) -> TimedEmbedder:
         """Return the vectors of the story where it has some, else the embedder that the option `embedder` names.
 
         Raises:
             SetupError: nothing offers that embedder, or it cannot be loaded here.
         """
-        announce()
         if env.vectors:
             return TimedEmbedder(StoryVectors(env.vectors))
         name = env.options.get("embedder", DEFAULT)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from contextvars import copy_context
 from typing import Any, TypeVar
 
 Result = TypeVar("Result")
@@ -19,9 +18,7 @@ class OneThread:
 
     async def run(self, call: Callable[..., Result], *args: Any) -> Result:
         """Return what `call` returns."""
-        # With the context of its caller, as `asyncio.to_thread` does it: what is measured there is measured here too.
-        within = copy_context().run
-        return await asyncio.get_running_loop().run_in_executor(self._thread, within, call, *args)
+        return await asyncio.get_running_loop().run_in_executor(self._thread, call, *args)
 
     def close(self) -> None:
         """Let the thread end when its last call is done."""

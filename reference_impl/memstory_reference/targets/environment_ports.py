@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from memstory.embedding_time import announce, embedding
+from memstory.clock import Stopwatch
 from memstory.errors import NotSupported, StoryError
 from memstory.target import Environment
 from memstory_reference.adapters.chat_models.scripted_chat import ScriptedChat
@@ -30,9 +30,13 @@ PORT_OPTIONS = ("chat", "embedder", "ollama_host")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EnvironmentPorts:
-    """What a system runs on in a case; `switches` are the parts that the story can make fail."""
+    """What a system runs on in a case.
+
+    `switches` are the parts that the story can make fail; `embedding` runs while something is embedded.
+    """
 
     embedder: WatchedEmbedder
+    embedding: Stopwatch
     chat: WatchedModel
     new_id: NewId
     switches: dict[str, Switch]
@@ -76,10 +80,10 @@ def environment_ports(
     switches = {"embedder": Switch("embedder"), "model": Switch("chat model"), "store": Switch("store")}
     if after_reply is not None:
         switches[after_reply] = Switch("chat model")
-    announce()
-    embedder = WatchedEmbedder(inner, switches["embedder"], timed=embedding)
+    embedding = Stopwatch()
+    embedder = WatchedEmbedder(inner, switches["embedder"], timed=embedding.running)
     # The stand-in compares texts of its own making, which have no fixed vectors; they are in no log.
-    compared = None if env.vectors else WatchedEmbedder(inner, timed=embedding, failures=embedder.failures)
+    compared = None if env.vectors else WatchedEmbedder(inner, timed=embedding.running, failures=embedder.failures)
     model = (
         ScriptedChat(env.model_rules)
         if env.model_rules
@@ -87,6 +91,7 @@ def environment_ports(
     )
     return EnvironmentPorts(
         embedder=embedder,
+        embedding=embedding,
         chat=WatchedModel(model, switches["model"], after_reply=switches.get(after_reply or "")),
         new_id=new_id or seeded_ids(Path(env.workspace), env.seed),
         switches=switches,

@@ -103,6 +103,7 @@ class SystemTarget(Target, Generic[S]):
             with of_the_story():
                 check_options(env.options, self.options)
                 self._ports = self._ports_of(env)
+            self.embedding = self._ports.embedding
             self._log.attach()
             try:
                 self._system = await self._open_system(Path(env.workspace))

@@ -23,7 +23,6 @@ from threading import Thread
 
 from memstory.clock import StoryClock
 from memstory.codec import decode, encode
-from memstory.embedding_time import EmbeddingTime
 from memstory.errors import SetupError, TargetError
 from memstory.requests import REQUESTS, Settle
 from memstory.running.hosting.guarded import GuardedTarget
@@ -74,12 +73,11 @@ class Child:
 
     async def _answer(self, request: Json) -> None:
         reply = {"id": request["id"]}
-        with EmbeddingTime() as embedding:
-            try:
-                reply["value"] = encode(await self._do(request))
-            except BaseException as error:  # noqa: BLE001  (carried to the parent, which raises it again)
-                reply["error"] = error_to_json(error)
-        reply |= {"embedding_seconds": embedding.seconds(), "tells_embedding": embedding.is_told}
+        try:
+            reply["value"] = encode(await self._do(request))
+        except BaseException as error:  # noqa: BLE001  (carried to the parent, which raises it again)
+            reply["error"] = error_to_json(error)
+        reply["embedding_seconds"] = None if self._target is None else self._target.embedding_seconds
         self._writer.write(to_line(reply))
         with contextlib.suppress(ConnectionError):
             await self._writer.drain()

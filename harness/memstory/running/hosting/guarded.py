@@ -50,6 +50,10 @@ class GuardedTarget:
         with contained():
             await self.inner.close()
 
+    @property
+    def embedding_seconds(self) -> float | None:
+        return self.inner.embedding_seconds
+
     async def perform(self, request: Request[Answer], scope: Scope = NOBODY) -> Answer:
         with contained():
             answer = await self.inner.perform(request, scope)

@@ -16,7 +16,6 @@ from typing import IO, Any, TypeVar
 from memstory.child_process import wait_until
 from memstory.clock import Clock
 from memstory.codec import decode, encode
-from memstory.embedding_time import EmbeddingTime
 from memstory.errors import NotSupported, TargetError
 from memstory.requests import answer_of
 from memstory.running.hosting.process import HostProcess, start
@@ -50,6 +49,7 @@ class HostedTarget:
         self._reading: asyncio.Task[None] | None = None
         self._writer: StreamWriter | None = None
         self._clock: Clock | None = None
+        self.embedding_seconds: float | None = None
 
     async def open(self, env: Environment, clock: Clock) -> None:
         self._clock = clock
@@ -113,8 +113,7 @@ class HostedTarget:
             message = await reply
         finally:
             del self._waiting[number]
-        if (now := EmbeddingTime.present()) is not None:
-            now.take(message["embedding_seconds"], told=message["tells_embedding"])
+        self.embedding_seconds = message["embedding_seconds"]
         if "error" in message:
             raise error_from_json(message["error"])
         return message["value"]

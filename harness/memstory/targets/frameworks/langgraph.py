@@ -22,7 +22,7 @@ from memstory.target import (
     Target,
 )
 from memstory.targets.conditions import refuse_undeclared
-from memstory.targets.embedders import Embedders, TextEmbedder
+from memstory.targets.embedders import Embedders, TimedEmbedder
 from memstory.targets.embedding_factory import EmbeddingFactory, vector_length
 from memstory.targets.given_ids import GivenIds
 from memstory.targets.receipts import stored, unknown, updated
@@ -50,7 +50,7 @@ class LanggraphTarget(Target):
     """One of LangGraph's stores; a subclass says which, how it is opened and how it is closed."""
 
     _store: BaseStore
-    _embedder: TextEmbedder
+    _embedder: TimedEmbedder
     _ids: GivenIds
 
     def __init__(self, embedders: Embedders) -> None:
@@ -62,6 +62,7 @@ class LanggraphTarget(Target):
 
     async def open(self, env: Environment, clock: Clock) -> None:
         self._embedder, self._ids = self._embedders.of(env), GivenIds(env)
+        self.embedding = self._embedder.watch
         config = {"dims": await vector_length(self._embedder, env), "embed": self._embed, "fields": [_TEXT]}
         self._store = await self.open_store(cast("IndexConfig", config), env)
 

@@ -24,7 +24,7 @@ from memstory.target import (
     Target,
 )
 from memstory.targets.conditions import refuse_undeclared
-from memstory.targets.embedders import Embedders, TextEmbedder
+from memstory.targets.embedders import Embedders, TextEmbedder, TimedEmbedder
 from memstory.targets.embedding_factory import EmbeddingFactory
 
 CAPABILITIES: frozenset[Capability] = frozenset(
@@ -42,7 +42,7 @@ class LlamaindexTarget(Target):
 
     _block: Any
     _client: Any
-    _embedder: TextEmbedder
+    _embedder: TimedEmbedder
     _usual_count: int
 
     def __init__(self, embedders: Embedders) -> None:
@@ -52,6 +52,7 @@ class LlamaindexTarget(Target):
 
     async def open(self, env: Environment, clock: Clock) -> None:
         self._embedder = self._embedders.of(env)
+        self.embedding = self._embedder.watch
         self._client, self._block = await asyncio.to_thread(_open, Path(env.workspace) / "chroma", self._embedder)
         self._usual_count = self._block.similarity_top_k
 

@@ -26,7 +26,7 @@ from memstory.target import (
     Target,
 )
 from memstory.targets.conditions import refuse_undeclared
-from memstory.targets.embedders import Embedders, TextEmbedder
+from memstory.targets.embedders import Embedders, TimedEmbedder
 from memstory.targets.embedding_factory import EmbeddingFactory, vector_length
 from memstory.targets.one_thread import OneThread
 from memstory.targets.receipts import unknown
@@ -67,7 +67,7 @@ class Mem0Target(Target):
     """A Mem0 memory in the workspace, one collection for all users as Mem0 has it; a session is a run of Mem0's."""
 
     _memory: Any
-    _embedder: TextEmbedder
+    _embedder: TimedEmbedder
     _embedding: _Embedding
     _llm: str | None
 
@@ -77,6 +77,7 @@ class Mem0Target(Target):
 
     async def open(self, env: Environment, clock: Clock) -> None:
         self._embedder, self._llm = self._embedders.of(env), env.options.get("llm")
+        self.embedding = self._embedder.watch
         self._embedding = _Embedding(WaitedEmbedder(self._embedder))
         length = await vector_length(self._embedder, env)
         self._memory = await self._thread.run(_open, _configuration(env, length))

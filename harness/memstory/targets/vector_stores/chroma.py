@@ -24,7 +24,7 @@ from memstory.target import (
     Target,
 )
 from memstory.targets.conditions import refuse_undeclared
-from memstory.targets.embedders import Embedders, TextEmbedder
+from memstory.targets.embedders import Embedders, TimedEmbedder
 from memstory.targets.embedding_factory import EmbeddingFactory
 from memstory.targets.given_ids import GivenIds
 from memstory.targets.one_thread import OneThread
@@ -49,7 +49,7 @@ class ChromaTarget(Target):
 
     _client: Any
     _clock: Clock
-    _embedder: TextEmbedder
+    _embedder: TimedEmbedder
     _ids: GivenIds
 
     def __init__(self, embedders: Embedders) -> None:
@@ -60,6 +60,7 @@ class ChromaTarget(Target):
     async def open(self, env: Environment, clock: Clock) -> None:
         self._clock = clock
         self._embedder = self._embedders.of(env)
+        self.embedding = self._embedder.watch
         self._client = await self._thread.run(_open, Path(env.workspace) / "chroma")
         self._ids = GivenIds(env)
 

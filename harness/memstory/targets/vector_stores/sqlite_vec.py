@@ -20,7 +20,7 @@ from memstory.target import (
     Target,
 )
 from memstory.targets.conditions import refuse_undeclared
-from memstory.targets.embedders import Embedders, TextEmbedder
+from memstory.targets.embedders import Embedders, TimedEmbedder
 from memstory.targets.embedding_factory import EmbeddingFactory, vector_length
 from memstory.targets.sqlite_store import having, loading_driver, name_of, of_kinds, within
 from memstory.targets.table_target import TableTarget, written
@@ -42,7 +42,7 @@ class SqliteVecTarget(TableTarget):
 
     _store: SqliteVecStore
     _clock: Clock
-    _embedder: TextEmbedder
+    _embedder: TimedEmbedder
     _driver: Any
 
     def __init__(self, embedders: Embedders) -> None:
@@ -51,6 +51,7 @@ class SqliteVecTarget(TableTarget):
 
     async def open(self, env: Environment, clock: Clock) -> None:
         self._clock, self._embedder, self._driver = clock, self._embedders.of(env), loading_driver()
+        self.embedding = self._embedder.watch
         length = await vector_length(self._embedder, env)
         path, vendor = Path(env.workspace) / "memories.sqlite3", import_module("sqlite_vec")
         self._store = await self._thread.run(SqliteVecStore, path, self._driver, vendor, length)

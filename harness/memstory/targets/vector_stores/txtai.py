@@ -24,7 +24,7 @@ from memstory.target import (
     Target,
 )
 from memstory.targets.conditions import refuse_undeclared
-from memstory.targets.embedders import Embedders, TextEmbedder
+from memstory.targets.embedders import Embedders, TimedEmbedder
 from memstory.targets.embedding_factory import EmbeddingFactory
 from memstory.targets.given_ids import GivenIds
 from memstory.targets.one_thread import OneThread
@@ -47,7 +47,7 @@ class TxtaiTarget(Target):
     """One index for all users; who owns a memory is a column of it."""
 
     _index: Any
-    _embedder: TextEmbedder
+    _embedder: TimedEmbedder
     _ids: GivenIds
     _path: str
 
@@ -57,6 +57,7 @@ class TxtaiTarget(Target):
 
     async def open(self, env: Environment, clock: Clock) -> None:
         self._embedder, self._ids = self._embedders.of(env), GivenIds(env)
+        self.embedding = self._embedder.watch
         self._path = str(Path(env.workspace) / "txtai")
         self._index = await self._thread.run(_open, self._path, WaitedEmbedder(self._embedder))
 
