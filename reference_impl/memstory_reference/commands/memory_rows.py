@@ -6,10 +6,11 @@ from collections.abc import Sequence
 
 from tabulate import tabulate
 
-from memstory_reference.commands.opened_memory import SHORT_ID_CHARACTERS
 from memstory_reference.commands.terminal_text import cell, json_text, printable
 from memstory_reference.ports import Json
 from memstory_reference.systems.topics.engrams import EngramEntry, FoundEngram, TopicEntry
+
+SHORT_ID_CHARACTERS = 8
 
 Row = dict[str, Json]
 

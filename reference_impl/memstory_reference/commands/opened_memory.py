@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from difflib import get_close_matches
 from pathlib import Path
 from typing import Protocol
 
+from memstory_reference.commands.memory_rows import SHORT_ID_CHARACTERS
 from memstory_reference.composition.topics import memory_service, open_topics_store
 from memstory_reference.composition.vector_stores import is_store
 from memstory_reference.errors import InputError
@@ -15,8 +15,8 @@ from memstory_reference.ports import Embedder, VectorStore
 from memstory_reference.systems.topics.engrams import EngramEntry, TopicEntry
 from memstory_reference.systems.topics.memory_service import MemoryService
 from memstory_reference.systems.topics.settings import TopicsSettings
+from memstory_reference.text.near import hint
 
-SHORT_ID_CHARACTERS = 8
 _NAMED_OWNERS = 10
 
 
@@ -60,9 +60,7 @@ class OpenedMemory:
         if owner is None:
             return self.owners
         if owner not in self.owners:
-            near = get_close_matches(owner, self.owners, n=1)
-            hint = f" Did you mean '{near[0]}'?" if near else ""
-            raise InputError(f"{owner!r:.80} has no memories here; {self._who()}.{hint}")
+            raise InputError(f"{owner!r:.80} has no memories here; {self._who()}.{hint(owner, self.owners)}")
         return [owner]
 
     async def close(self) -> None:
@@ -101,13 +99,9 @@ async def entry_named(service: KeptMemory, owner: str, name: str) -> TopicEntry 
     if len(fitting) > 1:
         raise InputError(f"{name!r:.80} begins several ids: {', '.join(engram.id for engram in fitting[:3])}, …")
     if not fitting:
-        near = _near(name.strip().lower(), [topic.topic for topic in await service.list_topics(owner)])
-        hint = f" Did you mean '{near}'?" if near else ""
-        raise InputError(f"nothing is remembered under {name!r:.80}.{hint}")
+        topics = [topic.topic for topic in await service.list_topics(owner)]
+        # The beginning of a topic is short for it, though other topics may share more letters.
+        begun = [topic for topic in topics if topic.startswith(name.strip().lower())]
+        near = f" Did you mean '{begun[0]}'?" if begun else hint(name.strip().lower(), topics)
+        raise InputError(f"nothing is remembered under {name!r:.80}.{near}")
     return fitting[0]
-
-
-def _near(name: str, topics: Sequence[str]) -> str | None:
-    # The beginning of a topic is short for it, though other topics may share more letters.
-    begun = [topic for topic in topics if topic.startswith(name)]
-    return next(iter(begun or get_close_matches(name, topics, n=1)), None)

@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 from memstory_reference.cli import _parser
-from memstory_reference.commands.chat import conversation, layers_conversation
+from memstory_reference.commands.chat.layers_conversation import LayersConversation
+from memstory_reference.commands.chat.topics_chat import TopicsConversation
 
 PAGES = Path(__file__).parents[3] / "docs/how-to"
 BLOCK = re.compile(r"^```sh\n(.*?)^```$", re.DOTALL | re.MULTILINE)
@@ -30,7 +31,7 @@ def test_a_command_of_a_page_is_understood(command):
     assert callable(_parser().parse_args(shlex.split(command)[1:]).run)
 
 
-@pytest.mark.parametrize("conversation", [conversation, layers_conversation])
+@pytest.mark.parametrize("conversation", [TopicsConversation, LayersConversation])
 def test_the_page_about_talking_names_every_command_of_the_conversation(conversation):
     page = (PAGES / "chat.md").read_text("utf-8")
-    assert [name for name in re.findall(r"^/\w+", conversation.HELP, re.MULTILINE) if name not in page] == []
+    assert [name for name in re.findall(r"^/\w+", conversation.help, re.MULTILINE) if name not in page] == []

@@ -8,6 +8,7 @@ from contextlib import asynccontextmanager
 
 from memstory_reference.adapters.random_ids import random_id
 from memstory_reference.commands.bus_option import caller_from_terminal
+from memstory_reference.commands.chat.conversation import Conversation
 from memstory_reference.commands.chat.layers_conversation import (
     LayersConversation,
     LayersTalk,
@@ -25,7 +26,7 @@ OF_THE_SERVER = ("store", "embedder", "settings", "chat", "memory_mode")
 
 
 @asynccontextmanager
-async def layers_conversation(parsed: argparse.Namespace, speech: Speech) -> AsyncIterator[LayersConversation]:
+async def layers_conversation(parsed: argparse.Namespace, speech: Speech) -> AsyncIterator[Conversation]:
     """Open the conversation that was typed; at its end its session ends too, and what is open is closed."""
     refuse_foreign(parsed, OF_TOPICS, "belongs to the topics memory; layers have --user-id and --thread-id")
     user = checked_id(parsed.user_id, "user_id")

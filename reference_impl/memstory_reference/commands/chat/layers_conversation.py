@@ -2,23 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
-from difflib import get_close_matches
 from typing import Protocol
 
-from memstory_reference.commands.chat.conversation import Ended
-from memstory_reference.commands.chat.speech import Speech
-from memstory_reference.errors import InputError
+from memstory_reference.commands.chat.conversation import Command, Conversation
 from memstory_reference.ports import Json
 from memstory_reference.systems.layers.process import LayersAnswer
 from memstory_reference.systems.layers.turns.session_end import EndReason
-
-HELP = """\
-/status            how much is remembered, and how
-/context           what the last turn was told of the memory
-/end               end the session: what it held is settled, and the next line begins another
-/quit              end, as Ctrl-D does; Ctrl-C stops an answer"""
 
 
 class LayersTalk(Protocol):
@@ -42,52 +33,41 @@ class LayersTalk(Protocol):
 
 
 @dataclass(kw_only=True)
-class LayersConversation:
-    """Lines of a terminal as turns; errors of the memory or the model are the caller's to show."""
+class LayersConversation(Conversation):
+    """Lines of a terminal as turns."""
+
+    help = """\
+/status            how much is remembered, and how
+/context           what the last turn was told of the memory
+/end               end the session: what it held is settled, and the next line begins another
+/quit              end, as Ctrl-D does; Ctrl-C stops an answer"""
 
     talk: LayersTalk
-    speech: Speech
     _context: str = ""
 
-    async def hear(self, line: str) -> None:
-        """Do what was typed; raise `Ended` if it was to end."""
-        typed = line.strip()
-        if typed.startswith("/"):
-            await self._command(typed.partition(" ")[0])()
-        elif typed:
-            answer = await self.talk.turn(typed)
-            self._context = answer.context
-            self.speech.answer(answer.answer)
-            for part, trouble in answer.trouble.items():
-                self.speech.aside(f"! {part}: {trouble.get('error', trouble)}")
-            # While the next line is awaited nothing runs here, and the next turn may ask for this one.
-            await self.talk.settle(answer)
+    async def turn(self, said: str) -> None:
+        answer = await self.talk.turn(said)
+        self._context = answer.context
+        self.speech.answer(answer.answer)
+        for part, trouble in answer.trouble.items():
+            self.speech.aside(f"! {part}: {trouble.get('error', trouble)}")
+        # While the next line is awaited nothing runs here, and the next turn may ask for this one.
+        await self.talk.settle(answer)
 
     async def leave(self) -> None:
         """End the session with the conversation."""
         await self._end(EndReason.SHUTDOWN)
 
-    def _command(self, name: str) -> Callable[[], Awaitable[None]]:
-        commands = {
-            "/status": self._status,
-            "/context": self._show_context,
-            "/end": self._end_session,
-            "/help": self._help,
-            "/quit": self._quit,
-        }
-        if name not in commands:
-            near = get_close_matches(name, commands, n=1)
-            hint = f" Did you mean {near[0]}?" if near else ""
-            raise InputError(f"there is no command {name!r:.40}.{hint} There are: {', '.join(commands)}")
-        return commands[name]
+    def commands(self) -> Mapping[str, Command]:
+        return {"/status": self._status, "/context": self._show_context, "/end": self._end_session}
 
-    async def _status(self) -> None:
+    async def _status(self, _: str) -> None:
         self.speech.aside(status_line(await self.talk.status()))
 
-    async def _show_context(self) -> None:
+    async def _show_context(self, _: str) -> None:
         self.speech.aside(self._context or "Nothing was remembered for the last turn.")
 
-    async def _end_session(self) -> None:
+    async def _end_session(self, _: str) -> None:
         if not await self._end(EndReason.EXPLICIT):
             self.speech.aside("There is no session to end.")
 
@@ -98,12 +78,6 @@ class LayersConversation:
         kept = "its summary is kept" if report["arc"] else "it was too short for a summary"
         self.speech.aside(f"The session is ended: {kept}. Held memories that are kept now: {len(report['promoted'])}.")
         return True
-
-    async def _help(self) -> None:
-        self.speech.aside(HELP)
-
-    async def _quit(self) -> None:
-        raise Ended
 
 
 def status_line(status: Mapping[str, Json]) -> str:

@@ -1,35 +1,34 @@
-"""`memstory-reference memory`: look at what is remembered, take it along, have it forgotten."""
+"""`memstory-reference memory`: look at what is remembered, export it, have it forgotten."""
 
 from __future__ import annotations
 
 import argparse
 import asyncio
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager
 from pathlib import Path
 
-from memstory_reference.commands.chosen_settings import add_store_options, chosen_settings
-from memstory_reference.commands.layers_options import (
-    LAYERS,
-    add_person_options,
-    add_system_option,
-    refuse_foreign,
-)
-from memstory_reference.commands.memory import layers_memory
-from memstory_reference.commands.memory.printed import is_confirmed, print_rows, print_text, write_new
-from memstory_reference.commands.memory_rows import Row, jsonl, page, row_of
-from memstory_reference.commands.opened_memory import OpenedMemory, entry_named, open_memory
-from memstory_reference.commands.terminal_text import cell, json_text
-from memstory_reference.composition.embedders import embedder_of, make_idle_embedder
+from memstory_reference.commands.chosen_settings import add_store_options
+from memstory_reference.commands.layers_options import LAYERS, TOPICS, add_person_options, add_system_option
+from memstory_reference.commands.memory.desk import Desk
+from memstory_reference.commands.memory.layers_desk import layers_desk
+from memstory_reference.commands.memory.printed import is_confirmed, is_yes, print_rows, print_text, write_new
+from memstory_reference.commands.memory.topics_desk import topics_desk
+from memstory_reference.commands.memory_rows import SHORT_ID_CHARACTERS, Row, page
+from memstory_reference.commands.terminal_text import json_text
 from memstory_reference.errors import InputError
 from memstory_reference.systems.layers.records.record import Layer
-from memstory_reference.systems.topics.memory_service import EPISODIC, TOPIC
+from memstory_reference.systems.topics.memory_service import TOPIC
 
 NOTHING_DONE = 1
-OF_LAYERS = ("user_id", "thread_id")
 KINDS = (TOPIC, *Layer)
 
-Action = Callable[[argparse.Namespace, OpenedMemory, asyncio.Runner], int]
+Action = Callable[[argparse.Namespace, Desk], Awaitable[int]]
+DESKS: Mapping[str, Callable[[argparse.Namespace], AbstractAsyncContextManager[Desk]]] = {
+    TOPICS: topics_desk,
+    LAYERS: layers_desk,
+}
 
 
 def add(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -46,7 +45,6 @@ def add(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None
     found.add_argument("text", help="what to look for")
     found.add_argument("--top-k", type=int, metavar="N", help="how many at most")
     found.add_argument("--min-score", type=float, metavar="COSINE", help="topics: how near at least, from -1 to 1")
-    found.set_defaults(needs_embedder=True)
     shown = _action(actions, "show", show_memory, "show one memory in full")
     shown.add_argument("name", help="a topic, an id, or the first 8 or more characters of an id")
     gone = _action(actions, "forget", forget_memories, "delete memories, after asking", aliases=["delete"])
@@ -55,79 +53,86 @@ def add(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None
     gone.add_argument("--yes", action="store_true", help="do not ask")
     taken = _action(actions, "export", export_memories, "write one JSON object a line; of layers one document")
     taken.add_argument("--output", metavar="FILE", type=Path, help="a new file; without it, to the terminal or pipe")
-    _action(actions, "status", count_memories, "say how much is remembered, and how")
+    _action(actions, "status", print_status, "say how much is remembered, and how")
     for name, text in (("archive", "take memories out of use without deleting them"), ("restore", "use them again")):
-        moved = _action(actions, name, only_layers, f"layers: {text}")
+        moved = _action(actions, name, move_memories, f"layers: {text}")
         moved.add_argument("names", nargs="+", metavar="ID", help="ids, or the first 8 or more characters of them")
 
 
-def list_memories(parsed: argparse.Namespace, memory: OpenedMemory, runner: asyncio.Runner) -> int:
+async def list_memories(parsed: argparse.Namespace, desk: Desk) -> int:
     """Print all of an owner's memories, or all owners'."""
-    rows = runner.run(_rows(memory, memory.all_of(parsed.owner), parsed.kind))
+    rows = await desk.listed(parsed.kind, archived=bool(parsed.archived))
     print_rows(rows, is_json=parsed.json, for_none="Nothing is remembered.")
     return 0
 
 
-def search_memories(parsed: argparse.Namespace, memory: OpenedMemory, runner: asyncio.Runner) -> int:
-    """Print the engrams nearest in meaning, best first."""
-    owner = memory.of(parsed.owner)
-    found = runner.run(memory.service.search_episodic(owner, parsed.text, parsed.top_k, min_score=parsed.min_score))
-    print_rows([row_of(owner, one) for one in found], is_json=parsed.json, for_none="No memories found.")
+async def search_memories(parsed: argparse.Namespace, desk: Desk) -> int:
+    """Print what a text finds, best first."""
+    rows = await desk.search(parsed.text, parsed.top_k, parsed.min_score)
+    print_rows(rows, is_json=parsed.json, for_none="No memories found.")
     return 0
 
 
-def show_memory(parsed: argparse.Namespace, memory: OpenedMemory, runner: asyncio.Runner) -> int:
+async def show_memory(parsed: argparse.Namespace, desk: Desk) -> int:
     """Print one memory in full."""
-    owner = memory.of(parsed.owner)
-    row = row_of(owner, runner.run(entry_named(memory.service, owner, parsed.name)))
+    (row,) = await desk.named([parsed.name])
     print_text(json_text(row, indent=2) if parsed.json else page(row))
     return 0
 
 
-def forget_memories(parsed: argparse.Namespace, memory: OpenedMemory, runner: asyncio.Runner) -> int:
+async def forget_memories(parsed: argparse.Namespace, desk: Desk) -> int:
     """Delete what is named, all of it or nothing; without a yes nothing is deleted."""
     if parsed.everything == bool(parsed.names):
         raise InputError("memory forget: name what to forget, or say --all")
-    owner = memory.of(parsed.owner)
+
+    def confirm(rows: Sequence[Row], question: str | None = None) -> bool:
+        return parsed.yes or (is_yes(question) if question else is_confirmed(rows))
+
     if parsed.everything:
-        rows = runner.run(_rows(memory, [owner], None))
+        gone = await desk.forget_everything(confirm)
+        if gone is not None:
+            print_text(json_text({"forgotten": gone.data}) if parsed.json else f"Forgotten: {gone.text}.")
+            return 0
     else:
-        entries = [runner.run(entry_named(memory.service, owner, name)) for name in parsed.names]
-        rows = list({entry.id: row_of(owner, entry) for entry in entries}.values())
-    if rows and not (parsed.yes or is_confirmed(rows)):
-        sys.stderr.write("Nothing was forgotten.\n")
-        return NOTHING_DONE
-    gone = [row for row in rows if runner.run(memory.service.forget(owner, row["id"]))]
-    print_text(json_text({"forgotten": [row["id"] for row in gone]}) if parsed.json else f"Forgotten: {len(gone)}.")
-    return 0
+        rows = await desk.named(parsed.names)
+        if confirm(rows):
+            ids = list(await desk.forget([row["id"] for row in rows]))
+            print_text(json_text({"forgotten": ids}) if parsed.json else f"Forgotten: {len(ids)}.")
+            return 0
+    sys.stderr.write("Nothing was forgotten.\n")
+    return NOTHING_DONE
 
 
-def export_memories(parsed: argparse.Namespace, memory: OpenedMemory, runner: asyncio.Runner) -> int:
-    """Write all of an owner's memories, or all owners', as JSONL."""
-    rows = runner.run(_rows(memory, memory.all_of(parsed.owner), None))
+async def export_memories(parsed: argparse.Namespace, desk: Desk) -> int:
+    """Write all that is remembered of the owner."""
+    exported = await desk.export()
     if parsed.output is None:
-        sys.stdout.write(jsonl(rows))
+        sys.stdout.write(exported.text)
         return 0
-    write_new(parsed.output, jsonl(rows))
-    print_text(json_text({"exported": len(rows)}) if parsed.json else f"Exported: {len(rows)} to {parsed.output}.")
+    write_new(parsed.output, exported.text)
+    number = exported.data
+    print_text(json_text({"exported": number}) if parsed.json else f"Exported: {number} to {parsed.output}.")
     return 0
 
 
-def count_memories(parsed: argparse.Namespace, memory: OpenedMemory, runner: asyncio.Runner) -> int:
-    """Print how many topics and engrams an owner has, or each owner."""
-    owners = memory.all_of(parsed.owner)
-    counts = {owner: runner.run(_counts(memory, owner)) for owner in owners}
-    if parsed.json:
-        print_text(json_text(counts, indent=2))
-    else:
-        lines = [f"{cell(owner)}: topics {n['topics']}, engrams {n['episodic']}" for owner, n in counts.items()]
-        print_text("\n".join(lines) or "Nothing is remembered.")
+async def print_status(parsed: argparse.Namespace, desk: Desk) -> int:
+    """Print how much is remembered."""
+    status = await desk.status()
+    print_text(json_text(status.data, indent=2) if parsed.json else status.text)
     return 0
 
 
-def only_layers(parsed: argparse.Namespace, _: OpenedMemory, __: asyncio.Runner) -> int:
-    """Say that the topics memory has no such thing."""
-    raise InputError(f"memory {parsed.action}: the topics memory keeps no archive; layers do, with --system layers")
+async def move_memories(parsed: argparse.Namespace, desk: Desk) -> int:
+    """Take memories out of use without deleting them, or use them again."""
+    is_back = parsed.action == "restore"
+    done, why_not = ("restored", "is not archived") if is_back else ("archived", "is not active")
+    ids = [row["id"] for row in await desk.named(parsed.names)]
+    moved = [one for one in ids if await desk.move(one, into_use=is_back)]
+    for one in ids:
+        if one not in moved:
+            sys.stderr.write(f"{one[:SHORT_ID_CHARACTERS]} {why_not}; nothing was done with it\n")
+    print_text(json_text({done: moved}) if parsed.json else f"{done.capitalize()}: {len(moved)}.")
+    return 0 if len(moved) == len(ids) else NOTHING_DONE
 
 
 def _action(
@@ -145,39 +150,10 @@ def _action(
         "--owner", metavar="NAME", help="topics: whose memories; needed where the store holds several owners'"
     )
     parser.add_argument("--json", action="store_true", help="JSON in place of a table")
-    parser.set_defaults(run=lambda parsed: _run(parsed, action), needs_embedder=False)
+    parser.set_defaults(run=lambda parsed: asyncio.run(_run(parsed, action)))
     return parser
 
 
-def _run(parsed: argparse.Namespace, action: Action) -> int:
-    if parsed.system == LAYERS:
-        return layers_memory.run(parsed)
-    refuse_foreign(parsed, OF_LAYERS, "belongs to --system layers; the topics memory has --owner")
-    refuse_foreign(parsed, ("archived",), "belongs to --system layers; the topics memory keeps no archive")
-    if getattr(parsed, "kind", None) in set(Layer) - {EPISODIC}:
-        raise InputError(f"--kind {parsed.kind} belongs to --system layers; topics have {TOPIC}, {EPISODIC}")
-    settings = chosen_settings(parsed)
-    embedder = embedder_of(settings) if parsed.needs_embedder else make_idle_embedder(settings.embedding_model)
-    with asyncio.Runner() as runner:
-        memory = runner.run(open_memory(settings, embedder))
-        try:
-            return action(parsed, memory, runner)
-        finally:
-            runner.run(memory.close())
-
-
-async def _counts(memory: OpenedMemory, owner: str) -> dict[str, int]:
-    return {
-        "topics": await memory.service.count(owner, TOPIC),
-        "episodic": await memory.service.count(owner, EPISODIC),
-    }
-
-
-async def _rows(memory: OpenedMemory, owners: Sequence[str], kind: str | None) -> list[Row]:
-    rows: list[Row] = []
-    for owner in owners:
-        topics = await memory.service.list_topics(owner) if kind != EPISODIC else []
-        engrams = await memory.service.list_engrams(owner) if kind != TOPIC else []
-        rows += [row_of(owner, topic) for topic in topics]
-        rows += [row_of(owner, engram) for engram in engrams]
-    return rows
+async def _run(parsed: argparse.Namespace, action: Action) -> int:
+    async with DESKS[parsed.system](parsed) as desk:
+        return await action(parsed, desk)

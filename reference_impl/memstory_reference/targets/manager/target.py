@@ -170,14 +170,14 @@ class ManagerTarget(SystemTarget[ManagerSystem]):
             self._system = await self._opened(self._folder)
         return {"memories": len(copied), "equal": copied == original}
 
-    async def _look_window(self, scope: Scope, *, since: int = 0) -> Json:
+    async def _look_window(self, scope: Scope) -> Json:
         session = scope.session or self._sessions.get(scope.user, DEFAULT_SESSION)
         return [
             {"role": entry.role, "content": entry.content, "timestamp": entry.timestamp.isoformat()}
             for entry in self._system.window(scope.user, session)
         ]
 
-    async def _look_status(self, scope: Scope, *, since: int = 0) -> Json:
+    async def _look_status(self, scope: Scope) -> Json:
         return await self._system.status(scope.user)
 
     def _formula(self, args: Mapping[str, Json]) -> Json:

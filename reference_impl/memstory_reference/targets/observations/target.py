@@ -153,7 +153,7 @@ class ObservationsTarget(SystemTarget[ObservationService]):
             **_stored_data(run.stored),
         }
 
-    async def _look_status(self, scope: Scope, *, since: int = 0) -> Json:
+    async def _look_status(self, scope: Scope) -> Json:
         return dict(await self._system.status(scope.user))
 
     def _formula(self, args: Mapping[str, Json]) -> Json:

@@ -152,10 +152,10 @@ class PipelineTarget(SystemTarget[PipelineService]):
     async def _job_reindex(self, scope: Scope) -> Json:
         return {"reindexed": await self._system.reindex(scope.user)}
 
-    async def _look_status(self, scope: Scope, *, since: int = 0) -> Json:
+    async def _look_status(self, scope: Scope) -> Json:
         return await self._system.status(scope.user)
 
-    async def _look_drift(self, scope: Scope, *, since: int = 0) -> Json:
+    async def _look_drift(self, scope: Scope) -> Json:
         return await self._system.centroid_drift(scope.user)
 
     def _formula(self, args: Mapping[str, Json]) -> Json:

@@ -175,7 +175,7 @@ class TopicsTarget(SystemTarget[TopicsSystem]):
     async def _look_bus(self, _: Scope, *, since: int = 0) -> Json:
         return [asdict(message) for message in self._system.bus.log(since)]
 
-    async def _look_status(self, scope: Scope, *, since: int = 0) -> Json:
+    async def _look_status(self, scope: Scope) -> Json:
         return await self._system.status(scope.user)
 
     async def _found(self, query: Query, scope: Scope) -> Sequence[FoundEngram]:

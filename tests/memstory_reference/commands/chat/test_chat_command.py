@@ -97,7 +97,7 @@ def test_a_new_session_does_not_see_the_conversation_so_far(typed, model):
 @pytest.mark.parametrize(
     ("line", "said"),
     [
-        ("/topic", "Did you mean /topics?"),
+        ("/topic", "Did you mean '/topics'?"),
         ("/unheard", "There are: /topics, /search, /forget, /new, /help, /quit"),
         ("/search", "say what to look for"),
         ("/forget", "name a topic, or an id"),

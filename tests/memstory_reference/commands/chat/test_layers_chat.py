@@ -80,7 +80,7 @@ def test_the_commands_of_the_conversation_work(typed):
 def test_a_wrong_command_names_the_nearest_and_fails_a_script(typed):
     ran = typed(*LAYERS, lines=["/stats"])
     assert ran.code == 1
-    assert "! there is no command '/stats'. Did you mean /status?" in ran.out
+    assert "! there is no command '/stats'. Did you mean '/status'?" in ran.out
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,157 @@
+"""`memstory-reference chat --system topics`: a conversation with the topics memory, in this process or over a bus."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from memstory_reference.adapters.random_ids import random_id
+from memstory_reference.commands.bus_option import caller_from_terminal
+from memstory_reference.commands.chat.conversation import Command, Conversation
+from memstory_reference.commands.chat.speech import Speech
+from memstory_reference.commands.chat.watched_chat import WatchedChat, show_calls
+from memstory_reference.commands.chosen_settings import chosen_settings
+from memstory_reference.commands.layers_options import refuse_foreign
+from memstory_reference.commands.memory_rows import Row, name_of, row_of, table
+from memstory_reference.commands.opened_memory import KeptMemory, entry_named
+from memstory_reference.composition.chat_models import chat_of
+from memstory_reference.composition.embedders import embedder_of
+from memstory_reference.composition.topics import open_topics
+from memstory_reference.errors import InputError
+from memstory_reference.ports import Json
+from memstory_reference.systems.topics.engrams import FoundEngram
+from memstory_reference.systems.topics.inputs import check_owner
+from memstory_reference.systems.topics.processes.agent_process import PART as AGENT
+from memstory_reference.systems.topics.processes.agent_process import START_BY as START_AGENT_BY
+from memstory_reference.systems.topics.processes.agent_process import RemoteTopics
+from memstory_reference.systems.topics.processes.memory_process import PART as MEMORY
+from memstory_reference.systems.topics.processes.memory_process import START_BY as START_MEMORY_BY
+from memstory_reference.tooling.agent import Answer
+
+DEFAULT_OWNER = "me"
+OF_LAYERS = ("user_id", "thread_id", "memory_mode")
+OF_THE_SERVERS = ("store", "embedder", "settings", "chat", "toolset")
+
+
+class SearchedMemory(KeptMemory, Protocol):
+    """What people ask of the memory itself."""
+
+    async def search_episodic(self, owner: str, query: str) -> list[FoundEngram]:
+        """Return engrams by meaning, best first."""
+        ...
+
+    async def forget(self, owner: str, entry_id: str) -> bool:
+        """Delete an entry; False if unknown."""
+        ...
+
+
+class TopicsTalk(Protocol):
+    """The topics system, in this process or in others."""
+
+    @property
+    def service(self) -> SearchedMemory:
+        """The memory itself."""
+        ...
+
+    async def say(self, text: str, *, owner: str, session_id: str) -> Answer:
+        """Take one turn."""
+        ...
+
+    async def settle(self) -> None:
+        """Return when what was said is remembered."""
+        ...
+
+
+@asynccontextmanager
+async def topics_conversation(parsed: argparse.Namespace, speech: Speech) -> AsyncIterator[Conversation]:
+    """Open the conversation that was typed; at its end what is open is closed."""
+    refuse_foreign(parsed, OF_LAYERS, "belongs to --system layers; the topics memory has --owner")
+    owner = check_owner(parsed.owner or DEFAULT_OWNER)
+    if parsed.bus:
+        refuse_foreign(parsed, OF_THE_SERVERS, "is decided by the processes that serve; leave it out with --bus")
+        remote = RemoteTopics(
+            agent=caller_from_terminal(parsed.bus, AGENT, START_AGENT_BY),
+            memory=caller_from_terminal(parsed.bus, MEMORY, START_MEMORY_BY),
+            show_calls=lambda outcomes: show_calls(outcomes, speech.aside),
+        )
+        _greet(await remote.status(owner), "the processes on the bus", owner, speech)
+        yield TopicsConversation(system=remote, speech=speech, owner=owner)
+        return
+    settings = chosen_settings(parsed)
+    embedder = embedder_of(settings)
+    model = WatchedChat(chat_of(settings, embedder, speech.part), speech.aside)
+    system = await open_topics(settings, embedder=embedder, chat=model)
+    try:
+        _greet(await system.status(owner), settings.chroma_server or settings.chroma_path, owner, speech)
+        yield TopicsConversation(system=system, speech=speech, owner=owner)
+    finally:
+        await system.close()
+
+
+@dataclass(kw_only=True)
+class TopicsConversation(Conversation):
+    """One owner's talk with the topics system."""
+
+    help = """\
+/topics [PREFIX]   what is remembered by name
+/search TEXT       what is remembered of earlier conversations, by meaning
+/forget TOPIC|ID   delete one memory
+/new               start a new session: the memory stays, the conversation so far is out of sight
+/quit              end, as Ctrl-D does; Ctrl-C stops an answer"""
+
+    system: TopicsTalk
+    owner: str
+    _session: str = field(default_factory=random_id)
+
+    async def turn(self, said: str) -> None:
+        answer = await self.system.say(said, owner=self.owner, session_id=self._session)
+        self.speech.answer(answer.answer)
+        for note in answer.notes:
+            self.speech.aside(f"! {note}")
+        # While the next line is awaited nothing runs: the turn is remembered before.
+        await self.system.settle()
+
+    def commands(self) -> Mapping[str, Command]:
+        return {"/topics": self._topics, "/search": self._search, "/forget": self._forget, "/new": self._new}
+
+    async def _topics(self, prefix: str) -> None:
+        topics = await self.system.service.list_topics(self.owner, prefix)
+        self._show([row_of(self.owner, topic) for topic in topics], "No topics.")
+
+    async def _search(self, text: str) -> None:
+        if not text:
+            raise InputError("/search: say what to look for, such as '/search where I live'")
+        found = await self.system.service.search_episodic(self.owner, text)
+        self._show([row_of(self.owner, engram) for engram in found], "No memories found.")
+
+    async def _forget(self, name: str) -> None:
+        if not name:
+            raise InputError("/forget: name a topic, or an id as /search shows it")
+        entry = await entry_named(self.system.service, self.owner, name)
+        await self.system.service.forget(self.owner, entry.id)
+        self.speech.aside(
+            f"Forgotten: {name_of(row_of(self.owner, entry))}. This session may still mention it; /new starts another."
+        )
+
+    async def _new(self, _: str) -> None:
+        self._session = random_id()
+        self.speech.aside("A new session.")
+
+    def _show(self, rows: list[Row], for_none: str) -> None:
+        self.speech.aside(table(rows) if rows else for_none)
+
+
+def _greet(status: Mapping[str, Json], place: str, owner: str, speech: Speech) -> None:
+    if "topics" in status:
+        counts = f"topics {status['topics']}, engrams {status['episodic']}"
+        speech.aside(f"The memory of {owner} in {place}: {counts}.")
+    else:
+        speech.aside(f"! no process serves {MEMORY}. Start one: {START_MEMORY_BY}")
+    model = status.get("chat", "")
+    speech.aside(f"Answers come from: {model}." if model else f"! no process serves {AGENT}: {START_AGENT_BY}")
+    if "stand-in" in model:
+        speech.aside("It follows written rules; no language model is behind it. Choose one with --chat ollama:NAME.")
+    speech.aside("/help lists the commands, /quit ends.")

@@ -1,0 +1,57 @@
+"""What the `memory` command does with a memory, whichever system it is of."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from memstory_reference.commands.memory_rows import Row
+from memstory_reference.ports import Json
+
+Confirm = Callable[[Sequence[Row], str | None], bool]
+"""Shows rows, or asks a question of its own; True is a yes."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Said:
+    """The same for programs and for people."""
+
+    data: Json
+    text: str
+
+
+class Desk(Protocol):
+    """One owner's part of a memory, or all owners' where none was named."""
+
+    async def listed(self, kind: str | None, *, archived: bool) -> Sequence[Row]:
+        """Return what is remembered, of one kind or of all."""
+        ...
+
+    async def search(self, text: str, top_k: int | None, min_score: float | None) -> Sequence[Row]:
+        """Return what a text finds, best first."""
+        ...
+
+    async def named(self, names: Sequence[str]) -> Sequence[Row]:
+        """Return the memories of these names or ids, each once; InputError if one is unknown."""
+        ...
+
+    async def forget(self, ids: Sequence[str]) -> Sequence[str]:
+        """Delete memories; return the ids of those that were there."""
+        ...
+
+    async def forget_everything(self, confirm: Confirm) -> Said | None:
+        """Delete all of the owner's; None if `confirm` said no."""
+        ...
+
+    async def export(self) -> Said:
+        """Return the number of memories, and all of them as text."""
+        ...
+
+    async def status(self) -> Said:
+        """Return how much is remembered."""
+        ...
+
+    async def move(self, memory_id: str, *, into_use: bool) -> bool:
+        """Take a memory out of use without deleting it, or use it again; False if it was so already."""
+        ...
