@@ -1,4 +1,4 @@
-"""One suite that every vector store passes: in memory, Chroma in this process (exact, and by its index), a server."""
+"""One suite that every vector store passes: in memory, in SQLite, by Chroma's index beside SQLite, on a server."""
 
 import asyncio
 import contextlib
@@ -13,15 +13,16 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from memstory_reference.adapters.vectors.chroma import open_chroma, open_chroma_server
-from memstory_reference.adapters.vectors.memory_index import InMemoryVectorStore
+from memstory_reference.adapters.vectors.chroma import open_chroma
+from memstory_reference.adapters.vectors.chroma_server import open_chroma_server
+from memstory_reference.adapters.vectors.exact_store import ExactStore
 from memstory_reference.errors import InputError, StoreConflictError, UnavailableError
 from memstory_reference.ports import Record
 
 CHROMA = Path(sys.executable).parent / "chroma"
 EAST, NORTH, WEST = (1.0, 0.0, 0.0), (0.0, 1.0, 0.0), (-1.0, 0.0, 0.0)
 NAMES = itertools.count()
-STORES = ("memory", "chroma exact", "chroma index", "chroma server")
+STORES = ("memory", "sqlite", "chroma index", "chroma server")
 
 
 async def opened_server(port):
@@ -48,7 +49,7 @@ def server_port(tmp_path_factory):
 async def store(request, tmp_path):
     match request.param:
         case "memory":
-            opened = InMemoryVectorStore(model="fixed")
+            opened = ExactStore(model="fixed")
         case "chroma server":
             opened = await opened_server(request.getfixturevalue("server_port"))
         case kind:
@@ -379,7 +380,7 @@ STEPS = st.one_of(
 async def test_store_behaves_as_the_one_in_memory(store, steps):
     name = f"model{next(NAMES)}"
     real = await store.index(name, "ana")
-    model = await InMemoryVectorStore(model="fixed").index(name, "ana")
+    model = await ExactStore(model="fixed").index(name, "ana")
     for kind, value in steps:
         match kind:
             case "upsert":

@@ -6,10 +6,11 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from memstory_reference.adapters.vectors.chroma import OLD_FILE, open_chroma
+from memstory_reference.adapters.vectors.exact_store import EXACT_ROWS, FILE
+
 if TYPE_CHECKING:
     from memstory_reference.ports import Embedder, VectorStore
-
-STORE_FILE = "chroma.sqlite3"
 
 
 def same(store: VectorStore) -> VectorStore:
@@ -22,25 +23,20 @@ Wrap = Callable[["VectorStore"], "VectorStore"]
 
 def is_store(folder: Path) -> bool:
     """Say whether a vector store lies in `folder`; nothing is opened or made."""
-    return (folder / STORE_FILE).is_file()
+    return any((folder / name).is_file() for name in (FILE, OLD_FILE))
 
 
 async def open_store(
-    folder: Path, embedder: Embedder, *, server: str | None = None, exact_rows: int | None = None
+    folder: Path, embedder: Embedder, *, server: str | None = None, exact_rows: int = EXACT_ROWS
 ) -> VectorStore:
     """Open the vector store for the vectors of `embedder`: of `server` (HOST:PORT), else in `folder`.
 
-    Until it is closed this process owns the folder. An owner of up to `exact_rows` rows is searched exactly in memory.
+    Until it is closed this process owns the folder. An owner of more than `exact_rows` rows is
+    searched by Chroma's index.
     """
-    from memstory_reference.adapters.vectors.chroma import (  # noqa: PLC0415
-        EXACT_ROWS,
-        open_chroma,
-        open_chroma_server,
-    )
-
     if server is None:
-        return await open_chroma(
-            folder, model=embedder.model, dimension=embedder.dimension, exact_rows=exact_rows or EXACT_ROWS
-        )
+        return await open_chroma(folder, model=embedder.model, dimension=embedder.dimension, exact_rows=exact_rows)
+    from memstory_reference.adapters.vectors.chroma_server import open_chroma_server  # noqa: PLC0415
+
     host, _, port = server.rpartition(":")
     return await open_chroma_server(host, int(port), model=embedder.model, dimension=embedder.dimension)

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from memstory_reference.adapters.faults import Switch, faulty_vector_store
-from memstory_reference.adapters.vectors.memory_index import InMemoryVectorStore
+from memstory_reference.adapters.vectors.exact_store import ExactStore
 from memstory_reference.errors import UnavailableError
 from memstory_reference.ports import Record
 
@@ -16,7 +16,7 @@ def switch():
 
 @pytest.fixture
 async def store(switch):
-    store = faulty_vector_store(InMemoryVectorStore(model="fixed"), switch)
+    store = faulty_vector_store(ExactStore(model="fixed"), switch)
     yield store
     await store.close()
 

@@ -2,7 +2,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memstory_reference.storage.vector_matrix import DIGITS, VectorMatrix, usable
+from memstory_reference.storage.vector_matrix import DIGITS, VectorMatrix, cosines, usable
 
 VECTORS = st.tuples(*[st.integers(-2, 2)] * 3).filter(any)
 IDS = st.sampled_from("abcdefgh")
@@ -55,3 +55,9 @@ def test_vector_without_a_direction_is_not_usable():
     assert usable(np.array([np.nan, 1.0])) is None
     assert usable(np.array([np.inf, 1.0])) is None
     assert usable(np.array([3.0, 4.0])).tolist() == [np.float32(0.6), np.float32(0.8)]
+
+
+def test_equal_rows_get_equal_scores_wherever_they_are():
+    row = unit(np.random.default_rng(1).standard_normal(384))
+    scores = cosines(np.array([row] * 37), unit(np.random.default_rng(2).standard_normal(384)))
+    assert len(set(scores)) == 1

@@ -17,7 +17,6 @@ HEADER = struct.Struct("<iQQQQ")
 """Version, offset, room, elements, bytes of an element."""
 HEADER_BYTES = 100
 LENGTH_BYTES = 4
-SET_ASIDE = "damaged-"
 
 
 class _PlainUnpickler(pickle.Unpickler):
@@ -28,19 +27,21 @@ class _PlainUnpickler(pickle.Unpickler):
         raise pickle.UnpicklingError(msg)
 
 
-def set_aside_damaged(folder: Path) -> list[Path]:
-    """Rename each damaged index folder; return all that stand aside, from earlier runs too."""
-    segments = {file.parent for name in FILES for file in folder.glob(f"*/{name}")}
-    for segment in sorted(segments):
-        if not segment.name.startswith(SET_ASIDE) and not is_whole(segment):
-            segment.rename(folder / f"{SET_ASIDE}{segment.name}")
-    return sorted(folder.glob(f"{SET_ASIDE}*"))
+def are_whole(folder: Path) -> bool:
+    """Say whether the files of all indexes in a folder agree with their headers."""
+    return all(is_whole(segment) for segment in _segments(folder))
 
 
-def remove(segments: list[Path]) -> None:
-    """Delete what stood aside, once its rows have a new index."""
-    for segment in segments:
+def remove(folder: Path) -> None:
+    """Delete Chroma's files, and no others."""
+    for segment in _segments(folder):
         shutil.rmtree(segment)
+    for file in folder.glob("chroma.sqlite3*"):
+        file.unlink()
+
+
+def _segments(folder: Path) -> list[Path]:
+    return sorted({file.parent for name in FILES for file in folder.glob(f"*/{name}")})
 
 
 def is_whole(segment: Path) -> bool:

@@ -4,39 +4,42 @@ from __future__ import annotations
 
 import base64
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
 from chromadb.api.models.Collection import Collection
 from numpy.typing import NDArray
 
-from memstory_reference.adapters.vectors.similarity import cosine_of_distance
-from memstory_reference.ports import Match, Primitive, Record
+from memstory_reference.ports import Primitive, Record
+from memstory_reference.storage.vector_matrix import DIGITS
 
 VECTOR_KEY = "memstory:vector"
-"""Each row carries its vector in SQLite too. Chroma trims its log once the index files are written, and a process
-killed while it writes them loses the vectors; with this copy the index can always be rebuilt."""
+"""On a server each row carries its vector in its metadata too. Chroma trims its log once the index files are written,
+and a process killed while it writes them loses the vectors; the copy survives."""
 
 TIE_ROOM, TIE_LIMIT = 16, 1_000
 """Rows asked for beyond k, at first and at most, so that rows which tie at the cut are chosen by id."""
 
 
 class ChromaRows:
-    """Blocking access to a collection; `batch` is the most rows that the client takes at once."""
+    """Blocking access to a collection; `batch` is the most rows that the client takes at once.
 
-    def __init__(self, collection: Collection, batch: int) -> None:
+    One that only follows the rows of another store keeps neither texts nor copies of vectors.
+    """
+
+    def __init__(self, collection: Collection, batch: int, *, is_follower: bool = False) -> None:
         self.collection = collection
         self._batch = batch
+        self._is_follower = is_follower
 
     def put(self, records: Sequence[Record], old: Mapping[str, Record]) -> None:
         """Write rows that have vectors; `old` holds the rows that exist, whose other metadata is removed."""
         for part in _parts(records, self._batch):
             self.collection.upsert(
                 ids=[record.id for record in part],
-                documents=[record.text for record in part],
+                documents=["" if self._is_follower else record.text for record in part],
                 embeddings=np.array([record.vector for record in part], dtype=np.float32),
-                metadatas=[_metadata(record, old.get(record.id)) for record in part],
+                metadatas=[self._metadata(record, old.get(record.id)) for record in part],
             )
 
     def drop(self, ids: Sequence[str]) -> list[str]:
@@ -59,21 +62,18 @@ class ChromaRows:
         """Return the ids that match, sorted."""
         return sorted(self.collection.get(where=_where(where), include=[])["ids"])
 
-    def nearest(self, vector: NDArray[np.float32], k: int, where: Mapping[str, Primitive]) -> list[Match]:
-        """Return about the k nearest rows by Chroma's index, ties by id: it is asked for more while the cut ties."""
+    def near(self, vector: NDArray[np.float32], k: int, where: Mapping[str, Primitive]) -> dict[str, float]:
+        """Return the cosines of about the k nearest rows by Chroma's index, and of those that tie with the last."""
         size = self.collection.count()
         if k <= 0 or size == 0:
-            return []
+            return {}
         wanted = min(k + TIE_ROOM, size)
         while True:
             found = self._asked(vector, wanted, where)
             is_all = len(found) < wanted or wanted == size
             if is_all or wanted >= k + TIE_LIMIT or found[-1][1] < found[k - 1][1]:
-                break
+                return dict(found)
             wanted = min(2 * wanted, size, k + TIE_LIMIT)
-        best = dict(sorted(found, key=lambda pair: (-pair[1], pair[0]))[:k])
-        rows = self.read(list(best))
-        return [Match(record=without_vector(row), similarity=best[one]) for one, row in rows.items()]
 
     def _asked(
         self, vector: NDArray[np.float32], wanted: int, where: Mapping[str, Primitive]
@@ -83,33 +83,30 @@ class ChromaRows:
             query_embeddings=vector[np.newaxis], n_results=wanted, where=_where(where), include=["distances"]
         )
         distances = (answer["distances"] or [[]])[0]
-        return [(one, cosine_of_distance(distance)) for one, distance in zip(answer["ids"][0], distances, strict=True)]
+        return [
+            (one, round(max(-1.0, 1.0 - distance), DIGITS))
+            for one, distance in zip(answer["ids"][0], distances, strict=True)
+        ]
 
     def count(self) -> int:
         """Count all rows."""
         return int(self.collection.count())
+
+    def _metadata(self, record: Record, old: Record | None) -> dict[str, Primitive | None]:
+        """Return what makes Chroma's merge a replacement: a None deletes a key that the row had."""
+        stale = dict.fromkeys(old.metadata if old else ())
+        vector = b"" if self._is_follower else np.asarray(record.vector, dtype="<f4").tobytes()
+        return {**stale, **record.metadata, VECTOR_KEY: base64.b64encode(vector).decode("ascii")}
 
     def _existing(self, ids: Sequence[str]) -> list[str]:
         known = set(self.collection.get(ids=list(ids), include=[])["ids"])
         return [one for one in ids if one in known]
 
 
-def without_vector(record: Record) -> Record:
-    """Return the row as callers read it."""
-    return replace(record, vector=None)
-
-
-def _metadata(record: Record, old: Record | None) -> dict[str, Primitive | None]:
-    """Return what makes Chroma's merge a replacement: a None deletes a key that the row had."""
-    stale = dict.fromkeys(old.metadata if old else ())
-    coded = base64.b64encode(np.asarray(record.vector, dtype="<f4").tobytes()).decode("ascii")
-    return {**stale, **record.metadata, VECTOR_KEY: coded}
-
-
 def _record(row_id: str, text: str | None, metadata: Mapping[str, Any] | None) -> Record:
     values = dict(metadata or {})
     coded = values.pop(VECTOR_KEY, None)
-    vector = None if coded is None else np.frombuffer(base64.b64decode(str(coded)), dtype="<f4").astype(np.float32)
+    vector = None if not coded else np.frombuffer(base64.b64decode(str(coded)), dtype="<f4").astype(np.float32)
     return Record(id=row_id, text=text or "", metadata=values, vector=vector)
 
 

@@ -3,20 +3,23 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from memstory_reference.adapters.vectors.similarity import unit
 from memstory_reference.errors import InputError, StoreConflictError
 from memstory_reference.ports import Primitive, Record
+
+Vector = Sequence[float] | NDArray[np.float32]
 
 RESERVED = ("memstory:", "chroma:", "#", "$")
 """How a metadata key may not begin: the store's own rows, and the operators of Chroma (SEC-4)."""
 
 INT64 = 2**63
+COLLECTION_NAME = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9_-]|\.(?!\.)){1,60}")
 
 
 def checked_records(records: Sequence[Record], dimension: int | None) -> list[Record]:
@@ -79,9 +82,47 @@ def checked_name(what: str, value: str) -> str:
     return value
 
 
-def with_vectors(records: Sequence[Record], stored: Callable[[str], NDArray[np.float32] | None]) -> list[Record]:
+def check_model(place: str, made: tuple[str, int], wanted: tuple[str, int | None]) -> None:
+    """Raise StoreConflictError if a store was made with another model or dimension than this run has (X-4)."""
+    (model, dimension), (other, numbers) = made, wanted
+    if model != other or numbers not in {None, dimension}:
+        raise StoreConflictError(
+            f"{place} was made with the model {model!r} ({dimension} numbers a vector); this run has "
+            f"{other!r} ({numbers or 'unknown'} numbers). Vectors of two models cannot be compared: "
+            f"run with {model!r}, choose another folder, or empty this one and save its memories again."
+        )
+
+
+def checked_collection(name: str) -> str:
+    """Return the name of a collection, of a form that Chroma takes too."""
+    if not isinstance(name, str) or not COLLECTION_NAME.fullmatch(name):
+        msg = f"collection {name!r}: expected 2 to 61 letters, digits, '-', '_', single '.'; the first no sign"
+        raise InputError(msg)
+    return name
+
+
+def with_vectors(records: Sequence[Record], stored: Callable[[str], Vector | None]) -> list[Record]:
     """Return the rows, each with a vector: one that came without keeps the one it has in the store."""
     return [record if record.vector is not None else _with_stored(record, stored(record.id)) for record in records]
+
+
+def unit(vector: ArrayLike) -> NDArray[np.float32]:
+    """Return a float32 copy of length 1; a vector of length 0, or one that is not finite, is a ValueError.
+
+    >>> [round(float(part), 2) for part in unit([3.0, 4.0])]
+    [0.6, 0.8]
+    """
+    wide = np.asarray(vector, dtype=np.float64)
+    if wide.ndim != 1 or wide.size == 0:
+        msg = f"a vector is a flat row of numbers, this one has the shape {wide.shape}"
+        raise ValueError(msg)
+    largest = float(np.max(np.abs(wide)))
+    if not np.isfinite(largest) or largest == 0.0:
+        msg = "a vector has finite numbers and a length above 0"
+        raise ValueError(msg)
+    scaled = wide / largest  # so that squaring neither overflows nor vanishes
+    narrow: NDArray[np.float32] = (scaled / np.linalg.norm(scaled)).astype(np.float32)
+    return narrow
 
 
 def page(ids: Sequence[str], limit: int | None, offset: int) -> Sequence[str]:
@@ -107,7 +148,7 @@ def same_as(value: Primitive) -> Callable[[Primitive | None], bool]:
     return lambda other: other == value and not isinstance(other, bool)
 
 
-def _with_stored(record: Record, vector: NDArray[np.float32] | None) -> Record:
+def _with_stored(record: Record, vector: Vector | None) -> Record:
     if vector is None:
         msg = f"row {record.id!r} is new and has no vector; embed its text first"
         raise InputError(msg)

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from memstory_reference.adapters.vectors import chroma_catalog
+from memstory_reference.adapters.vectors import chroma_collections
 from memstory_reference.adapters.vectors.chroma import open_chroma
 from memstory_reference.ports import Record
 
@@ -39,8 +39,8 @@ def expected(steps):
 
 
 async def opened(folder):
-    chroma_catalog.SYNC_ROWS = 20  # Chroma's 1,000 would seldom be caught in the middle of writing its index files
-    return await open_chroma(folder, model="fixed")
+    chroma_collections.SYNC_ROWS = 20  # Chroma's 1,000 would seldom be caught in the middle of writing its index files
+    return await open_chroma(folder, model="fixed", exact_rows=0)
 
 
 async def write(folder, done, acknowledge):
@@ -53,6 +53,7 @@ async def write(folder, done, acknowledge):
                 await index.upsert([row_of(owner, one, step) for one in ids])
             else:
                 await index.delete(deleted(step))
+            await index.query(vector_of(owner, "r0", step), 1)  # that is when Chroma takes the rows in
             acknowledge(owner, step)
 
 

@@ -8,7 +8,7 @@ from itertools import count
 import numpy as np
 import pytest
 
-from memstory_reference.adapters.vectors.memory_index import InMemoryVectorStore
+from memstory_reference.adapters.vectors.exact_store import ExactStore
 from memstory_reference.ports import EmbedderUnavailableError
 from memstory_reference.systems.manager.manager import ManagerConfig, MemoryManager
 
@@ -50,7 +50,7 @@ class World:
     """A manager and all that it stands on."""
 
     manager: MemoryManager
-    store: InMemoryVectorStore
+    store: ExactStore
     clock: MovableClock
     embedder: WordEmbedder
 
@@ -64,7 +64,7 @@ def make_world():
 
     def make(clock=None, **config):
         embedder, clock, numbers = WordEmbedder(), clock or MovableClock(), count(1)
-        store = InMemoryVectorStore(model=embedder.model, dimension=DIMENSION)
+        store = ExactStore(model=embedder.model, dimension=DIMENSION)
         manager = MemoryManager(
             config=ManagerConfig(**config),
             store=store,

@@ -5,7 +5,7 @@ from itertools import count
 import pytest
 
 from memstory_reference.adapters.embedding.fixed_vectors import FixedVectors
-from memstory_reference.adapters.vectors.memory_index import InMemoryVectorStore
+from memstory_reference.adapters.vectors.exact_store import ExactStore
 from memstory_reference.adapters.watched import WatchedEmbedder
 from memstory_reference.errors import InputError, StoreConflictError
 from memstory_reference.systems.observations.config import ObservationsConfig
@@ -54,7 +54,7 @@ def make_service(tmp_path, embedder):
         numbers = count()
         return ObservationService(
             file=tmp_path / "observations.sqlite3",
-            vectors=store or InMemoryVectorStore(model=embedder.model),
+            vectors=store or ExactStore(model=embedder.model),
             embedder=embedder,
             chat=None,
             clock=Noon(),
@@ -118,7 +118,7 @@ async def test_a_specific_word_finds_what_is_far(service):
 
 
 async def test_what_a_dead_process_left_in_the_outbox_is_caught_up(make_service):
-    class Dying(InMemoryVectorStore):
+    class Dying(ExactStore):
         async def index(self, collection, owner):
             raise RuntimeError("killed")
 
@@ -132,7 +132,7 @@ async def test_what_a_dead_process_left_in_the_outbox_is_caught_up(make_service)
 
 
 async def test_reindex_fills_an_empty_vector_index_and_drops_strays(make_service):
-    store = InMemoryVectorStore(model="fixed-2")
+    store = ExactStore(model="fixed-2")
     service = make_service(store)
     await service.open()
     await service.store([observation("run", "Near and poor."), observation("old", "Far.")], "ann")
@@ -150,7 +150,7 @@ async def test_another_model_is_refused(make_service, tmp_path):
     with pytest.raises(StoreConflictError, match="made with model 'fixed-2', not 'fixed-3'"):
         ObservationService(
             file=tmp_path / "observations.sqlite3",
-            vectors=InMemoryVectorStore(model="fixed-3"),
+            vectors=ExactStore(model="fixed-3"),
             embedder=other,
             chat=None,
             clock=Noon(),

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from memstory_reference.adapters.embedding.prefixes import NO_PREFIXES
-from memstory_reference.adapters.vectors.memory_index import InMemoryVectorStore
+from memstory_reference.adapters.vectors.exact_store import ExactStore
 from memstory_reference.adapters.watched import WatchedEmbedder
 from memstory_reference.ports import ChatModelUnavailableError, Reply
 from memstory_reference.systems.pipeline.config import PipelineConfig
@@ -100,7 +100,7 @@ async def make_service(tmp_path, clock):
         service = PipelineService(
             tmp_path / "pipeline.sqlite3",
             PipelineParts(
-                vectors=store or InMemoryVectorStore(model=used.model),
+                vectors=store or ExactStore(model=used.model),
                 embedder=used,
                 clock=clock,
                 new_id=lambda: f"id-{next(numbers):04}",

@@ -2,7 +2,7 @@ import math
 
 import pytest
 
-from memstory_reference.adapters.vectors.memory_index import InMemoryVectorStore
+from memstory_reference.adapters.vectors.exact_store import ExactStore
 from memstory_reference.errors import InputError, UnavailableError
 from memstory_reference.ports import EmbedderUnavailableError
 from memstory_reference.text.tokens import TokenCounter
@@ -19,7 +19,7 @@ def row(text, similarity=1.0, **fields):
     return {"text": text, "vector": at(similarity), **fields}
 
 
-class Spied(InMemoryVectorStore):
+class Spied(ExactStore):
     """Notes how many rows each query asked for."""
 
     def __init__(self):
@@ -227,7 +227,7 @@ async def test_an_index_that_lost_its_rows_is_made_anew(make_service):
     await service.import_rows([row("near"), row("far", 0.1)], "ann")
     await service.settle()
     await service.close()
-    again = make_service(ASK, store=InMemoryVectorStore(model="hashed-16"))
+    again = make_service(ASK, store=ExactStore(model="hashed-16"))
     await again.open()
     assert await texts(again) == ["near", "far"]
     index = await again._parts.vectors.index("pipeline", "ann")

@@ -8,7 +8,7 @@ import pytest
 
 from memstory_reference.adapters.embedding.fixed_vectors import FixedVectors
 from memstory_reference.adapters.embedding.prefixes import profile_of
-from memstory_reference.adapters.vectors.memory_index import InMemoryVectorStore
+from memstory_reference.adapters.vectors.exact_store import ExactStore
 from memstory_reference.adapters.watched import WatchedEmbedder
 from memstory_reference.ports import EmbedderUnavailableError
 from memstory_reference.systems.topics.config import TopicsConfig
@@ -66,7 +66,7 @@ class Memory:
     """A service and all that it stands on."""
 
     service: MemoryService
-    store: InMemoryVectorStore
+    store: ExactStore
     clock: MovableClock
     embedder: WatchedEmbedder
     switch: SwitchedEmbedder
@@ -86,7 +86,7 @@ def make_memory(vectors):
     def make(**config):
         switch = SwitchedEmbedder(FixedVectors(vectors, profile=profile_of("nomic-embed-text")))
         embedder, clock, numbers = WatchedEmbedder(switch), MovableClock(), count(1)
-        store = InMemoryVectorStore(model=embedder.model, dimension=2)
+        store = ExactStore(model=embedder.model, dimension=2)
 
         def new_id():
             return f"id-{next(numbers):04d}"

@@ -6,7 +6,7 @@ from itertools import count
 import pytest
 
 from memstory_reference.adapters.embedding.fixed_vectors import FixedVectors
-from memstory_reference.adapters.vectors.memory_index import InMemoryVectorStore
+from memstory_reference.adapters.vectors.exact_store import ExactStore
 from memstory_reference.bus import InProcessBus
 from memstory_reference.bus.calls import Caller
 from memstory_reference.errors import InputError, SetupProblem, UnavailableError
@@ -63,7 +63,7 @@ class Stage:
         self.bus = InProcessBus()
         self.embedder = Vectors({"tea": [1, 0]})
         self.shown = []
-        self._store = InMemoryVectorStore(model="fixed-2", dimension=2)
+        self._store = ExactStore(model="fixed-2", dimension=2)
         self._numbers = count()
         self.talk = RemoteTopics(
             agent=self.caller(topics_agent.PART), memory=self.caller(topics_memory.PART), show_calls=self.shown.extend

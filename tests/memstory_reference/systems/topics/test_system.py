@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from memstory_reference.adapters.chat_models.scripted_chat import ScriptedChat
 from memstory_reference.adapters.embedding.fixed_vectors import FixedVectors
-from memstory_reference.adapters.vectors.memory_index import InMemoryVectorStore
+from memstory_reference.adapters.vectors.exact_store import ExactStore
 from memstory_reference.composition.topics import make_topics
 from memstory_reference.errors import InputError, UnavailableError
 from memstory_reference.ports import Envelope, SystemPorts
@@ -33,7 +33,7 @@ def make_system():
         ports = SystemPorts(
             clock=StillClock(),
             embedder=FixedVectors({PRIVATE: [1, 0], "query": [1, 0], "Q: query\nA: Noted.": [1, 0]}),
-            store=InMemoryVectorStore(model="fixed-2", dimension=2),
+            store=ExactStore(model="fixed-2", dimension=2),
             chat=ScriptedChat(RULES),
             new_id=lambda: f"n{next(numbers)}",
         )

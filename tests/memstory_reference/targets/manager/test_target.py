@@ -236,7 +236,7 @@ async def test_the_clock_of_the_story_drives_the_cleanup(open_target, env):
 async def test_a_backup_is_equal_and_the_original_goes_on(target, tmp_path):
     await target.add([Item(text="near"), Item(text="far", key="task")], S1)
     assert await target.run("backup", {"folder": "copy"}, ANN) == {"memories": 2, "equal": True}
-    assert (tmp_path / "copy" / "chroma.sqlite3").is_file()
+    assert (tmp_path / "copy" / "vectors.sqlite3").is_file()
     assert (await target.get(Ref(key="task"), S1)).text == "far"
     with pytest.raises(Refused, match="there already"):
         await target.run("backup", {"folder": "copy"}, ANN)

@@ -1,0 +1,166 @@
+"""Chroma's index beside the exact store, for owners whose rows are too many for a matrix.
+
+SQLite has the truth: an index that is damaged, or that misses rows without a word (chroma#7758), is made again.
+Importing this module imports chromadb, which takes a second.
+"""
+
+from __future__ import annotations
+
+import logging
+import shutil
+from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager
+from pathlib import Path
+from typing import cast
+
+import chromadb
+import numpy as np
+from chromadb.api.client import Client
+from chromadb.api.models.Collection import Collection
+from chromadb.api.shared_system_client import SharedSystemClient
+from chromadb.config import Settings
+from numpy.typing import NDArray
+
+from memstory_reference.adapters.vectors import chroma_files
+from memstory_reference.adapters.vectors.chroma_collections import (
+    find,
+    make,
+    name_of,
+    ours,
+    sample,
+    translated,
+    unreachable,
+)
+from memstory_reference.adapters.vectors.chroma_rows import ChromaRows
+from memstory_reference.adapters.vectors.stored_rows import SCHEMA, StoredRows
+from memstory_reference.ports import Primitive
+from memstory_reference.storage.database_store import Database
+
+logger = logging.getLogger(__name__)
+
+CHURN = 1_000
+"""Rows replaced or deleted after which Chroma's index is checked anew: that is what puts rows out of reach."""
+
+BATCH = 1_000
+_COPY = "-rebuilt"
+"""How the names of half-made copies ended in an earlier version."""
+
+
+class ChromaFollower:
+    """A `Follower` in a folder of its own; blocking. A collection is made when its rows are first asked for."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._client: Client | None = None
+        self._sound: dict[tuple[str, str], ChromaRows] = {}
+        self._churn: dict[tuple[str, str], int] = {}
+
+    def near(
+        self, rows: StoredRows, vector: NDArray[np.float32], k: int, where: Mapping[str, Primitive]
+    ) -> Sequence[str]:
+        """Return about the k nearest ids by Chroma's index, and those that tie with the last."""
+        with self._translated():
+            return list(self._ready(rows).near(vector, k, where))
+
+    def catch_up(self, rows: StoredRows) -> None:
+        """Take in what changed."""
+        with self._translated():
+            self._drain(rows, self._found(rows))
+
+    def close(self) -> None:
+        """Close Chroma."""
+        if self._client is not None:
+            self._client.close()
+            self._client = None
+
+    def _ready(self, rows: StoredRows) -> ChromaRows:
+        """Return the rows in Chroma, up to date and, the first time and after many changes, checked."""
+        found = self._found(rows)
+        self._drain(rows, found)
+        if rows.key not in self._sound or self._churn.get(rows.key, 0) >= CHURN:
+            chosen = rows.read(sample(rows.select({})))
+            lost = unreachable(found.collection, chosen)
+            if lost or found.count() != rows.count():
+                share = (found.collection.name, len(lost), len(chosen))
+                logger.warning("%s: a query misses %d of %d sampled rows; the index is rebuilt", *share)
+                self._opened().delete_collection(found.collection.name)
+                found = self._found(rows)
+                self._drain(rows, found)
+            self._sound[rows.key], self._churn[rows.key] = found, 0
+        return found
+
+    def _found(self, rows: StoredRows) -> ChromaRows:
+        client, (collection, owner) = self._opened(), rows.key
+        name = name_of(collection, owner)
+        found = find(client, name)
+        if found is None:
+            rows.follow()  # before the collection: a process that is killed in between leaves all of it to do
+            found = make(client, name, {"memstory:collection": collection, "memstory:owner": owner})
+        return ChromaRows(found, int(client.get_max_batch_size()), is_follower=True)
+
+    def _drain(self, rows: StoredRows, found: ChromaRows) -> None:
+        while pending := rows.pending(BATCH):
+            records = rows.read(pending)
+            old = found.read(pending)
+            found.put(records, old)
+            found.drop([one for one in old if one not in {row.id for row in records}])
+            rows.done(pending)
+            self._churn[rows.key] = self._churn.get(rows.key, 0) + len(old)
+
+    def _opened(self) -> Client:
+        if self._client is None:
+            if not chroma_files.are_whole(self._folder):
+                logger.warning("%s: the index files were damaged; they are made again from the rows", self._folder)
+                shutil.rmtree(self._folder)
+            self._client = _persistent_client(self._folder)
+        return self._client
+
+    def _translated(self) -> AbstractContextManager[None]:
+        place = str(self._folder)
+        return translated(place, f"Delete {place}: it is made again from the rows beside it.")
+
+
+def take_over(folder: Path, file: Path) -> None:
+    """Write the rows of an earlier version, whose store was Chroma itself in `folder`, to `file`; all or none."""
+    part = file.with_suffix(".part")
+    part.unlink(missing_ok=True)
+    client, database = _persistent_client(folder), Database(part, schema=SCHEMA)
+    try:
+        old = [one for one in ours(client) if not _is_half_copied(client, one)]
+        for collection in old:
+            _copy(ChromaRows(collection, BATCH), database)
+        database.close()
+        part.rename(file)
+        for collection in list(ours(client)):
+            client.delete_collection(collection.name)
+        is_empty = client.count_collections() == 0
+    finally:
+        database.close()
+        client.close()
+    if is_empty:
+        chroma_files.remove(folder)
+
+
+def _copy(rows: ChromaRows, database: Database) -> None:
+    stamp = rows.collection.metadata
+    about = {"model": str(stamp["memstory:model"]), "dimension": str(stamp["memstory:dimension"])}
+    stored = StoredRows(database, stamp["memstory:collection"], stamp["memstory:owner"])
+    ids = rows.select({})
+    for start in range(0, len(ids), BATCH):
+        stored.put(rows.read(ids[start : start + BATCH]).values(), about)
+
+
+def _is_half_copied(client: Client, collection: Collection) -> bool:
+    """Say whether it is the copy of a collection that still exists."""
+    whole = collection.name.removesuffix(_COPY)
+    return whole != collection.name and find(client, whole) is not None
+
+
+def _persistent_client(folder: Path) -> Client:
+    try:
+        settings = Settings(anonymized_telemetry=False)
+        return cast("Client", chromadb.PersistentClient(str(folder), settings=settings))
+    except BaseException:
+        # Chroma keeps the half-made system of a failed start, and would hand it to the next try.
+        SharedSystemClient._identifier_to_system.pop(str(folder), None)  # noqa: SLF001  (its public way drops all stores)
+        raise

@@ -1,0 +1,179 @@
+"""The vector store of a server started by `chroma run`, which several processes may share.
+
+Its rows lie in Chroma, and nothing is held in memory, for others write too. Chroma's server has no authentication of
+its own: let it listen on 127.0.0.1 only.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from functools import partial
+from typing import Any, cast
+
+import chromadb
+import numpy as np
+from chromadb.api.client import Client
+from chromadb.api.models.Collection import Collection
+from chromadb.config import Settings
+from numpy.typing import NDArray
+
+from memstory_reference.adapters.vectors.checked_index import CheckedIndex
+from memstory_reference.adapters.vectors.chroma_collections import (
+    check_space,
+    find,
+    make,
+    name_of,
+    ours,
+    sample,
+    translated,
+    unreachable,
+)
+from memstory_reference.adapters.vectors.chroma_rows import ChromaRows
+from memstory_reference.adapters.vectors.vector_rows import check_model
+from memstory_reference.errors import UnavailableError
+from memstory_reference.ports import Match, Primitive, Record
+from memstory_reference.storage.lane import Lane
+
+logger = logging.getLogger(__name__)
+
+
+async def open_chroma_server(host: str, port: int, *, model: str, dimension: int | None = None) -> ChromaServerStore:
+    """Open the store; UnavailableError if the server does not answer."""
+    place = f"http://{host}:{port}"
+    lane = Lane(place, partial(translated, place, "Look at the server's log."))
+    client = await lane.run(_http_client, host, port, place)
+    store = ChromaServerStore(client, lane, place=place, model=model, dimension=dimension)
+    try:
+        await lane.run(store.admit)
+    except BaseException:
+        await store.close()
+        raise
+    return store
+
+
+class ChromaServerStore:
+    """A `VectorStore`; made by `open_chroma_server`."""
+
+    def __init__(self, client: Client, lane: Lane, *, place: str, model: str, dimension: int | None) -> None:
+        self._lane = lane
+        self.dimension = dimension
+        self._client = client
+        self._place = place
+        self._model = model
+        self._batch = int(client.get_max_batch_size())
+        self._rows: dict[str, ServerRows] = {}
+
+    async def index(self, collection: str, owner: str) -> CheckedIndex:
+        """Open the index of `owner`."""
+        rows = self._rows.setdefault(name_of(collection, owner), ServerRows(self, (collection, owner)))
+        await self._lane.run(rows.open)
+        return CheckedIndex(self._lane, rows, lambda: self.dimension)
+
+    async def owners(self, collection: str) -> Sequence[str]:
+        """Return the owners that ever wrote."""
+        return await self._lane.run(self._owners, collection)
+
+    async def close(self) -> None:
+        """Let go of the server; a second call does nothing."""
+        await self._lane.close(partial(_close_http, self._client))
+
+    def admit(self) -> None:
+        """Compare the store with this run by its first collection: all others were admitted by the same rule."""
+        for collection in ours(self._client):
+            self._check(collection)
+            return
+
+    def find(self, key: tuple[str, str]) -> ChromaRows | None:
+        """Return the rows of an owner, or None if nothing was ever written; blocking."""
+        found = find(self._client, name_of(*key))
+        return None if found is None else self._checked(found)
+
+    def create(self, key: tuple[str, str], dimension: int) -> ChromaRows:
+        """Make the collection of an owner; blocking."""
+        names = {"memstory:collection": key[0], "memstory:owner": key[1]}
+        stamp: dict[str, str | int] = {**names, "memstory:model": self._model, "memstory:dimension": dimension}
+        return self._checked(make(self._client, name_of(*key), stamp))
+
+    def _checked(self, found: Collection) -> ChromaRows:
+        self._check(found)
+        return ChromaRows(found, self._batch)
+
+    def _check(self, found: Collection) -> None:
+        check_space(found, self._place)
+        model, dimension = found.metadata["memstory:model"], int(found.metadata["memstory:dimension"])
+        check_model(self._place, (model, dimension), (self._model, self.dimension))
+        self.dimension = dimension
+
+    def _owners(self, collection: str) -> list[str]:
+        stamps = [own.metadata for own in ours(self._client)]
+        return sorted({stamp["memstory:owner"] for stamp in stamps if stamp["memstory:collection"] == collection})
+
+
+class ServerRows:
+    """One owner's rows on the server; their collection is made by the first write."""
+
+    def __init__(self, store: ChromaServerStore, key: tuple[str, str]) -> None:
+        self._store = store
+        self._key = key
+        self._found: ChromaRows | None = None
+
+    def open(self) -> ChromaRows | None:
+        """Find the rows and, the first time, check that a query reaches them."""
+        if self._found is None:
+            self._found = self._store.find(self._key)
+            if self._found is not None:
+                chosen = list(self._found.read(sample(self._found.select({}))).values())
+                if lost := unreachable(self._found.collection, chosen):
+                    share = (self._found.collection.name, len(lost), len(chosen))
+                    logger.warning("%s: a query misses %d of %d rows; stop the server, open its folder once", *share)
+        return self._found
+
+    def put(self, records: Sequence[Record]) -> None:
+        found = self.open()
+        old = found.read([record.id for record in records]) if found else {}
+        self._found = found or self._store.create(self._key, len(np.asarray(records[0].vector)))
+        self._found.put(records, old)
+
+    def drop(self, ids: Sequence[str]) -> list[str]:
+        found = self.open()
+        return found.drop(ids) if found else []
+
+    def read(self, ids: Sequence[str]) -> list[Record]:
+        found = self.open()
+        return list(found.read(ids).values()) if found else []
+
+    def select(self, where: Mapping[str, Primitive]) -> list[str]:
+        found = self.open()
+        return found.select(where) if found else []
+
+    def nearest(self, vector: NDArray[np.float32], k: int, where: Mapping[str, Primitive]) -> list[Match]:
+        found = self.open()
+        near = found.near(vector, k, where) if found else {}
+        best = sorted(near, key=lambda one: (-near[one], one))[:k]
+        return [Match(record=replace(row, vector=None), similarity=near[row.id]) for row in self.read(best)]
+
+    def count(self) -> int:
+        found = self.open()
+        return found.count() if found else 0
+
+
+def _http_client(host: str, port: int, place: str) -> Client:
+    try:
+        return cast("Client", chromadb.HttpClient(host, port, settings=Settings(anonymized_telemetry=False)))
+    except ValueError as problem:
+        msg = (
+            f"the Chroma server at {place} does not answer. Start it with "
+            f"'chroma run --path FOLDER --host {host} --port {port}', or use a folder instead."
+        )
+        raise UnavailableError(msg) from problem
+
+
+def _close_http(client: Client) -> None:
+    """Close a client and its connections: Chroma's `close` leaves them open, and a second client within has its own."""
+    parts: list[Any] = [client, client._admin_client]  # noqa: SLF001  (there is no public way to them)
+    sessions = [part._server._session for part in parts]  # noqa: SLF001
+    client.close()
+    for session in sessions:
+        session.close()

@@ -1,0 +1,193 @@
+"""The exact vector store: rows in SQLite are the truth, and the vectors of owners in use lie in memory as a matrix."""
+
+from __future__ import annotations
+
+import sys
+from collections import OrderedDict
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from memstory_reference.adapters.vectors.checked_index import CheckedIndex
+from memstory_reference.adapters.vectors.stored_rows import SCHEMA, StoredRows, owners_of
+from memstory_reference.adapters.vectors.vector_rows import check_model, checked_collection, checked_name, same_as
+from memstory_reference.errors import UnavailableError
+from memstory_reference.ports import Match, Primitive, Record
+from memstory_reference.storage.database_store import Database
+from memstory_reference.storage.vector_matrix import VectorMatrix
+
+FILE = "vectors.sqlite3"
+EXACT_ROWS = 5_000
+"""Up to so many rows an owner is searched exactly where an index beside SQLite could answer: 0.1 ms at 384 numbers."""
+
+HELD_ROWS = 100_000
+"""Rows of all owners held in memory: 150 MB of vectors at 384 numbers."""
+
+
+class Follower(Protocol):
+    """An index beside SQLite that follows the rows and may miss some: for owners who are too large for a matrix."""
+
+    def near(
+        self, rows: StoredRows, vector: NDArray[np.float32], k: int, where: Mapping[str, Primitive]
+    ) -> Sequence[str]:
+        """Return at least the k nearest ids that it knows, after it has caught up."""
+        ...
+
+    def catch_up(self, rows: StoredRows) -> None:
+        """Take in what changed."""
+        ...
+
+    def close(self) -> None:
+        """Release the index."""
+        ...
+
+
+class _Held:
+    """One owner's rows in memory."""
+
+    def __init__(self, records: Sequence[Record]) -> None:
+        self._records: dict[str, Record] = {}
+        self._matrix = VectorMatrix()
+        self.put(records)
+
+    def __len__(self) -> int:
+        return len(self._records)
+
+    def put(self, records: Sequence[Record]) -> None:
+        for record in records:
+            self._matrix.put(record.id, np.asarray(record.vector, np.float32))
+            self._records[record.id] = replace(record, vector=None)
+
+    def drop(self, ids: Sequence[str]) -> None:
+        for one in ids:
+            self._matrix.discard(one)
+            self._records.pop(one, None)
+
+    def nearest(self, vector: NDArray[np.float32], k: int, where: Mapping[str, Primitive]) -> list[Match]:
+        among = None
+        if where:
+            tests = [(key, same_as(value)) for key, value in where.items()]
+            rows = self._records.items()
+            among = [one for one, row in rows if all(is_same(row.metadata.get(key)) for key, is_same in tests)]
+        found = self._matrix.nearest(vector, k, among=among)
+        return [Match(record=self._records[one], similarity=similarity) for one, similarity in found]
+
+
+class ExactRows:
+    """One owner's rows: in SQLite, in memory while they are searched, and in a follower's index if they are many."""
+
+    def __init__(self, store: ExactStore, stored: StoredRows) -> None:
+        self._store = store
+        self._stored = stored
+        self.read, self.select, self.count = stored.read, stored.select, stored.count
+
+    def put(self, records: Sequence[Record]) -> None:
+        """Write rows to SQLite, and to memory if they are there."""
+        self._stored.put(records, self._store.about(len(np.asarray(records[0].vector))))
+        if (held := self._store.held.get(self._stored.key)) is not None:
+            held.put(records)
+
+    def drop(self, ids: Sequence[str]) -> list[str]:
+        """Delete rows everywhere."""
+        gone = self._stored.drop(ids)
+        if (held := self._store.held.get(self._stored.key)) is not None:
+            held.drop(gone)
+        if gone and self._stored.is_followed:
+            self._store.follower().catch_up(self._stored)  # nothing of a forgotten row stays in the other index
+        return gone
+
+    def nearest(self, vector: NDArray[np.float32], k: int, where: Mapping[str, Primitive]) -> list[Match]:
+        """Return the k nearest rows, ties by id."""
+        if self.count() <= self._store.exact_rows:
+            return self._store.in_memory(self._stored).nearest(vector, k, where)
+        self._store.held.pop(self._stored.key, None)
+        near = self._store.follower().near(self._stored, vector, k, where)
+        return _Held(self.read(near)).nearest(vector, k, {})
+
+
+class ExactStore:
+    """A `VectorStore` in one SQLite file, or in memory alone if there is no `file`; one process owns the file.
+
+    An owner of more than `exact_rows` rows is searched by the index that `follower` makes when it is first asked.
+    `release` is called at the end.
+    """
+
+    def __init__(
+        self,
+        file: Path | None = None,
+        *,
+        model: str,
+        dimension: int | None = None,
+        exact_rows: int = sys.maxsize,
+        make_follower: Callable[[], Follower] | None = None,
+        release: Callable[[], object] = lambda: None,
+    ) -> None:
+        self._db = Database(file or Path(":memory:"), schema=SCHEMA)
+        self._lane = self._db.lane
+        self._model = model
+        self.dimension = dimension
+        self._place = file.parent if file else "memory"
+        self._make_follower = make_follower
+        self._follower: Follower | None = None
+        self._release = release
+        self.exact_rows = exact_rows
+        self.held: OrderedDict[tuple[str, str], _Held] = OrderedDict()
+        try:
+            self._admit()
+        except BaseException:
+            self._db.close()
+            raise
+
+    async def index(self, collection: str, owner: str) -> CheckedIndex:
+        """Return the index of `owner`."""
+        rows = ExactRows(self, StoredRows(self._db, checked_collection(collection), checked_name("owner", owner)))
+        return await self._lane.run(CheckedIndex, self._lane, rows, lambda: self.dimension)
+
+    async def owners(self, collection: str) -> Sequence[str]:
+        """Return the owners that ever wrote."""
+        return await self._lane.run(owners_of, self._db, collection)
+
+    async def close(self) -> None:
+        """Finish what is being written and let go of the file; a second call does nothing."""
+        await self._lane.close(self._close)
+
+    def about(self, dimension: int) -> Mapping[str, str]:
+        """Return what the first row says of the store: what its vectors are."""
+        self.dimension = dimension
+        return {"model": self._model, "dimension": str(dimension)}
+
+    def follower(self) -> Follower:
+        """Return the index beside SQLite."""
+        if self._follower is None:
+            if self._make_follower is None:
+                raise UnavailableError(f"{self._place} was opened without the index that its large owners have")
+            self._follower = self._make_follower()
+        return self._follower
+
+    def in_memory(self, rows: StoredRows) -> _Held:
+        """Return the rows in memory; those of others go, the longest unused first, until they fit."""
+        if rows.key not in self.held:
+            self.held[rows.key] = _Held(list(rows.every()))
+        self.held.move_to_end(rows.key)
+        while len(self.held) > 1 and sum(map(len, self.held.values())) > HELD_ROWS:
+            self.held.popitem(last=False)
+        return self.held[rows.key]
+
+    def _admit(self) -> None:
+        about = {row["name"]: row["value"] for row in self._db.execute("SELECT name, value FROM about")}
+        if about:
+            dimension = int(about["dimension"])
+            check_model(str(self._place), (about["model"], dimension), (self._model, self.dimension))
+            self.dimension = dimension
+
+    def _close(self) -> None:
+        try:
+            if self._follower:
+                self._follower.close()
+            self._db.close()
+        finally:
+            self._release()

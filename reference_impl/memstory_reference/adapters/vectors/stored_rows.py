@@ -1,0 +1,147 @@
+"""Vector rows in SQLite, one owner's at a time; blocking.
+
+What is deleted is overwritten. An owner whose rows an index beside SQLite follows has a list of what it does not know.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from memstory_reference.adapters.vectors.vector_rows import same_as
+from memstory_reference.ports import Primitive, Record
+from memstory_reference.storage.database_store import Database, parts
+
+SCHEMA = """
+CREATE TABLE IF NOT EXISTS owners (
+    number INTEGER PRIMARY KEY, collection TEXT NOT NULL, owner TEXT NOT NULL, followed INTEGER NOT NULL DEFAULT 0,
+    UNIQUE (collection, owner)
+);
+CREATE TABLE IF NOT EXISTS rows (
+    owner INTEGER NOT NULL, id TEXT NOT NULL, text TEXT NOT NULL, metadata TEXT NOT NULL, vector BLOB NOT NULL,
+    UNIQUE (owner, id)
+);
+CREATE TABLE IF NOT EXISTS pending (owner INTEGER NOT NULL, id TEXT NOT NULL, PRIMARY KEY (owner, id)) WITHOUT ROWID;
+"""
+_PUT = (
+    "INSERT INTO rows (owner, id, text, metadata, vector) VALUES (?, ?, ?, ?, ?) ON CONFLICT (owner, id) DO UPDATE "
+    "SET text = excluded.text, metadata = excluded.metadata, vector = excluded.vector"
+)
+
+
+class StoredRows:
+    """The rows of one owner in one collection; the owner is noted with the first row."""
+
+    def __init__(self, database: Database, collection: str, owner: str) -> None:
+        self.key = (collection, owner)
+        self._db = database
+        self._count: int | None = None
+
+    @property
+    def is_followed(self) -> bool:
+        """Whether an index beside SQLite holds these rows too."""
+        found = self._owner()
+        return found is not None and bool(found[1])
+
+    def put(self, records: Iterable[Record], about: Mapping[str, str]) -> None:
+        """Write rows that have vectors, all or none; the first of a store bring with them what it is `about`."""
+        self._count = None
+        with self._db.transaction():
+            self._db.executemany("INSERT OR IGNORE INTO about VALUES (?, ?)", list(about.items()))
+            self._db.execute("INSERT OR IGNORE INTO owners (collection, owner) VALUES (?, ?)", self.key)
+            rows = [(self._number(), *_values(record)) for record in records]
+            self._db.executemany(_PUT, rows)
+            self._announce([row[1] for row in rows])
+
+    def drop(self, ids: Sequence[str]) -> list[str]:
+        """Delete rows; return the ids that existed."""
+        self._count, number = None, self._number()
+        with self._db.transaction():
+            gone = [one.id for one in self.read(ids)]
+            self._db.executemany("DELETE FROM rows WHERE owner = ? AND id = ?", [(number, one) for one in gone])
+            self._announce(gone)
+        if gone:
+            self._db.forget_log()
+        return gone
+
+    def read(self, ids: Sequence[str]) -> list[Record]:
+        """Return the rows that exist, in the order of `ids`, with their vectors."""
+        found: dict[str, Record] = {}
+        for marks, part in parts(ids):
+            sql = f"SELECT id, text, metadata, vector FROM rows WHERE owner = ? AND id IN ({marks})"  # noqa: S608
+            found |= {row[0]: _record(*row) for row in self._db.execute(sql, (self._number(), *part))}
+        return [found[one] for one in dict.fromkeys(ids) if one in found]
+
+    def every(self) -> Iterator[Record]:
+        """Return all rows with their vectors."""
+        sql = "SELECT id, text, metadata, vector FROM rows WHERE owner = ?"
+        return (_record(*row) for row in self._db.execute(sql, (self._number(),)))
+
+    def select(self, where: Mapping[str, Primitive]) -> list[str]:
+        """Return the ids of the rows that match, sorted."""
+        tests = [(key, same_as(value)) for key, value in where.items()]
+        if not tests:
+            return [row[0] for row in self._db.execute("SELECT id FROM rows WHERE owner = ? ORDER BY id", self._args())]
+        rows = self._db.execute("SELECT id, metadata FROM rows WHERE owner = ? ORDER BY id", self._args())
+        read = ((one, json.loads(metadata)) for one, metadata in rows)
+        return [one for one, metadata in read if all(is_same(metadata.get(key)) for key, is_same in tests)]
+
+    def count(self) -> int:
+        """Count all rows."""
+        if self._count is None:
+            (self._count,) = self._db.execute("SELECT count(*) FROM rows WHERE owner = ?", self._args()).fetchone()
+        return int(self._count)
+
+    def follow(self) -> None:
+        """Note that an index follows these rows, and knows none of them yet."""
+        with self._db.transaction():
+            self._db.execute("UPDATE owners SET followed = 1 WHERE number = ?", self._args())
+            self._db.execute("INSERT OR IGNORE INTO pending SELECT owner, id FROM rows WHERE owner = ?", self._args())
+
+    def pending(self, limit: int) -> list[str]:
+        """Return ids that the index does not know, or knows as they were before."""
+        rows = self._db.execute("SELECT id FROM pending WHERE owner = ? LIMIT ?", (self._number(), limit))
+        return [row[0] for row in rows]
+
+    def done(self, ids: Sequence[str]) -> None:
+        """Strike off what the index has taken."""
+        with self._db.transaction():
+            rows = [(self._number(), one) for one in ids]
+            self._db.executemany("DELETE FROM pending WHERE owner = ? AND id = ?", rows)
+
+    def _announce(self, ids: Sequence[str]) -> None:
+        if self.is_followed:
+            rows = [(self._number(), one) for one in ids]
+            self._db.executemany("INSERT OR IGNORE INTO pending VALUES (?, ?)", rows)
+
+    def _args(self) -> tuple[int]:
+        return (self._number(),)
+
+    def _number(self) -> int:
+        """Return the owner's number; 0, which nobody has, before the first row."""
+        found = self._owner()
+        return 0 if found is None else found[0]
+
+    def _owner(self) -> tuple[int, int] | None:
+        sql = "SELECT number, followed FROM owners WHERE collection = ? AND owner = ?"
+        row = self._db.execute(sql, self.key).fetchone()
+        return None if row is None else (row[0], row[1])
+
+
+def owners_of(database: Database, collection: str) -> list[str]:
+    """Return the owners that ever wrote to a collection."""
+    rows = database.execute("SELECT owner FROM owners WHERE collection = ? ORDER BY owner", (collection,))
+    return sorted(row[0] for row in rows)
+
+
+def _values(record: Record) -> tuple[str, str, str, bytes]:
+    vector = np.asarray(record.vector, np.float32)
+    return record.id, record.text, json.dumps(dict(record.metadata)), vector.tobytes()
+
+
+def _record(identifier: str, text: str, metadata: str, blob: bytes) -> Record:
+    vector: NDArray[np.float32] = np.frombuffer(blob, np.float32)
+    return Record(id=identifier, text=text, metadata=json.loads(metadata), vector=vector)

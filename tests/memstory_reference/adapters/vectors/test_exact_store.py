@@ -1,0 +1,48 @@
+from memstory_reference.adapters.vectors import exact_store
+from memstory_reference.adapters.vectors.exact_store import FILE, ExactStore
+
+
+async def test_longest_unused_owner_leaves_memory_and_is_found_again(rows_of, spread, monkeypatch):
+    monkeypatch.setattr(exact_store, "HELD_ROWS", 50)
+    store = ExactStore(model="fixed")
+    for owner in ("ana", "bob", "cid"):
+        index = await store.index("memory", owner)
+        await index.upsert(rows_of(spread(20)))
+        await index.query(spread(1)[0], 1)
+    assert [owner for _, owner in store.held] == ["bob", "cid"]
+    again = await store.index("memory", "ana")
+    assert (await again.query(spread(20)[5], 1))[0].record.id == "r0005"
+    await store.close()
+
+
+async def test_write_that_fails_changes_neither_the_file_nor_memory(rows_of, spread, monkeypatch):
+    store = ExactStore(model="fixed")
+    index = await store.index("memory", "ana")
+    await index.upsert(rows_of(spread(4)))
+    await index.query(spread(1)[0], 1)
+
+    def broken(*_):
+        raise RuntimeError
+
+    with monkeypatch.context() as patched:
+        patched.setattr("memstory_reference.adapters.vectors.stored_rows.StoredRows._announce", broken)
+        for change in (index.upsert(rows_of(spread(4, seed=3), prefix="n")), index.delete(["r0000"])):
+            try:
+                await change
+            except RuntimeError:
+                continue
+            raise AssertionError(change)
+    assert await index.count() == 4
+    found = await index.query(spread(4)[0], 9)
+    assert sorted(match.record.id for match in found) == [f"r{n:04}" for n in range(4)]
+    await store.close()
+
+
+async def test_deleted_text_is_in_no_file(tmp_path, rows_of, spread):
+    store = ExactStore(tmp_path / FILE, model="fixed")
+    index = await store.index("memory", "ana")
+    await index.upsert(rows_of(spread(5), prefix="a-secret-of-mine"))
+    assert any(b"a-secret-of-mine" in file.read_bytes() for file in tmp_path.iterdir())
+    await index.delete([f"a-secret-of-mine{n:04}" for n in range(5)])
+    assert not any(b"a-secret-of-mine" in file.read_bytes() for file in tmp_path.iterdir())
+    await store.close()
