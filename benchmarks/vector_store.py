@@ -16,7 +16,8 @@ from pathlib import Path
 
 import numpy as np
 
-from memstory_reference.adapters.vectors.chroma import ChromaStore, open_chroma
+from memstory_reference.adapters.vectors.chroma import open_chroma
+from memstory_reference.adapters.vectors.exact_store import ExactStore
 from memstory_reference.ports import Record, Vectors
 
 OWNERS, DIMENSION, K = 100, 384, 10
@@ -90,7 +91,7 @@ async def measured(folder: Path, each: int) -> dict[str, float]:
     return answer
 
 
-async def batch_gain(store: ChromaStore) -> tuple[float, float]:
+async def batch_gain(store: ExactStore) -> tuple[float, float]:
     """Return the rows a second in one batch, and one by one."""
     index = await store.index("memory", "writer")
     await index.upsert(rows(1, 7))

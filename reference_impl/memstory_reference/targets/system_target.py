@@ -189,7 +189,6 @@ class SystemFactory(TargetFactory):
         "memstory_reference.adapters.vectors.chroma",
         "memstory_reference.adapters.embedding.embedding_cache",
         "memstory_reference.adapters.offline_chat",
-        "chromadb_rust_bindings",
         "tokenizers",
     )
 

@@ -23,6 +23,7 @@ class TopicsSettings:
 
     chroma_path: str
     chroma_server: str | None
+    exact_rows: int
     collection: str
     embedding_model: str
     top_k: int
@@ -69,6 +70,7 @@ _RULES: Mapping[str, Rule] = {
     "chroma_server": or_null(
         Rule("HOST:PORT", lambda value: isinstance(value, str) and re.fullmatch(r"[^\s:/]+:\d{1,5}", value) is not None)
     ),
+    "exact_rows": count(1_000_000, 0),
     "collection": text("a name on one line"),
     "embedding_model": text("all-MiniLM-L6-v2, nomic-embed-text or ollama:NAME"),
     "top_k": count(1_000),

@@ -73,7 +73,7 @@ class ManagerTarget(SystemTarget[ManagerSystem]):
         return await self._opened(workspace / FOLDER)
 
     def _store_name(self) -> str:
-        return f"chromadb {version('chromadb')}"
+        return f"sqlite + chromadb {version('chromadb')}"
 
     @property
     def _has_model(self) -> bool:

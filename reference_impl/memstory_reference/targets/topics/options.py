@@ -13,6 +13,7 @@ from memstory_reference.systems.topics.settings import TopicsSettings, default_t
 SETTINGS = (
     "chat",
     "collection",
+    "exact_rows",
     "keep_secrets",
     "min_score",
     "ollama_host",

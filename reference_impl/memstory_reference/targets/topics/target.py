@@ -80,7 +80,7 @@ class TopicsTarget(SystemTarget[TopicsSystem]):
         )
 
     def _store_name(self) -> str:
-        return f"chromadb {version('chromadb')}"
+        return f"sqlite + chromadb {version('chromadb')}"
 
     @property
     def _has_model(self) -> bool:

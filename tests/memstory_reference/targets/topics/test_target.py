@@ -398,7 +398,7 @@ async def test_about_says_what_answered(target):
     about = await target.about()
     assert about["embedder"] == "fixed-2"
     assert about["chat"] == "scripted by the story"
-    assert about["store"].startswith("chromadb ")
+    assert about["store"].startswith("sqlite + chromadb ")
 
 
 async def test_the_same_case_twice_gives_the_same_records(open_target, env, tmp_path):
