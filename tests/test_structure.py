@@ -4,6 +4,7 @@ import ast
 import re
 import subprocess
 import sys
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -12,6 +13,9 @@ ROOT = Path(__file__).parents[1]
 SOURCES = (ROOT / "harness/memstory", ROOT / "reference_impl/memstory_reference")
 MODULES = sorted(path for source in SOURCES for path in source.rglob("*.py"))
 LONGEST_MODULE = 400
+MOST_MODULES = 12
+REFERENCE = [path for path in MODULES if SOURCES[1] in path.parents]
+SYSTEMS = {"layers", "manager", "observations", "pipeline", "topics"}
 VAGUE = {"utils", "util", "helpers", "helper", "common", "misc", "base", "stuff"}
 
 
@@ -53,6 +57,28 @@ def test_imports_flow_one_way():
 def test_no_module_is_too_long():
     lengths = {name(path): len(path.read_text("utf-8").splitlines()) for path in MODULES}
     assert {path: lines for path, lines in lengths.items() if lines > LONGEST_MODULE} == {}
+
+
+def test_no_package_of_the_reference_holds_too_many_modules():
+    # The stand-in of a language model is rewritten under an issue of its own.
+    counts = Counter(name(path.parent) for path in REFERENCE if path.name != "__init__.py")
+    too_full = {folder: count for folder, count in counts.items() if count > MOST_MODULES}
+    assert {folder for folder in too_full if not folder.endswith("offline_chat")} == set()
+
+
+def test_no_two_modules_of_the_reference_share_a_name():
+    # But the same part of each system, or of each target, has the same name, and a module may be named after a system.
+    homes: dict[str, list[tuple[str, ...]]] = {}
+    for path in REFERENCE:
+        parts = path.relative_to(SOURCES[1]).parts
+        if path.stem not in {"__init__", *SYSTEMS} and "offline_chat" not in parts:
+            is_of_a_system = parts[0] in ("systems", "targets") and parts[1] in SYSTEMS
+            homes.setdefault(path.stem, []).append(parts[:2] if is_of_a_system else ())
+
+    def is_the_same_part(found: list[tuple[str, ...]]) -> bool:
+        return () not in found and len(set(found)) == len(found) and len({home[0] for home in found}) == 1
+
+    assert [stem for stem, found in homes.items() if len(found) > 1 and not is_the_same_part(found)] == []
 
 
 def test_no_module_has_a_vague_name():

@@ -9,9 +9,9 @@ from collections.abc import Callable, Mapping
 from contextlib import AbstractAsyncContextManager, ExitStack
 
 from memstory_reference.commands.bus_option import add_bus_option
-from memstory_reference.commands.chat.conversation import Conversation, Ended
 from memstory_reference.commands.chat.layers_chat import layers_conversation
 from memstory_reference.commands.chat.speech import Speech
+from memstory_reference.commands.chat.talk import Conversation, Ended
 from memstory_reference.commands.chat.topics_chat import DEFAULT_OWNER, topics_conversation
 from memstory_reference.commands.chosen_settings import add_store_options
 from memstory_reference.commands.layers_options import (

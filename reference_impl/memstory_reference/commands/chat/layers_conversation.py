@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
-from memstory_reference.commands.chat.conversation import Command, Conversation
+from memstory_reference.commands.chat.talk import Command, Conversation
 from memstory_reference.ports import Json
 from memstory_reference.systems.layers.process import LayersAnswer
 from memstory_reference.systems.layers.turns.session_end import EndReason

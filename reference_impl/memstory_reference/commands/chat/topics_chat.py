@@ -10,8 +10,8 @@ from typing import Protocol
 
 from memstory_reference.adapters.random_ids import random_id
 from memstory_reference.commands.bus_option import caller_from_terminal
-from memstory_reference.commands.chat.conversation import Command, Conversation
 from memstory_reference.commands.chat.speech import Speech
+from memstory_reference.commands.chat.talk import Command, Conversation
 from memstory_reference.commands.chat.watched_chat import WatchedChat, show_calls
 from memstory_reference.commands.chosen_settings import chosen_settings
 from memstory_reference.commands.layers_options import refuse_foreign

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from memstory_reference.commands.chat.layers_conversation import status_line
 from memstory_reference.commands.layers_options import chosen_layers, refuse_foreign
-from memstory_reference.commands.memory.desk import Confirm, Desk, Said
+from memstory_reference.commands.memory.desks import Confirm, Desk, Said
 from memstory_reference.commands.memory_rows import SHORT_ID_CHARACTERS, Row
 from memstory_reference.commands.opened_layers import open_stored_layers
 from memstory_reference.commands.terminal_text import json_text

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from memstory_reference.commands.chosen_settings import add_store_options
 from memstory_reference.commands.layers_options import LAYERS, TOPICS, add_person_options, add_system_option
-from memstory_reference.commands.memory.desk import Desk
+from memstory_reference.commands.memory.desks import Desk
 from memstory_reference.commands.memory.layers_desk import layers_desk
 from memstory_reference.commands.memory.printed import is_confirmed, is_yes, print_rows, print_text, write_new
 from memstory_reference.commands.memory.topics_desk import topics_desk

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from memstory_reference.commands.chosen_settings import chosen_settings
 from memstory_reference.commands.layers_options import refuse_foreign
-from memstory_reference.commands.memory.desk import Confirm, Desk, Said
+from memstory_reference.commands.memory.desks import Confirm, Desk, Said
 from memstory_reference.commands.memory_rows import Row, jsonl, row_of
 from memstory_reference.commands.opened_memory import OpenedMemory, entry_named, open_memory
 from memstory_reference.commands.terminal_text import cell
