@@ -10,15 +10,16 @@ from pathlib import Path
 from textwrap import dedent
 from typing import Any, get_args
 
-from memstory.capabilities import FEATURES, OPERATIONS, PREFIXES
 from memstory.cli import COMMANDS, load_command, parser_of
-from memstory.commands.authoring import examples
-from memstory.commands.authoring.steps import expectable
 from memstory.controls import FAULTS
 from memstory.datasets.loading import DATASETS, LOCOMO_VARIABLE
 from memstory.errors import SetupError
-from memstory.language.grammar import grammar
-from memstory.language.vocabulary import CALL_CHECKS, HIT_CHECKS, HIT_FIELDS, MATCHERS, METRICS, MODIFIERS, STEPS
+from memstory.language.capabilities import FEATURES, families, operations
+from memstory.language.matchers import CALL_CHECKS, HIT_CHECKS, HIT_FIELDS, MATCHERS, METRICS, Check
+from memstory.language.registry import Registry
+from memstory.language.schema import grammar, schema_text
+from memstory.language.words import WORDS, Word
+from memstory.language.words.step_parsing import MODIFIERS
 from memstory.pytest_plugin.options import add_options
 from memstory.reporting.views import SYMBOLS
 from memstory.results.outcomes import Outcome
@@ -28,6 +29,7 @@ from memstory.targets.mapping.table_check import schema as table_schema
 Schema = Mapping[str, Any]
 
 FOLDER = Path(__file__).parent / "reference"
+SCHEMA = Path(__file__).parents[1] / "harness/memstory/story.schema.json"
 NOTICE = "<!-- made by `python docs/make_reference.py`: change the code, not this page -->"
 
 OUTCOMES = {
@@ -50,7 +52,6 @@ OUTCOMES = {
 KEYS = ["key", "meaning"]
 CHECKS = ["check", "holds if", "written"]
 ABLE = ["capability", "a target that has it"]
-UNCUT = ("mrr", "abstention")
 
 STORY = """
 # A story
@@ -184,9 +185,14 @@ def page(*parts: str) -> str:
     return "\n\n".join(part.strip() for part in parts if part)
 
 
-def words(named: Mapping[str, str], *more: Mapping[str, str]) -> list[list[str]]:
-    """Return rows of names with their meanings, and with what `more` has for each name."""
-    return [[code(name), text, *(code(other[name]) for other in more)] for name, text in named.items()]
+def words(named: Mapping[str, str]) -> list[list[str]]:
+    """Return rows of names with their meanings."""
+    return [[code(name), text] for name, text in named.items()]
+
+
+def checks(registry: Registry[Check]) -> list[list[str]]:
+    """Return rows of checks with their meanings and examples."""
+    return [[code(one.name), one.summary, code(one.example)] for one in registry.values()]
 
 
 def story_page() -> str:
@@ -204,54 +210,54 @@ def story_page() -> str:
         table(KEYS, [row for row in keys(grammar()) if not row[0].startswith(elsewhere)]),
         *sections,
         MODEL.format(meaning=meaning(own["model"])),
-        table(["key of a rule", "meaning"], keys(grammar()["$defs"]["rule"])),
+        table(["key of a rule", "meaning"], keys(own["model"]["items"])),
         DURATIONS.format(units=units, datasets=", ".join(map(code, DATASETS))),
     )
 
 
 def steps_page() -> str:
     """Return the page on steps."""
-    listed = [[f"[{name}](#{name})", word.summary, ", ".join(map(code, word.fields)) or "–"]
-              for name, word in STEPS.items()]  # fmt: skip
+    listed = [[f"[{word.name}](#{word.name})", word.summary, ", ".join(map(code, word.fields)) or "–"]
+              for word in WORDS.values()]  # fmt: skip
     results = grammar()["$defs"]["expect"]["properties"].items()
     return page(
         STEPS_HEAD,
-        table(["beside an operation", "meaning"], words(MODIFIERS)),
+        table(["beside an operation", "meaning"], [[code(name), meaning(inner)] for name, inner in MODIFIERS.items()]),
         table(["step", "what it does", "its result has"], listed),
         "What `expect:` of a step may speak of; the last five go with every step, `context_tokens` with a context:",
         table(["result", "what it is"], [[code(name), meaning(resolved(inner))] for name, inner in results]),
-        *(_step(name) for name in STEPS),
+        *map(_step, WORDS.values()),
     )
 
 
-def _step(name: str) -> str:
-    schema = grammar()["$defs"]["step"]["properties"][name]
+def _step(word: Word) -> str:
+    schema = grammar()["$defs"]["step"]["properties"][word.name]
     rows = [row for row in keys(schema) if "steps[]" not in row[0]]
     return page(
-        f"## {name}",
+        f"## {word.name}",
         meaning(resolved(schema)),
         table(KEYS, rows) if rows else "",
-        f"Expect: {', '.join(map(code, expectable(name)))}.",
-        block(examples.STEPS[name]),
+        f"Expect: {', '.join(map(code, word.expectable))}.",
+        block(word.example),
     )
 
 
 def matchers_page() -> str:
-    """Return the page on what can be said of a result."""
-    written, fits, misfits = ({name: str(shown[part]) if part == 0 else repr(shown[part])
-                               for name, shown in examples.MATCHERS.items()} for part in range(3))  # fmt: skip
-    metrics = {name if name in UNCUT else f"{name}@k": text for name, text in METRICS.items()}
+    """Return the page on what a story can assert about a result."""
+    matchers = [[code(one.name), one.summary, *map(code, (one.example, repr(one.fits), repr(one.misfits)))]
+                for one in MATCHERS.values()]  # fmt: skip
     return page(
         MATCHERS_HEAD,
-        table(["matcher", "holds if", "written", "for", "not for"], words(MATCHERS, written, fits, misfits)),
+        table(["matcher", "holds if", "written", "for", "not for"], matchers),
         "`same_as` speaks of a name that a step has saved; here it stands for `'m1'`.",
         HITS.format(fields=", ".join(map(code, HIT_FIELDS))),
-        table(CHECKS, words(HIT_CHECKS, examples.HIT_CHECKS)),
+        table(CHECKS, checks(HIT_CHECKS)),
         CALLS,
-        table(CHECKS, words(CALL_CHECKS, examples.CALL_CHECKS)),
+        table(CHECKS, checks(CALL_CHECKS)),
         METRICS_HEAD,
-        table(["metric", "what it is"], words(metrics)),
-    )
+        table(["metric", "what it is"],
+              words({f"{one.name}@k" if one.is_cut else one.name: one.summary for one in METRICS.values()})),
+    )  # fmt: skip
 
 
 def outcomes_page() -> str:
@@ -299,11 +305,11 @@ def targets_page() -> str:
         table(["name", "what it is", "options"], _targets()),
         CAPABILITIES_HEAD,
         "Found in the steps and expectations of a story:",
-        table(ABLE, words(OPERATIONS)),
+        table(ABLE, words(operations())),
         "Shown by no step; a story names them under `requires:`:",
         table(ABLE, words(FEATURES)),
         "Whatever follows the dot is the target's own word:",
-        table(ABLE, words({f"{name}.…": text for name, text in PREFIXES.items()})),
+        table(ABLE, words({f"{name}.…": text for name, text in families().items()})),
     )
 
 
@@ -387,8 +393,9 @@ PAGES: Mapping[str, Callable[[], str]] = {
 
 
 def pages() -> Mapping[Path, str]:
-    """Return the text of every page by its place."""
-    return {FOLDER / f"{name}.md": f"{NOTICE}\n\n{made()}\n" for name, made in PAGES.items()}
+    """Return the text of every page by its place, and of the schema that editors read."""
+    made = {FOLDER / f"{name}.md": f"{NOTICE}\n\n{make()}\n" for name, make in PAGES.items()}
+    return {**made, SCHEMA: schema_text()}
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

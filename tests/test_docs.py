@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from memstory.capabilities import FEATURES, OPERATIONS
 from memstory.cli import COMMANDS, load_command, parser_of
 from memstory.controls import CONTROLS
-from memstory.language.grammar import grammar
+from memstory.language.capabilities import FEATURES, operations
+from memstory.language.schema import grammar
 from memstory.language.stories import InvalidStory, parse_stories
 from memstory.play import play
 from memstory.targets.discovery import load_targets
@@ -76,7 +76,7 @@ def test_no_command_option_capability_or_control_is_undocumented():
     parsers = [parser_of(name, load_command(name)) for name in COMMANDS]
     typed = {word for parser in parsers for word in parser._option_string_actions} - {"-h", "--help"}
     controls = {f"control:{name}" for name in CONTROLS}
-    wanted = {*typed, *OPERATIONS, *FEATURES, *controls, *(f"memstory {name}" for name in COMMANDS)}
+    wanted = {*typed, *operations(), *FEATURES, *controls, *(f"memstory {name}" for name in COMMANDS)}
     assert {word for word in wanted if f"{word}`" not in REFERENCE and f"## {word}\n" not in REFERENCE} == set()
 
 

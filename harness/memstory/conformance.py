@@ -15,7 +15,7 @@ from __future__ import annotations
 import asyncio
 import shutil
 import tempfile
-from collections.abc import AsyncIterator, Callable, Coroutine, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from functools import partial
 from itertools import count
@@ -24,9 +24,11 @@ from pathlib import Path
 from typing import Any, ClassVar
 from unittest import SkipTest
 
-from memstory.capabilities import is_known
 from memstory.clock import StoryClock
 from memstory.errors import NotSupported, Refused
+from memstory.language.capabilities import is_known
+from memstory.language.words import WORDS
+from memstory.requests import REQUESTS
 from memstory.target import Environment, Hit, Item, Json, Query, Ref, Scope, Target, TargetFactory
 from memstory.targets.discovery import load_spec
 
@@ -36,25 +38,6 @@ HARBOUR = "The harbour office opens at seven on weekdays."
 VIOLIN = "Mirela keeps her violin in the blue cupboard."
 CHESS = "The chess club meets in the old post office."
 REPLACED = "The harbour office now opens at nine."
-
-METHODS: Mapping[str, Sequence[str]] = {
-    "add": ("add",),
-    "get": ("get.id", "get.key"),
-    "search": ("search",),
-    "list": ("list",),
-    "update": ("update",),
-    "delete": ("delete",),
-    "feedback": ("feedback",),
-    "context": ("context",),
-    "say": ("chat",),
-    "tool": ("tool",),
-    "tools": ("tool.schema",),
-    "end_session": ("session",),
-    "run": ("job.",),
-    "inspect": ("inspect.",),
-    "fault": ("fault.",),
-}
-"""By operation the capabilities that declare it; one that ends with a dot stands for all that begin so."""
 
 
 class TargetContract:
@@ -107,7 +90,7 @@ class TargetContract:
     def test_what_is_declared_is_what_is_overridden(self) -> None:
         """Both ways: a promise without a method, and a method that no story will ever reach."""
         kind = type(self._made.target())
-        for method, words in METHODS.items():
+        for method, words in _methods():
             declared = any(_declares(one, word) for word in words for one in self._able)
             overridden = getattr(kind, method) is not getattr(Target, method)
             said = " or ".join(f"'{word}…'" if word.endswith(".") else f"'{word}'" for word in words)
@@ -327,6 +310,18 @@ class TargetContract:
         await target.settle()
         _claim(len(receipt.items) >= len(texts), f"{len(texts)} texts were added, the receipt has {receipt.items}")
         return [item.id for item in receipt.items]
+
+
+def _methods() -> Iterator[tuple[str, Sequence[str]]]:
+    """Yield the operations of a target, each with the capabilities or families (`job.`) that declare it.
+
+    `add.key` only says more about `add`.
+    """
+    for method in REQUESTS.keys() & WORDS.keys():
+        able = WORDS[method].able
+        words = [name for name in able if not any(name.startswith(f"{other}.") for other in able)]
+        if words:
+            yield method, words
 
 
 def _declares(capability: str, word: str) -> bool:

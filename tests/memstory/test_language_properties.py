@@ -8,9 +8,11 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from memstory.errors import StoryError
+from memstory.language.matchers import CALL_CHECKS, HIT_CHECKS, HIT_FIELDS, MATCHERS
 from memstory.language.stories import InvalidStory, parse_stories
 from memstory.language.story import Story
-from memstory.language.vocabulary import CALL_CHECKS, HIT_CHECKS, HIT_FIELDS, MATCHERS, MODIFIERS, STEPS
+from memstory.language.words import WORDS as STEPS
+from memstory.language.words.step_parsing import MODIFIERS
 
 RICH = """
 story: R

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from memstory.commands.output import with_progress
 from memstory.commands.story_files import StoryFile
+from memstory.controls import CONTROLS
 from memstory.errors import Mark, StoryError
 from memstory.language.stories import InvalidStory, load_stories
 from memstory.language.story import Story
@@ -33,7 +34,7 @@ def load(files: Sequence[StoryFile]) -> Loaded:
     stories: list[Story] = []
     invalid: list[InvalidStory] = []
     for file in with_progress(files, "file"):
-        for story in load_stories(file.path, file.display):
+        for story in load_stories(file.path, file.display, CONTROLS):
             if isinstance(story, InvalidStory):
                 invalid.append(story)
             elif (first := first_places.setdefault(story.id, story.mark)) != story.mark:

@@ -12,9 +12,9 @@ from dataclasses import replace
 from random import Random
 from typing import ClassVar
 
-from memstory.capabilities import FEATURES, OPERATIONS
 from memstory.clock import Clock
 from memstory.controls.oracle import Oracle
+from memstory.language.capabilities import FEATURES, operations
 from memstory.target import (
     Capability,
     Environment,
@@ -103,7 +103,7 @@ class NothingFactory(TargetFactory):
     spec: ClassVar[str | None] = "memstory.controls:NothingFactory"
 
     def capabilities(self, options: Mapping[str, Json]) -> frozenset[Capability]:
-        return frozenset({*OPERATIONS, *FEATURES, *(f"option.{name}" for name in options)})
+        return frozenset({*operations(), *FEATURES, *(f"option.{name}" for name in options)})
 
     def target(self) -> Target:
         return Nothing()

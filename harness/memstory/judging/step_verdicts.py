@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from memstory.language.matchers import Context, judge
-from memstory.language.matchers.budgets import context_tokens, latency_ms
-from memstory.language.matchers.calls import faulty_schemas, violations_of_schema
-from memstory.language.names import pick
+from memstory.language.references import pick
 from memstory.language.story import Expectation, Matcher, Step, Story
+from memstory.language.words import WORDS
 from memstory.results.outcomes import Verdict
 from memstory.results.recording import Recording, StepRecord
 from memstory.target import Json, ToolSchema
-
-_COUNTED = ("parallel", "repeat")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,7 +33,7 @@ def locate(story: Story, path: Sequence[int]) -> StepPlace | None:
         if not rest:
             passed = f", pass {'.'.join(passes)}" if passes else ""
             return StepPlace(step=step, label=f"step {'.'.join(numbers)}{passed} ({step.op})")
-        if step.op in _COUNTED:
+        if WORDS[step.op].counts:
             passes.append(str(rest[0] + 1))
             rest = rest[1:]
         steps = step.steps
@@ -94,7 +91,7 @@ def _of_record(
     step: Step, record: StepRecord, contents: Mapping[str, str], announced: Sequence[ToolSchema]
 ) -> Iterator[Verdict]:
     context = Context(names=record.names, contents=contents)
-    refusal = _refusal(step, record)
+    refusal = WORDS[step.op].refusal(record)
     foreseen = any(expected.field in ("error", "refusal") for expected in step.expect)
     if record.error is not None and not foreseen:
         reason = f"was refused: {record.error}"
@@ -105,14 +102,8 @@ def _of_record(
             yield from _of_refusal(expected, record, refusal, context)
         elif record.error is None:
             yield from _of_field(step, expected, record, context)
-    yield from _schema_verdicts(step, record, announced)
-
-
-def _refusal(step: Step, record: StepRecord) -> str | None:
-    """The text of a refusal; a tool refuses within its result."""
-    if record.error is None and step.op == "tool" and isinstance(record.result, Mapping):
-        return record.result.get("error")
-    return record.error
+    for field, fault in WORDS[step.op].faults(record, announced):
+        yield _bare(step, record, field, "schema", fault)
 
 
 def _of_refusal(expected: Expectation, record: StepRecord, refusal: str | None, context: Context) -> Iterator[Verdict]:
@@ -134,7 +125,7 @@ def _of_refusal(expected: Expectation, record: StepRecord, refusal: str | None, 
 
 
 def _of_field(step: Step, expected: Expectation, record: StepRecord, context: Context) -> Iterator[Verdict]:
-    value = _value(step, expected.field, record)
+    value = WORDS[step.op].value(expected.field, record)
     for matcher in expected.matchers:
         yield _verdict(expected.field, value, matcher, record, context)
 
@@ -152,53 +143,6 @@ def _verdict(field: str, value: Json, matcher: Matcher, record: StepRecord, cont
         actual=found.actual,
         difference=found.difference,
     )
-
-
-def _value(step: Step, field: str, record: StepRecord) -> Json:
-    """Return what an expectation on `field` speaks of."""
-    if field == "result" and step.op == "tool":
-        called = record.result or {}
-        return called.get("result") if called.get("error") is None else called["error"]
-    read = _VALUES.get(field)
-    return read(record) if read else record.result
-
-
-def _hits(record: StepRecord) -> list[Json]:
-    found = record.result if isinstance(record.result, list) else [record.result]
-    return [hit for hit in found if hit is not None]
-
-
-def _receipt(record: StepRecord) -> Json:
-    if not isinstance(record.result, Mapping) or "items" not in record.result:
-        return record.result
-    return {**record.result, "outcomes": [item.get("outcome") for item in record.result["items"]]}
-
-
-def _announced(record: StepRecord) -> dict[str, Json]:
-    return {
-        tool["name"]: {"description": tool.get("description"), "parameters": tool.get("parameters")}
-        for tool in record.result or ()
-    }
-
-
-_VALUES: Mapping[str, Callable[[StepRecord], Json]] = {
-    "answer": lambda record: (record.result or {}).get("answer", ""),
-    "context_tokens": context_tokens,
-    "hits": _hits,
-    "latency_ms": latency_ms,
-    "receipt": _receipt,
-    "tool_calls": lambda record: (record.result or {}).get("tool_calls", []),
-    "tools": _announced,
-}
-
-
-def _schema_verdicts(step: Step, record: StepRecord, announced: Sequence[ToolSchema]) -> Iterator[Verdict]:
-    """Fail calls of a turn that break the announced schema, and announced schemas that are none."""
-    if step.op == "say" and isinstance(record.result, Mapping):
-        faults = violations_of_schema(record.result.get("tool_calls") or (), announced)
-        yield from (_bare(step, record, "tool_calls", "schema", fault) for fault in faults)
-    if step.op == "tools":
-        yield from (_bare(step, record, "tools", "schema", fault) for fault in faulty_schemas(record.result or ()))
 
 
 def _bare(step: Step, record: StepRecord, field: str, check: str, reason: str) -> Verdict:

@@ -1,24 +1,25 @@
-"""`story.schema.json` as the one grammar: a tree is held against it; what it violates is put into an author's words."""
+"""A tree is checked by the grammar of stories; what it violates is put into an author's words."""
 
 from __future__ import annotations
 
-import difflib
 import json
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache
-from importlib.resources import files
+from functools import lru_cache
 from typing import cast
 
-from jsonschema import Draft202012Validator
+from jsonschema import Draft202012Validator, ValidationError
 
 from memstory.errors import StoryError
-from memstory.language.soundness import Check, soundness
+from memstory.language.matchers import MATCHERS
+from memstory.language.references import REFERENCE
+from memstory.language.registry import nearest, shortened, unknown
+from memstory.language.schema import changes, grammar
 from memstory.language.text import Document, TreePath
+from memstory.language.words.step_parsing import MODIFIERS
 from memstory.target import Json
 
-_SHOWN = 60
 _TYPE_WORDS: Mapping[str, str] = {
     "array": "a list",
     "boolean": "true or false",
@@ -30,21 +31,11 @@ _TYPE_WORDS: Mapping[str, str] = {
 }
 
 
-@cache
-def grammar() -> Mapping[str, Json]:
-    """Return the JSON Schema of a story."""
-    schema: Mapping[str, Json] = json.loads(files("memstory").joinpath("story.schema.json").read_text("utf-8"))
-    return schema
-
-
-@cache
-def _validator() -> Draft202012Validator:
-    return Draft202012Validator(grammar())
-
-
-@cache
-def _fits() -> Check:
-    return soundness(grammar())
+@lru_cache(maxsize=1)
+def _validators(_changes: tuple[int, ...]) -> tuple[Callable[[Json], bool], Draft202012Validator]:
+    """Return what says yes or no at once, and what says at length what is wrong and where."""
+    validator = Draft202012Validator(grammar())
+    return validator.is_valid, validator
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,10 +53,13 @@ class _Violation:
 
 def violations(tree: Json, document: Document) -> Iterator[tuple[TreePath, StoryError]]:
     """Yield all that the grammar has against `tree`, each with the path of the part that is wrong."""
+    fits, validator = _validators(changes())
     # Nearly every tree is sound, and to find that out is all that this costs then.
-    if _fits()(tree):
+    if fits(tree):
         return
-    for fault in _validator().iter_errors(tree):
+    for fault in validator.iter_errors(tree):
+        if _is_saved_value(fault):
+            continue
         error = _Violation(
             keyword=str(fault.validator),
             wanted=fault.validator_value,
@@ -80,32 +74,23 @@ def violations(tree: Json, document: Document) -> Iterator[tuple[TreePath, Story
             yield inner, StoryError(message, mark)
 
 
-def nearest(found: str, known: Iterable[str]) -> str:
-    """Return ` Did you mean 'x'?` for the known name that `found` looks like, or an empty text.
-
-    >>> nearest("contians", ["contains", "equals"])
-    " Did you mean 'contains'?"
-    >>> nearest("zzz", ["contains"])
-    ''
-    """
-    names = {name.casefold(): name for name in known}
-    close = difflib.get_close_matches(found.casefold(), names, n=1, cutoff=0.6)
-    return f" Did you mean '{names[close[0]]}'?" if close else ""
-
-
-def unknown(found: str, noun: str, known: Iterable[str], unlisted: Iterable[str] = ()) -> str:
-    """Return the message for a name that nothing bears: what was found, what is near, what is known.
-
-    `unlisted` names may be near too, but are too many to be told.
-    """
-    names = sorted(known)
-    return f"unknown {noun} '{_short(found)}'.{nearest(found, [*names, *unlisted])} Known: {', '.join(names)}."
+def _is_saved_value(fault: ValidationError) -> bool:
+    """Return whether a whole `${name}` stands where a matcher wants another type: the value comes with the run."""
+    path, schema = tuple(fault.absolute_path), cast("Mapping[str, Json]", fault.schema)
+    if not (isinstance(fault.instance, str) and REFERENCE.fullmatch(fault.instance)) or path[0] != "steps":
+        return False
+    check = MATCHERS.get(str(path[-1]))
+    is_of_matcher = check is not None and schema.get(str(fault.validator)) == check.grammar.get(str(fault.validator))
+    is_read_as_group = schema.get("$ref") == "#/$defs/matchers"
+    return (
+        fault.validator in ("type", "enum")
+        and fault.validator_value != "object"
+        and (is_of_matcher or is_read_as_group)
+    )
 
 
 def _short(value: Json) -> str:
-    text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
-    text = " ".join(text.split())
-    return text if len(text) <= _SHOWN else f"{text[: _SHOWN - 1]}…"
+    return shortened(value if isinstance(value, str) else json.dumps(value, ensure_ascii=False))
 
 
 def _shown(value: Json) -> str:
@@ -146,9 +131,11 @@ def _unknown_keys(error: _Violation) -> Iterator[tuple[TreePath, bool, str]]:
     named, patterns = error.schema.get("properties", {}), error.schema.get("patternProperties", {})
     known = [*named, *error.schema["examples"]] if patterns else list(named)
     noun = error.schema.get("title", "key")
+    beside = MODIFIERS if noun == "step" else ()
     for key in error.found:
         if key not in named and not any(re.search(pattern, key) for pattern in patterns):
-            yield (*error.path, key), True, unknown(key, "key of a story" if noun == "story" else noun, known)
+            listed = [name for name in known if name not in beside]
+            yield (*error.path, key), True, unknown(key, "key of a story" if noun == "story" else noun, listed, beside)
 
 
 def _wrong_name(error: _Violation) -> str:

@@ -6,8 +6,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from memstory.errors import Mark, StoryError
-from memstory.language.grammar import nearest
 from memstory.language.references import REFERENCE
+from memstory.language.registry import nearest
 from memstory.language.text import Document, TreePath
 from memstory.target import Json
 

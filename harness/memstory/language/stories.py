@@ -6,14 +6,14 @@ allowed`.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from memstory.errors import Mark, StoryError
-from memstory.language.parsing import story_of
 from memstory.language.rows import rows
 from memstory.language.story import Story
+from memstory.language.story_parsing import story_of
 from memstory.language.text import Document, documents
 
 
@@ -26,8 +26,11 @@ class InvalidStory:
     errors: Sequence[StoryError]
 
 
-def load_stories(path: Path, display: str) -> Sequence[Story | InvalidStory]:
-    """Return what the file at `path` holds, in order; messages call it `display`. A row is a story of its own."""
+def load_stories(path: Path, display: str, controls: Collection[str] | None = None) -> Sequence[Story | InvalidStory]:
+    """Return what the file at `path` holds, in order; messages call it `display`. A row is a separate story.
+
+    `controls` are the names that `control:` may have; where nobody says, any.
+    """
     try:
         text = path.read_bytes().decode()
     except UnicodeDecodeError as error:
@@ -37,12 +40,12 @@ def load_stories(path: Path, display: str) -> Sequence[Story | InvalidStory]:
     except OSError as error:
         mark = Mark(display, 1, 1)
         return (_invalid(StoryError(f"the file cannot be read: {error.strerror}", mark), mark),)
-    return parse_stories(text, display)
+    return parse_stories(text, display, controls)
 
 
-def parse_stories(text: str, display: str) -> Sequence[Story | InvalidStory]:
+def parse_stories(text: str, display: str, controls: Collection[str] | None = None) -> Sequence[Story | InvalidStory]:
     """Return the stories of a file's text; an id that is used twice is invalid the second time."""
-    loaded = [story for document in documents(text, display) for story in _stories(document)]
+    loaded = [story for document in documents(text, display) for story in _stories(document, controls)]
     if not loaded:
         mark = Mark(display, 1, 1)
         return (
@@ -73,14 +76,14 @@ def _invalid(error: StoryError, mark: Mark) -> InvalidStory:
     return InvalidStory(id="document-1", mark=mark, errors=(error,))
 
 
-def _stories(document: Document) -> Iterator[Story | InvalidStory]:
+def _stories(document: Document, controls: Collection[str] | None) -> Iterator[Story | InvalidStory]:
     errors = list(document.errors)
     stories: list[Story] = []
     if document.tree is not None and not isinstance(document.tree, dict):
         errors.append(StoryError("a story is a mapping that starts with 'story: ID' and 'title: …'", document.mark))
     elif document.tree is not None:
         for row in rows(document, errors):
-            story, faults = story_of(document, row)
+            story, faults = story_of(document, row, controls)
             errors += faults
             stories += [story] if story else []
     if errors:

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 import pytest
 
 from memstory.case import cases_of
+from memstory.controls import CONTROLS
 from memstory.errors import SetupError, StoryError
 from memstory.language.stories import InvalidStory, load_stories
 from memstory.language.story import Story
@@ -22,7 +23,7 @@ class StoryFile(pytest.File):
         self.add_marker(pytest.mark.story)
         try:
             names = list(state.worker.targets)
-            stories = load_stories(self.path, self._display())
+            stories = load_stories(self.path, self._display(), CONTROLS)
         except (SetupError, StoryError) as error:
             raise self.CollectError(str(error)) from error
         for story in stories:

@@ -11,10 +11,11 @@ from time import perf_counter
 
 from memstory.codec import encode
 from memstory.errors import Refused, StoryError, TargetError
-from memstory.language.names import pick, substitute
+from memstory.language.references import pick, substitute
 from memstory.language.story import Step
+from memstory.language.words import WORDS
+from memstory.requests import Search
 from memstory.results.recording import StepRecord
-from memstory.running.operations import IN_SESSION, REQUESTS, SETTLED, answered
 from memstory.running.stage import Stage
 from memstory.running.workspace_files import inspect_files
 from memstory.target import Json, Scope
@@ -39,7 +40,7 @@ class Performer:
     def __init__(self, stage: Stage, holds: Holds | None = None, *, settles: bool = True) -> None:
         self._stage = stage
         self._holds = holds
-        self._settled = SETTLED if settles else frozenset()
+        self._settles = settles
         self._begun: tuple[int, ...] = ()
         self._broken: tuple[int, ...] = ()
         self._at_once = 0
@@ -75,9 +76,9 @@ class Performer:
         branch.records.append(record)
 
     async def _attempt(self, step: Step, path: tuple[int, ...], branch: Branch) -> StepRecord:
-        args = substitute(step.args, branch.names)
+        word, args = WORDS[step.op], substitute(step.args, branch.names)
         user, session = substitute([step.user, step.session], branch.names)
-        scope = self._stage.scope(user, session, in_session=step.op in IN_SESSION)
+        scope = self._stage.scope(user, session, in_session=word.in_session)
         at, begun, embedded = self._stage.clock.now().isoformat(), perf_counter(), self._stage.target.embedding_seconds
         result: Json = None
         error: str | None = None
@@ -90,9 +91,9 @@ class Performer:
             error = str(refusal)
         seconds = perf_counter() - begun
         # Of steps that run at once, nobody can say whose the embedder's time was.
-        is_known = step.op in REQUESTS and not self._at_once
+        is_known = word.request is not None and not self._at_once
         embedding = self._stage.embedding_since(embedded) if is_known else None
-        if step.op in self._settled:
+        if word.is_settled and self._settles:
             await self._stage.settle()
         branch.names.update({name: pick(result, field_path) for name, field_path in step.save.items()})
         return StepRecord(
@@ -126,8 +127,17 @@ class Performer:
             case "say" if stage.agent is not None:
                 return encode(await stage.agent.say(args["text"], scope))
             case _:
-                return await answered(stage.target, REQUESTS[op](args), scope)
+                return await self._asked(op, args, scope)
         return None
+
+    async def _asked(self, op: str, args: Mapping[str, Json], scope: Scope) -> Json:
+        make = WORDS[op].request
+        if make is None:
+            raise NotImplementedError(f"the harness does not know how to carry out '{op}'")
+        request = make(args)
+        answer = encode(await self._stage.target.perform(request, scope))
+        # The harness cuts: a backend that returns more than it was asked for gains nothing by it.
+        return answer[: request.query.top_k] if isinstance(request, Search) else answer
 
     async def _move_clock(self, moment: datetime) -> None:
         if moment < self._stage.clock.now():

@@ -48,7 +48,7 @@ def load_table(spec: str, load: Callable[[str], TargetFactory]) -> TargetFactory
         SetupError: no such file or table, or something in it is wrong.
     """
     # Their JSON Schema is dear to read, and few runs have such a target.
-    from memstory.language.grammar import unknown  # noqa: PLC0415
+    from memstory.language.registry import unknown  # noqa: PLC0415
     from memstory.targets.mapping.table_check import check_table  # noqa: PLC0415
     from memstory.targets.mapping.table_reading import parse_table  # noqa: PLC0415
 

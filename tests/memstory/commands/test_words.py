@@ -5,10 +5,9 @@ import json
 import pytest
 from jsonschema import Draft202012Validator
 
-from memstory.commands.authoring import examples
-from memstory.language.matchers import Context, judge
+from memstory.language.matchers import CALL_CHECKS, HIT_CHECKS, MATCHERS, Context, judge
 from memstory.language.stories import InvalidStory, parse_stories
-from memstory.language.vocabulary import CALL_CHECKS, HIT_CHECKS, MATCHERS, STEPS
+from memstory.language.words import WORDS
 
 SAVED = "story: A\ntitle: T\nsteps:\n  - add: {text: x, key: tea}\n    save: {ferry: id, first: id}\n"
 
@@ -19,47 +18,40 @@ def story_of(text):
     return story
 
 
-def test_every_word_has_an_example():
-    assert set(examples.STEPS) == set(STEPS)
-    assert set(examples.MATCHERS) == set(MATCHERS)
-    assert set(examples.HIT_CHECKS) == set(HIT_CHECKS)
-    assert set(examples.CALL_CHECKS) == set(CALL_CHECKS)
-
-
-@pytest.mark.parametrize("name", STEPS)
+@pytest.mark.parametrize("name", WORDS)
 def test_the_example_of_a_step_is_a_story_with_that_step(name):
-    story = story_of(f"story: A\ntitle: T\nsteps:{examples.STEPS[name]}")
+    story = story_of(f"story: A\ntitle: T\nsteps:{WORDS[name].example}")
     assert name in {step.op for step in story.steps}
 
 
 @pytest.mark.parametrize("name", MATCHERS)
 def test_the_example_of_a_matcher_holds_for_one_value_and_not_for_the_other(name):
-    written, fits, misfits = examples.MATCHERS[name]
+    check = MATCHERS[name]
     what = "files" if name == "none_contain" else "log"
-    story = story_of(f"{SAVED}  - inspect: {what}\n    expect: {{data: {written}}}\n")
+    story = story_of(f"{SAVED}  - inspect: {what}\n    expect: {{data: {check.example}}}\n")
     (matcher,) = story.steps[1].expect[0].matchers
     assert matcher.name == name
     context = Context(names={"first": "m1"})
-    assert judge("data", fits, matcher, context).holds
-    assert not judge("data", misfits, matcher, context).holds
+    assert judge("data", check.fits, matcher, context).holds
+    assert not judge("data", check.misfits, matcher, context).holds
 
 
 @pytest.mark.parametrize("name", HIT_CHECKS)
 def test_the_example_of_a_hit_check_is_that_check(name):
-    story = story_of(f"{SAVED}  - search: x\n    expect: {{hits: {examples.HIT_CHECKS[name]}}}\n")
+    story = story_of(f"{SAVED}  - search: x\n    expect: {{hits: {HIT_CHECKS[name].example}}}\n")
     assert [matcher.name for matcher in story.steps[1].expect[0].matchers] == [name]
 
 
 @pytest.mark.parametrize("name", CALL_CHECKS)
 def test_the_example_of_a_call_check_is_that_check(name):
-    story = story_of(f"{SAVED}  - say: x\n    expect: {{tool_calls: {examples.CALL_CHECKS[name]}}}\n")
+    story = story_of(f"{SAVED}  - say: x\n    expect: {{tool_calls: {CALL_CHECKS[name].example}}}\n")
     assert [matcher.name for matcher in story.steps[1].expect[0].matchers] == [name]
 
 
 def test_steps_lists_every_step_with_the_fields_of_its_result(terminal):
     lines = [line.split() for line in terminal.type("steps").out.splitlines()]
     firsts = [words[0] for words in lines if words]
-    assert set(STEPS) <= set(firsts)
+    assert set(WORDS) <= set(firsts)
     assert ["say", "one", "conversational", "turn", "answer,", "tool_calls"] in lines
 
 
@@ -82,8 +74,8 @@ def test_steps_as_json_says_what_can_be_expected(terminal):
 
 def test_matchers_lists_every_word_with_its_example(terminal):
     out = terminal.type("matchers").out
-    for words in (examples.HIT_CHECKS, examples.CALL_CHECKS):
-        assert [example for example in words.values() if example not in out] == []
+    for checks in (HIT_CHECKS, CALL_CHECKS):
+        assert [check.example for check in checks.values() if check.example not in out] == []
     listed = json.loads(terminal.type("matchers", "--json").out)
     assert [one["name"] for one in listed["matchers"]] == list(MATCHERS)
 

@@ -2,10 +2,10 @@
 
 import pytest
 
-from memstory.capabilities import FEATURES, OPERATIONS
 from memstory.clock import StoryClock
 from memstory.controls import BASELINES, CONTROLS, FAULTS
-from memstory.language.grammar import grammar
+from memstory.language.capabilities import FEATURES, operations
+from memstory.language.schema import grammar
 from memstory.target import Environment, Item, Query, Ref, Scope
 from memstory.targets.discovery import load_targets
 
@@ -41,7 +41,7 @@ async def test_nothing_acknowledges_and_remembers_nothing(opened):
 
 def test_nothing_claims_every_operation_feature_and_option():
     able = BASELINES["nothing"]().capabilities({"top_k": 5})
-    assert able >= {*OPERATIONS, *FEATURES, "option.top_k"}
+    assert able >= {*operations(), *FEATURES, "option.top_k"}
 
 
 async def test_everything_finds_all_the_newest_first(opened):

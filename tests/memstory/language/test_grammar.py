@@ -3,9 +3,10 @@
 import pytest
 from jsonschema import Draft202012Validator
 
-from memstory.language.grammar import grammar, nearest, violations
+from memstory.language.grammar import violations
+from memstory.language.registry import nearest
+from memstory.language.schema import grammar
 from memstory.language.text import documents
-from memstory.language.vocabulary import CALL_CHECKS, HIT_CHECKS, HIT_FIELDS, MATCHERS, MODIFIERS, STEPS
 
 START = "story: A\ntitle: T\n"
 
@@ -76,16 +77,6 @@ def test_every_property_of_the_grammar_is_described():
 
     walk(grammar(), ())
     assert undescribed == []
-
-
-def test_the_vocabulary_and_the_grammar_have_the_same_words():
-    defs = grammar()["$defs"]
-    assert set(defs["step"]["properties"]) == {*STEPS, *MODIFIERS}
-    assert set(defs["arguments"]["properties"]) == set(MATCHERS)
-    assert set(defs["matchers"]["propertyNames"]["enum"]) == set(MATCHERS)
-    assert set(defs["hits"]["properties"]) == set(HIT_CHECKS)
-    assert set(defs["hit_fields"]["properties"]) == set(HIT_FIELDS)
-    assert set(defs["tool_calls"]["properties"]) == set(CALL_CHECKS)
 
 
 def test_a_name_like_nothing_gets_no_suggestion():

@@ -2,7 +2,7 @@
 
 import pytest
 
-from memstory.capabilities import FEATURES, OPERATIONS, is_known
+from memstory.language.capabilities import FEATURES, is_known, operations
 from memstory.language.stories import parse_stories
 
 
@@ -49,4 +49,4 @@ def test_an_unknown_capability_may_not_be_required(name):
 
 
 def test_no_word_is_both_an_operation_and_a_feature():
-    assert not OPERATIONS.keys() & FEATURES.keys()
+    assert not operations().keys() & FEATURES.keys()

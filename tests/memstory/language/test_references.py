@@ -1,4 +1,4 @@
-"""`$${name}`: a text that looks like a reference and is none."""
+"""Saved names, into steps and out of results; and `$${name}`, a text that only looks like a reference."""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memstory.case import Case
-from memstory.language.references import REFERENCE, unmarked, written
+from memstory.errors import StoryError
+from memstory.language.references import REFERENCE, pick, substitute, unmarked, written
 from memstory.language.stories import parse_stories
 from memstory.play import play
 from memstory.targets.discovery import load_targets
@@ -71,3 +72,33 @@ def test_only_a_dollar_right_before_a_reference_marks_it(text, result):
 @given(st.text(alphabet="a${} ", max_size=12).filter(lambda text: "$$" not in text))
 def test_what_was_marked_reads_as_it_did_before(text):
     assert unmarked(REFERENCE.sub(r"$\g<0>", text)) == text
+
+
+TREES = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.text(alphabet="ab {}", max_size=6),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=3), inner, max_size=3),
+    max_leaves=8,
+)
+
+
+@given(TREES)
+def test_a_tree_without_references_stays_as_it_is(tree):
+    assert substitute(tree, {"a": 1}) == tree
+
+
+@given(TREES.filter(lambda tree: tree is not None))
+def test_a_whole_reference_becomes_the_saved_value_with_its_type(value):
+    assert substitute(["${x}"], {"x": value}) == [value]
+
+
+def test_a_name_that_nobody_saved_is_the_storys_mistake():
+    with pytest.raises(StoryError, match="'gone'"):
+        substitute("see ${gone}", {})
+
+
+@pytest.mark.parametrize(
+    ("path", "found"),
+    [("", {"items": [{"id": "a"}], "n": 0}), ("items.0.id", "a"), ("items.1.id", None), ("n", 0), ("n.x", None)],
+)
+def test_a_path_leads_into_a_result_or_to_nothing(path, found):
+    assert pick({"items": [{"id": "a"}], "n": 0}, path) == found

@@ -104,10 +104,6 @@ def test_a_saved_field_becomes_a_path_into_the_recorded_result(step, save):
         ("steps: [{search: q, expect: {hits: {first: near}}}]", "f.yaml:3:44: no earlier step saves 'near'."),
         ("steps: [{add: a, save: {far: id}}, {search: q, expect: {hits: {order: [far, fat]}}}]", "Did you mean 'far'?"),
         (
-            "control: {leaky_gte: fail, because: it leaks}\nsteps: [{settle: }]",
-            "f.yaml:3:11: unknown control 'leaky_gte'. Did you mean 'leaky_get'?",
-        ),
-        (
             "steps: [{search: q, expect: {error: true, refusal: allowed}}]",
             "'error' wants a refusal and 'refusal' allows one; keep one of them",
         ),
@@ -142,7 +138,7 @@ def test_a_saved_field_becomes_a_path_into_the_recorded_result(step, save):
         ("steps: [{tool: t, expect: {result: {contians: 5}}}]", "unknown matcher 'contians'. Did you mean 'contains'?"),
         ("steps: [{tool: t, expect: {result: {occurs: {of: {a: 1}}}}}]", "'occurs' needs 'times' beside 'of'"),
         ("steps: [{tool: t, expect: {result: {gte: 5}}}]", "unknown matcher 'gte'. Did you mean 'ge'?"),
-        ("steps: [{tool: t, expect: {result: {ge: 5, calls: 1}}}]", "'calls' is no matcher, but 'ge' beside it is"),
+        ("steps: [{tool: t, expect: {result: {ge: 5, calls: 1}}}]", "'calls' is not a matcher, but 'ge' beside it is"),
         ("steps: [{say: a, expect: {error: false}}]", "'error: false' says nothing"),
         ("steps: [{say: a, expect: {eventually: 5s}}]", "'eventually' says how long, but not what to wait for"),
         ("steps: [{inspect: log, expect: {data: {none_contain: [x]}}}]", "'none_contain' speaks of files"),
@@ -177,6 +173,14 @@ def test_what_the_grammar_cannot_say_is_refused_with_place_and_remedy(text, mess
     found = faults(text)
     assert any(message in fault for fault in found), found
     assert all(fault.startswith("f.yaml:") for fault in found)
+
+
+def test_an_unknown_control_is_refused_by_those_who_know_the_controls():
+    text = "story: A\ntitle: T\ncontrol: {leaky_gte: fail, because: it leaks}\nsteps: [{settle: }]"
+    (refused,) = parse_stories(text, "f.yaml", ["nothing", "leaky_get"])
+    assert str(refused.errors[0]).startswith("f.yaml:3:11: unknown control 'leaky_gte'. Did you mean 'leaky_get'?")
+    (taken,) = parse_stories(text, "f.yaml")
+    assert isinstance(taken, Story)
 
 
 def test_all_mistakes_of_a_document_are_told_at_once_in_the_order_of_the_file():
@@ -244,6 +248,30 @@ def test_duplicate_ids_are_found_across_files_but_rows_of_one_story_are_none():
     ((again, error),) = duplicate_ids([*parse_stories(rows, "f.yaml"), *parse_stories(rows, "g.yaml")][:3])
     assert again.mark.file == "g.yaml"
     assert str(error).startswith("g.yaml:1:1: the id 'A' is used at f.yaml:1:1 already")
+
+
+@pytest.mark.parametrize(
+    ("matcher", "message"),
+    [
+        ("{occurs: }", "'occurs' must be a mapping, but is nothing"),
+        ("{fields: }", "'fields' must be a mapping, but is nothing"),
+        ("{regex: [a]}", "'regex' must be a text, but is a list [\"a\"]"),
+        ("{approx: {value: 1}}", "'approx' needs 'tolerance' (how far off it may be)."),
+        ("{any: []}", "'any' must not be empty"),
+    ],
+)
+@pytest.mark.parametrize("around", ["{fields: {a: %s}}", "{a: %s}", "{a: {b: %s}}", "{all: {a: %s}}"])
+def test_a_half_typed_matcher_is_one_message_however_deep_it_stands(matcher, message, around):
+    (fault,) = faults(f"steps: [{{tool: t, expect: {{result: {around % matcher}}}}}]")
+    assert message in fault
+
+
+@pytest.mark.parametrize(
+    "matcher", ["{length: '${n}'}", "{a: {approx: '${n}'}}", "{one_of: '${n}'}", "{a: {type: '${n}'}}", "{a: '${n}'}"]
+)
+def test_a_saved_value_may_stand_for_the_argument_of_a_matcher(matcher):
+    found = story(f"steps: [{{tool: t, save: {{n: result}}}}, {{tool: t, expect: {{result: {matcher}}}}}]")
+    assert len(found.steps[1].expect) == 1
 
 
 @pytest.mark.parametrize(

@@ -8,16 +8,16 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from memstory.capabilities import FEATURES, OPERATIONS, PREFIXES
 from memstory.chat import gives_chat_to, with_shim
-from memstory.commands.authoring.origins import reasons
 from memstory.commands.command import FINDINGS, OK, Command, add_json
 from memstory.commands.known_targets import load_known
 from memstory.commands.loaded import Loaded, load
 from memstory.commands.output import say, say_json, table
 from memstory.commands.story_files import SUFFIXES, StoryFile, story_files
 from memstory.errors import MemstoryError, SetupError
-from memstory.language.grammar import unknown
+from memstory.language.capabilities import meaning
+from memstory.language.needs import reasons
+from memstory.language.registry import unknown
 from memstory.language.story import Story
 from memstory.target import Capability, TargetFactory
 from memstory.targets.discovery import load_targets
@@ -110,14 +110,9 @@ def _ability(story: Story, name: str, factory: TargetFactory) -> Ability:
     return Ability(target=name, lacks=sorted(story.needs - able), is_shimmed=is_shimmed)
 
 
-def _meaning(capability: Capability) -> str:
-    known = OPERATIONS.get(capability) or FEATURES.get(capability)
-    return known or f"{PREFIXES[capability.partition('.')[0]]}: {capability.partition('.')[2]}"
-
-
 def _as_text(story: Story, abilities: Sequence[Ability]) -> str:
     why = reasons(story)
-    needs = [[name, _meaning(name), "; ".join(why[name])] for name in sorted(story.needs)]
+    needs = [[name, meaning(name), "; ".join(why[name])] for name in sorted(story.needs)]
     answers = [
         [ability.target, "yes" if ability.can else "no", ability.problem or _lacking(ability)] for ability in abilities
     ]
@@ -139,7 +134,7 @@ def _as_json(story: Story, abilities: Sequence[Ability]) -> dict[str, object]:
         "title": story.title,
         "where": str(story.mark),
         "needs": [
-            {"capability": name, "meaning": _meaning(name), "because": why[name]} for name in sorted(story.needs)
+            {"capability": name, "meaning": meaning(name), "because": why[name]} for name in sorted(story.needs)
         ],
         "targets": [
             {

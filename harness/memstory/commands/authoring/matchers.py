@@ -1,16 +1,13 @@
-"""`memstory matchers`: everything that can be said of a result."""
+"""`memstory matchers`: everything that a story can assert about a result."""
 
 from __future__ import annotations
 
 import argparse
-from collections.abc import Mapping
 
-from memstory.commands.authoring import examples
 from memstory.commands.command import OK, Command, add_json
 from memstory.commands.output import say, say_json, table
-from memstory.language.vocabulary import CALL_CHECKS, HIT_CHECKS, HIT_FIELDS, MATCHERS, METRICS
-
-_MATCHER_EXAMPLES = {name: written for name, (written, _, _) in examples.MATCHERS.items()}
+from memstory.language.matchers import CALL_CHECKS, HIT_CHECKS, HIT_FIELDS, MATCHERS, METRICS, Check
+from memstory.language.registry import Registry
 
 
 def _options(parser: argparse.ArgumentParser) -> None:
@@ -20,32 +17,33 @@ def _options(parser: argparse.ArgumentParser) -> None:
 def _run(chosen: argparse.Namespace) -> int:
     if chosen.json:
         say_json({
-            "matchers": _as_json(MATCHERS, _MATCHER_EXAMPLES),
-            "hits": _as_json(HIT_CHECKS, examples.HIT_CHECKS),
-            "tool_calls": _as_json(CALL_CHECKS, examples.CALL_CHECKS),
+            "matchers": _as_json(MATCHERS),
+            "hits": _as_json(HIT_CHECKS),
+            "tool_calls": _as_json(CALL_CHECKS),
             "hit_fields": list(HIT_FIELDS),
-            "metrics": dict(METRICS),
+            "metrics": {name: one.summary for name, one in METRICS.items()},
         })  # fmt: skip
         return OK
+    uncut = " and ".join(one.name for one in METRICS.values() if not one.is_cut)
     say("\n\n".join([
         "A plain value means 'equals'. Several matchers in one mapping must all hold.",
-        _table("matcher", MATCHERS, _MATCHER_EXAMPLES),
-        _table("hits:", HIT_CHECKS, examples.HIT_CHECKS),
+        _table("matcher", MATCHERS),
+        _table("hits:", HIT_CHECKS),
         f"A hit is a saved name, or a mapping of matchers on {', '.join(HIT_FIELDS)}.",
-        _table("tool_calls:", CALL_CHECKS, examples.CALL_CHECKS),
-        table(["metrics:", "meaning"], [[name, text] for name, text in METRICS.items()], [None, 75]),
-        "All but mrr and abstention are cut at k: {metrics: {recall@5: {ge: 0.9}}}.",
+        _table("tool_calls:", CALL_CHECKS),
+        table(["metrics:", "meaning"], [[one.name, one.summary] for one in METRICS.values()], [None, 75]),
+        f"All but {uncut} are cut at k: {{metrics: {{recall@5: {{ge: 0.9}}}}}}.",
     ]))  # fmt: skip
     return OK
 
 
-def _table(header: str, words: Mapping[str, str], shown: Mapping[str, str]) -> str:
-    return table([header, "holds if", "example"], [[name, text, shown[name]] for name, text in words.items()],
-                 [None, 60, None])  # fmt: skip
+def _table(header: str, checks: Registry[Check]) -> str:
+    rows = [[one.name, one.summary, one.example] for one in checks.values()]
+    return table([header, "holds if", "example"], rows, [None, 60, None])
 
 
-def _as_json(words: Mapping[str, str], shown: Mapping[str, str]) -> list[dict[str, str]]:
-    return [{"name": name, "meaning": text, "example": shown[name]} for name, text in words.items()]
+def _as_json(checks: Registry[Check]) -> list[dict[str, str]]:
+    return [{"name": one.name, "meaning": one.summary, "example": one.example} for one in checks.values()]
 
 
 COMMAND = Command(

@@ -5,11 +5,11 @@ from __future__ import annotations
 import argparse
 import json
 import sys
-from importlib.resources import files
 from pathlib import Path
 
 from memstory.commands.command import OK, Command
 from memstory.errors import SetupError
+from memstory.language.schema import schema_text
 
 SCHEMA_NAME = "story.schema.json"
 MODE_LINE = f"# yaml-language-server: $schema={SCHEMA_NAME}"
@@ -21,7 +21,7 @@ def _options(parser: argparse.ArgumentParser) -> None:
 
 
 def _run(chosen: argparse.Namespace) -> int:
-    text = files("memstory").joinpath(SCHEMA_NAME).read_text("utf-8")
+    text = schema_text()
     if chosen.output is None:
         sys.stdout.write(text)
         return OK

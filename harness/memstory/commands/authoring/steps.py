@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Sequence
 
-from memstory.commands.authoring.examples import STEPS as EXAMPLES
 from memstory.commands.command import OK, USAGE, Command, add_json
 from memstory.commands.output import say, say_json, table
 from memstory.errors import SetupError
-from memstory.language.grammar import unknown
-from memstory.language.vocabulary import ANY_STEP_FIELDS, MODIFIERS, STEPS, StepWord
-
-_ONLY_WITH = {"context_tokens": ("say", "context")}
+from memstory.language.matchers import EXPECTABLE
+from memstory.language.registry import unknown
+from memstory.language.words import WORDS, Word
+from memstory.language.words.step_parsing import MODIFIERS
 
 
 def _options(parser: argparse.ArgumentParser) -> None:
@@ -21,44 +19,41 @@ def _options(parser: argparse.ArgumentParser) -> None:
 
 
 def _run(chosen: argparse.Namespace) -> int:
-    if chosen.step is not None and chosen.step not in STEPS:
-        raise SetupError(unknown(chosen.step, "step", STEPS))
-    words = {chosen.step: STEPS[chosen.step]} if chosen.step else STEPS
+    if chosen.step is not None and chosen.step not in WORDS:
+        raise SetupError(unknown(chosen.step, "step", WORDS))
+    words = [WORDS[chosen.step]] if chosen.step else list(WORDS.values())
     if chosen.json:
-        say_json([_as_json(name, word) for name, word in words.items()])
+        say_json([_as_json(word) for word in words])
     elif chosen.step:
-        say(_one(chosen.step, STEPS[chosen.step]))
+        say(_one(WORDS[chosen.step]))
     else:
         say(_all())
     return OK
 
 
 def _all() -> str:
-    rows = [[name, word.summary, ", ".join(word.fields)] for name, word in STEPS.items()]
+    rows = [[word.name, word.summary, ", ".join(word.fields)] for word in WORDS.values()]
+    beside = [[f"{name}:", modifier["description"]] for name, modifier in MODIFIERS.items()]
+    expected = [[f"{one.name}:", one.summary] for one in EXPECTABLE.values() if one.is_everywhere or one.is_measure]
     return "\n\n".join([
         table(["step", "what it does", "its result has"], rows, [None, 60, None]),
-        table(["beside a step", "meaning"], [[f"{name}:", text] for name, text in MODIFIERS.items()], [None, 70]),
-        table(["under expect", "meaning"], [[f"{name}:", text] for name, text in ANY_STEP_FIELDS.items()], [None, 70]),
-        "'memstory steps STEP' shows an example, 'memstory matchers' what can be said of a result.",
+        table(["beside a step", "meaning"], beside, [None, 70]),
+        table(["under expect", "meaning"], expected, [None, 70]),
+        "'memstory steps STEP' shows an example, 'memstory matchers' what a story can assert about a result.",
     ])  # fmt: skip
 
 
-def expectable(name: str) -> Sequence[str]:
-    """Return everything that `expect:` of a step may speak of."""
-    return [*STEPS[name].fields, *(field for field in ANY_STEP_FIELDS if name in _ONLY_WITH.get(field, STEPS))]
+def _one(word: Word) -> str:
+    return f"{word.name}: {word.summary}\nexpect: {', '.join(word.expectable)}\n\n{word.example.strip()}"
 
 
-def _one(name: str, word: StepWord) -> str:
-    return f"{name}: {word.summary}\nexpect: {', '.join(expectable(name))}\n\n{EXAMPLES[name].strip()}"
-
-
-def _as_json(name: str, word: StepWord) -> dict[str, object]:
+def _as_json(word: Word) -> dict[str, object]:
     return {
-        "step": name,
+        "step": word.name,
         "summary": word.summary,
         "args": word.args,
-        "expect": list(expectable(name)),
-        "example": EXAMPLES[name].strip(),
+        "expect": list(word.expectable),
+        "example": word.example.strip(),
     }
 
 

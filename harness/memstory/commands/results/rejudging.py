@@ -11,8 +11,7 @@ from memstory.case import Case
 from memstory.errors import MissingValue, StoryError
 from memstory.judging.evaluation import evaluate
 from memstory.judging.step_verdicts import locate
-from memstory.language.names import substitute
-from memstory.language.references import REFERENCE
+from memstory.language.references import REFERENCE, substitute
 from memstory.language.story import Step, Story
 from memstory.reporting.views import step_number
 from memstory.results.outcomes import Outcome

@@ -12,7 +12,7 @@ from memstory.commands.output import say, say_json
 from memstory.commands.results.run_folder import run_folder
 from memstory.commands.results.timeline import SHORT, timeline
 from memstory.errors import SetupError
-from memstory.language.grammar import nearest, unknown
+from memstory.language.registry import nearest, unknown
 from memstory.reporting import read_results
 from memstory.reporting.writing import RESULTS_NAME
 from memstory.target import Json

@@ -1,26 +1,30 @@
-"""Expectation -> finding: one module for each family of results. Pure: values in, findings out."""
+"""Checks, each declared once, and the judging by them: one module for each family. Pure: values in, findings out."""
 
 from __future__ import annotations
 
-from memstory.language.matchers import structures, texts
-from memstory.language.matchers.calls import judge_calls
+from typing import Final
+
+from memstory.language.matchers import contents, numbers, structures
+from memstory.language.matchers.calls import CALL_CHECKS
+from memstory.language.matchers.check import MATCHERS, Check, matcher
+from memstory.language.matchers.expectable import EXPECTABLE, judge
 from memstory.language.matchers.finding import Context, Finding
-from memstory.language.matchers.hits import judge_hits
-from memstory.language.matchers.matching import judged, known_checks, resolved
-from memstory.language.story import Matcher
-from memstory.target import Json
+from memstory.language.matchers.hits import HIT_CHECKS, HIT_FIELDS
+from memstory.language.matchers.means import METRICS
 
-__all__ = ["Context", "Finding", "judge", "known_checks"]
+__all__ = [
+    "CALL_CHECKS",
+    "EXPECTABLE",
+    "HIT_CHECKS",
+    "HIT_FIELDS",
+    "MATCHERS",
+    "METRICS",
+    "Check",
+    "Context",
+    "Finding",
+    "judge",
+    "matcher",
+]
 
-# Importing these two fills the table of matchers.
-_FAMILIES = (structures, texts)
-
-
-def judge(field: str, value: Json, matcher: Matcher, context: Context) -> Finding:
-    """Judge one matcher of the expectation on `field` of a result."""
-    matcher = resolved(matcher, context.names)
-    if field == "hits":
-        return judge_hits(value, matcher, context)
-    if field == "tool_calls":
-        return judge_calls(value, matcher, context)
-    return judged(value, matcher, context)
+# Importing these three fills the table of matchers.
+_FAMILIES: Final = (numbers, contents, structures)

@@ -1,26 +1,74 @@
-"""Checks of the tool calls of a turn, and of each call against the schema that the target announced."""
+"""Checks of the tool calls of a turn."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any, TypeAlias
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, TypeAlias, Unpack
 
-from jsonschema import Draft202012Validator, SchemaError
-
+from memstory.language.matchers.check import (
+    About,
+    Check,
+    Group,
+    Judge,
+    declared_in,
+    joined,
+    negated,
+    read_checks,
+    together,
+)
 from memstory.language.matchers.finding import Context, Finding, show
-from memstory.language.matchers.matching import joined, negated, together
+from memstory.language.matchers.groups import NUMBER, VALUE, group, groups
+from memstory.language.reading import Reading
+from memstory.language.registry import Registry
 from memstory.language.story import CallPattern, Matcher
-from memstory.target import Json, ToolSchema
+from memstory.language.text import TreePath
+from memstory.target import Json
 
 Calls: TypeAlias = Sequence[Mapping[str, Json]]
 
+CALL_CHECKS: Registry[Check] = Registry("check of tool calls")
+_CALL_SHAPE = {
+    "title": "tool call",
+    "minProperties": 1,
+    "maxProperties": 1,
+    "additionalProperties": {"title": "arguments", "type": ["object", "null"], "additionalProperties": VALUE},
+}
+CALL = {"type": ["string", "object"], "minLength": 1, **_CALL_SHAPE}
+"""Grammar of one call: a tool's name, or {name: {argument: matcher}}."""
+
+_CALLS = {"type": "array", "minItems": 1, "items": {"$ref": "#/$defs/call"}}
 _MOST_COMPARED = 8
 """Beyond so many patterns in `any_order`, pairing them in every way could take long: the first fit is taken."""
 
 
-def judge_calls(calls: Calls, matcher: Matcher, context: Context) -> Finding:
+def call_check(name: str, **about: Unpack[About]) -> Callable[[Judge], Judge]:
+    """Make a function a check of tool calls."""
+    return declared_in(CALL_CHECKS, name, about)
+
+
+def read_call_checks(reading: Reading, checks: Json, path: TreePath) -> Group:
+    """Return the checks of the tool calls of a turn; a plain list means `in_order`, an empty one `none`."""
+    if not isinstance(checks, list):
+        return read_checks(CALL_CHECKS, reading, checks, path)
+    if not checks:
+        return (Matcher(name="none", argument=True, mark=reading.mark(path)),)
+    return (Matcher(name="in_order", argument=_read_calls(reading, checks, path), mark=reading.mark(path)),)
+
+
+def _read_calls(reading: Reading, calls: list[Json], path: TreePath) -> tuple[CallPattern, ...]:
+    return tuple(_read_call(reading, call, (*path, index)) for index, call in enumerate(calls))
+
+
+def _read_call(reading: Reading, call: Json, path: TreePath) -> CallPattern:
+    if isinstance(call, str):
+        return CallPattern(name=call, args={}, mark=reading.mark(path))
+    ((name, args),) = call.items()
+    return CallPattern(name=name, args=groups(reading, args or {}, (*path, name)), mark=reading.mark(path))
+
+
+def judge_calls(calls: Calls, one: Matcher, context: Context) -> Finding:
     """Judge one check on the calls of a turn, in the order in which they happened."""
-    return _CHECKS[matcher.name](calls, matcher.argument, context)
+    return CALL_CHECKS[one.name].judge(calls, one.argument, context)
 
 
 def describe(calls: Calls) -> str:
@@ -36,39 +84,17 @@ def _arguments(call: Mapping[str, Json]) -> str:
     return ", ".join(f"{name}={show(value, 80)}" for name, value in (call.get("args") or {}).items())
 
 
-def violations_of_schema(calls: Calls, announced: Sequence[ToolSchema]) -> Iterator[str]:
-    """Yield what each call violates of the schema of its tool; where nothing was announced, nothing is said."""
-    schemas = {tool.name: tool.parameters for tool in announced}
-    for call in calls if schemas else ():
-        name = call.get("name")
-        if name not in schemas:
-            yield f"'{name}' was called, but only {', '.join(sorted(schemas))} were announced"
-            continue
-        for error in Draft202012Validator(schemas[name]).iter_errors(call.get("args") or {}):
-            place = ".".join(map(str, error.absolute_path))
-            yield f"'{name}' was called against its schema: {f'{place}: ' if place else ''}{error.message:.160}"
-
-
-def faulty_schemas(tools: Sequence[Mapping[str, Json]]) -> Iterator[str]:
-    """Yield the announced tools whose parameters are no JSON Schema."""
-    for tool in tools:
-        try:
-            Draft202012Validator.check_schema(tool.get("parameters") or {})
-        except SchemaError as error:
-            yield f"'{tool.get('name')}' was announced with parameters that are no JSON Schema: {error.message:.160}"
-
-
 def _said(pattern: CallPattern) -> str:
-    args = ", ".join(_wanted(name, group) for name, group in pattern.args.items())
+    args = ", ".join(_wanted(name, matchers) for name, matchers in pattern.args.items())
     return f"{pattern.name}({args})" if args else pattern.name
 
 
-def _wanted(name: str, group: Sequence[Matcher]) -> str:
+def _wanted(name: str, matchers: Sequence[Matcher]) -> str:
     """Return what an argument must be, where one plain value says it; else only that there must be one."""
-    if len(group) != 1 or not isinstance(group[0].argument, (str, int, float)):
+    if len(matchers) != 1 or not isinstance(matchers[0].argument, (str, int, float)):
         return name
-    joint = "=" if group[0].name == "equals" else f" {group[0].name} "
-    return f"{name}{joint}{show(group[0].argument, 80)}"
+    joint = "=" if matchers[0].name == "equals" else f" {matchers[0].name} "
+    return f"{name}{joint}{show(matchers[0].argument, 80)}"
 
 
 def _why_not(call: Mapping[str, Json], pattern: CallPattern, context: Context) -> str | None:
@@ -76,10 +102,10 @@ def _why_not(call: Mapping[str, Json], pattern: CallPattern, context: Context) -
     if call.get("name") != pattern.name:
         return f"it is {call.get('name')}"
     args = call.get("args") or {}
-    for name, group in pattern.args.items():
+    for name, matchers in pattern.args.items():
         if name not in args:
             return f"it has no argument '{name}'"
-        found = together(args[name], group, context)
+        found = together(args[name], matchers, context)
         if not found.holds:
             return f"'{name}' {found.says}"
     return None
@@ -97,6 +123,13 @@ def _finding(calls: Calls, says: str, *, holds: bool, patterns: Sequence[CallPat
                    expected=", ".join(map(_said, patterns)) or "no calls", actual=actual)  # fmt: skip
 
 
+@call_check(
+    "in_order",
+    grammar=_CALLS,
+    read=_read_calls,
+    summary="these calls happened in this order; others may stand between (a plain list means this)",
+    example="[recall_topic, {save_topic: {topic: user.name}}]",
+)
 def _in_order(calls: Calls, patterns: Sequence[CallPattern], context: Context) -> Finding:
     place = 0
     for pattern in patterns:
@@ -110,6 +143,13 @@ def _in_order(calls: Calls, patterns: Sequence[CallPattern], context: Context) -
     return _finding(calls, f"are {describe(calls)}", holds=True, patterns=patterns)
 
 
+@call_check(
+    "any_order",
+    summary="these calls happened, in whatever order",
+    grammar=_CALLS,
+    read=_read_calls,
+    example="{any_order: [recall_topic, save_topic]}",
+)
 def _any_order(calls: Calls, patterns: Sequence[CallPattern], context: Context) -> Finding:
     fits = [{n for n, call in enumerate(calls) if _why_not(call, pattern, context) is None} for pattern in patterns]
     for pattern, places in zip(patterns, fits, strict=True):
@@ -129,6 +169,13 @@ def _paired(fits: Sequence[set[int]], taken: frozenset[int]) -> bool:
     return any(_paired(fits[1:], taken | {place}) for place in tried)
 
 
+@call_check(
+    "only",
+    summary="exactly these calls happened, in this order",
+    grammar=_CALLS,
+    read=_read_calls,
+    example="{only: [{recall_topic: {topic: {starts_with: user.}}}]}",
+)
 def _only(calls: Calls, patterns: Sequence[CallPattern], context: Context) -> Finding:
     if len(calls) != len(patterns):
         return _finding(calls, f"are {len(calls)}, not {len(patterns)}", holds=False, patterns=patterns)
@@ -140,6 +187,19 @@ def _only(calls: Calls, patterns: Sequence[CallPattern], context: Context) -> Fi
     return _finding(calls, f"are {describe(calls)}", holds=True, patterns=patterns)
 
 
+def _read_none(reading: Reading, argument: Json, path: TreePath) -> Json:
+    if argument is False:
+        reading.fault(path, "'none: false' says nothing; write {count: {ge: 1}}, or leave it out")
+    return (argument,) if isinstance(argument, str) else argument if isinstance(argument, bool) else tuple(argument)
+
+
+@call_check(
+    "none",
+    summary="`true`: no call happened; names: none of these tools was called",
+    read=_read_none,
+    grammar={"type": ["boolean", "string", "array"], "minItems": 1, "items": {"type": "string"}},
+    example="{none: [save_topic]}",
+)
 def _none(calls: Calls, names: Any, _context: Context) -> Finding:
     called = [call for call in calls if names is True or call.get("name") in names]
     says = (
@@ -149,6 +209,26 @@ def _none(calls: Calls, names: Any, _context: Context) -> Finding:
     return Finding(holds=not called, says=says, expected=expected, actual=describe(calls))
 
 
+def _read_alternatives(reading: Reading, argument: list[Json], path: TreePath) -> tuple[tuple[CallPattern, ...], ...]:
+    return tuple(
+        _read_calls(reading, one, (*path, index))
+        if isinstance(one, list)
+        else (_read_call(reading, one, (*path, index)),)
+        for index, one in enumerate(argument)
+    )
+
+
+@call_check(
+    "any_of",
+    summary="at least one of these happened: calls, or lists of calls in order",
+    grammar={
+        "type": "array",
+        "minItems": 1,
+        "items": {**_CALL_SHAPE, **_CALLS, "type": ["string", "object", "array"]},
+    },
+    read=_read_alternatives,
+    example="{any_of: [recall_topic, memory_recall]}",
+)
 def _any_of(calls: Calls, alternatives: Sequence[Sequence[CallPattern]], context: Context) -> Finding:
     findings = [_in_order(calls, patterns, context) for patterns in alternatives]
     holding = next((found for found in findings if found.holds), None)
@@ -159,22 +239,21 @@ def _any_of(calls: Calls, alternatives: Sequence[Sequence[CallPattern]], context
                    expected=expected, actual=describe(calls))  # fmt: skip
 
 
-def _count(calls: Calls, group: Sequence[Matcher], context: Context) -> Finding:
-    found = together(len(calls), group, context)
+@call_check(
+    "count", summary="how many calls: a number or matchers", grammar=NUMBER, read=group, example="{count: {le: 2}}"
+)
+def _count(calls: Calls, wanted: Group, context: Context) -> Finding:
+    found = together(len(calls), wanted, context)
     return Finding(holds=found.holds, says=f"count {len(calls)}, a number that {found.says}", expected=found.expected,
                    actual=describe(calls))  # fmt: skip
 
 
+@call_check(
+    "not",
+    summary="these checks do not all hold",
+    grammar={"$ref": "#/$defs/tool_calls"},
+    read=read_call_checks,
+    example="{not: {any_order: [save_topic]}}",
+)
 def _not(calls: Calls, checks: Sequence[Matcher], context: Context) -> Finding:
     return negated(joined([judge_calls(calls, one, context) for one in checks]))
-
-
-_CHECKS: Mapping[str, Callable[[Calls, Any, Context], Finding]] = {
-    "in_order": _in_order,
-    "any_order": _any_order,
-    "only": _only,
-    "none": _none,
-    "any_of": _any_of,
-    "count": _count,
-    "not": _not,
-}

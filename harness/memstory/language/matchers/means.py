@@ -3,26 +3,90 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 
+from memstory.language.matchers.groups import NUMBER
+from memstory.language.registry import Registry
 from memstory.results.outcomes import Score
 from memstory.results.recording import QuestionRecord, RetrievalRecord
 from memstory.scoring import metrics
+from memstory.target import Json
 
 _LARGE_SHARE = 0.1
 _EARLY_CUT = 5
-_AT_K: Mapping[str, Callable[[Sequence[str], Sequence[str], int], float]] = {
-    "recall": metrics.recall_at_k,
-    "recall_all": metrics.recall_all_at_k,
-    "precision": metrics.precision_at_k,
-    "success": metrics.success_at_k,
-    "ndcg": metrics.ndcg_at_k,
-}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Metric:
+    """A number for one question, of which a task has the mean: from what was retrieved, what is relevant, and k.
+
+    `is_cut` says that its name ends with the k it looks at, as in `recall@5`. The others look at all that was
+    retrieved. `abstains` is a metric of the questions that have no relevant document.
+    """
+
+    name: str
+    summary: str
+    value: Callable[[Sequence[str], Sequence[str], int], float]
+    is_cut: bool = True
+    abstains: bool = False
+
+
+METRICS: Registry[Metric] = Registry("metric")
+for _metric in (
+    Metric(
+        name="recall",
+        summary="the part of the relevant documents that is among the first k",
+        value=metrics.recall_at_k,
+    ),
+    Metric(
+        name="recall_all",
+        summary="the part of the questions whose relevant documents are all among the first k",
+        value=metrics.recall_all_at_k,
+    ),
+    Metric(name="precision", summary="the part of the first k that is relevant", value=metrics.precision_at_k),
+    Metric(
+        name="success",
+        summary="the part of the questions with a relevant document among the first k",
+        value=metrics.success_at_k,
+    ),
+    Metric(
+        name="ndcg",
+        summary="normalised discounted cumulative gain of the first k, binary gains",
+        value=metrics.ndcg_at_k,
+    ),
+    Metric(
+        name="mrr",
+        summary="the mean of 1 / rank of the first relevant document",
+        value=lambda retrieved, relevant, _: metrics.reciprocal_rank(retrieved, relevant),
+        is_cut=False,
+    ),
+    Metric(
+        name="abstention",
+        summary="the part of the questions without an answer for which nothing came back",
+        value=lambda retrieved, _relevant, _k: float(not retrieved),
+        is_cut=False,
+        abstains=True,
+    ),
+):
+    METRICS.add(_metric)
+
+
+def metrics_grammar() -> Mapping[str, Json]:
+    """Return the grammar of bounds of metrics."""
+    cut, whole = ("|".join(one.name for one in METRICS.values() if one.is_cut is kind) for kind in (True, False))
+    return {
+        "title": "metric", "description": "Bounds of metrics, such as {recall@5: {ge: 0.95}}.",
+        "type": "object", "minProperties": 1, "additionalProperties": False,
+        "patternProperties": {f"^(({cut})@[1-9][0-9]{{0,3}}|{whole})$": NUMBER},
+        "examples": [f"{one.name}@5" if one.is_cut else one.name for one in METRICS.values()],
+    }  # fmt: skip
 
 
 def default_metrics(k: int) -> tuple[str, ...]:
     """Return the metrics that are always reported for a task that looks at k results."""
     early = (f"recall@{_EARLY_CUT}",) if k > _EARLY_CUT else ()
-    return (*early, f"recall@{k}", f"recall_all@{k}", f"precision@{k}", f"success@{k}", f"ndcg@{k}", "mrr")
+    every = (f"{one.name}@{k}" if one.is_cut else one.name for one in METRICS.values() if not one.abstains)
+    return (*early, *every)
 
 
 def scores_of(record: RetrievalRecord, wanted: Sequence[str] = ()) -> tuple[Score, ...]:
@@ -31,7 +95,9 @@ def scores_of(record: RetrievalRecord, wanted: Sequence[str] = ()) -> tuple[Scor
     Categories that stand apart have scores of their own and are no part of the total. Questions that are not judged
     count nowhere; those without a relevant document are scored by `abstention` alone.
     """
-    names = dict.fromkeys((*default_metrics(record.k), *(name for name in wanted if name != "abstention")))
+    abstaining = [one.name for one in METRICS.values() if one.abstains]
+    # Those of the questions without an answer come last.
+    names = dict.fromkeys((*default_metrics(record.k), *(one for one in wanted if one not in abstaining), *abstaining))
     judged = [question for question in record.questions if question.judged]
     total = [question for question in judged if question.category not in record.apart]
     scores = list(_scores(total, tuple(names), None, record))
@@ -44,22 +110,17 @@ def scores_of(record: RetrievalRecord, wanted: Sequence[str] = ()) -> tuple[Scor
 def _scores(
     questions: Sequence[QuestionRecord], names: Sequence[str], category: str | None, record: RetrievalRecord
 ) -> Iterator[Score]:
-    answerable = [question for question in questions if question.relevant]
-    for name in names if answerable else ():
-        values = [value_of(name, question) for question in answerable]
-        yield Score(metric=name, value=_mean(values), questions=len(values), category=category, level=record.level)
-    unanswerable = [float(not question.retrieved) for question in questions if not question.relevant]
-    if unanswerable:
-        yield Score(metric="abstention", value=_mean(unanswerable), questions=len(unanswerable), category=category,
-                    level=record.level)  # fmt: skip
+    for name in names:
+        of_unanswerable = METRICS[name.partition("@")[0]].abstains
+        values = [value_of(name, question) for question in questions if bool(question.relevant) != of_unanswerable]
+        if values:
+            yield Score(metric=name, value=_mean(values), questions=len(values), category=category, level=record.level)
 
 
 def value_of(name: str, question: QuestionRecord) -> float:
-    """Return one metric of one question that has relevant documents."""
+    """Return one metric of one question."""
     word, _, cut = name.partition("@")
-    if word == "mrr":
-        return metrics.reciprocal_rank(question.retrieved, question.relevant)
-    return _AT_K[word](question.retrieved, question.relevant, int(cut))
+    return METRICS[word].value(question.retrieved, question.relevant, int(cut or 0))
 
 
 def _mean(values: Sequence[float]) -> float:

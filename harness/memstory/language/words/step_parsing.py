@@ -2,22 +2,36 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping, Sequence
+from typing import Final
 
-from memstory.language.matchers.groups import call_checks, group, hit_checks
+from memstory.language.matchers.expectable import EXPECTABLE
 from memstory.language.reading import COUNTER, Reading
-from memstory.language.story import Expectation, Matcher, Step
+from memstory.language.story import Expectation, Step
 from memstory.language.text import TreePath
-from memstory.language.vocabulary import ANY_STEP_FIELDS, STEPS
-from memstory.language.words.arguments import Args, microseconds, normalised
+from memstory.language.words.parts import NAME, Schema, free, name_of
+from memstory.language.words.times import microseconds
+from memstory.language.words.word import WORDS, Args, Word
 from memstory.target import Json
 
-_NOT_IN_PARALLEL = ("parallel", "crash", "restart", "at", "advance", "fault")
-_BLOCKS = ("parallel", "repeat", "crash")
-_ONLY_WITH = {"context_tokens": ("say", "context")}
-_LIST_RESULTS = ("search", "list", "tools")
-_RECEIPTS = ("add", "update")
+MODIFIERS: Final[Mapping[str, Schema]] = {
+    "as": name_of("The user who acts; the story's own user, if it is not said."),
+    "session": name_of("The session in which it happens."),
+    "save": free(
+        "Names for parts of the result, {name: field}, such as {near: id}; later ${near} stands for it.",
+        title="saved name",
+        minProperties=1,
+        propertyNames=NAME,
+        additionalProperties={
+            "title": "field of a result",
+            "type": "string",
+            "pattern": r"^[^.\s]+(\.[^.\s]+)*$",
+            "examples": ["id", "items.1.id", "hits.0.text"],
+        },
+    ),
+    "expect": {"description": "What the result must be.", "$ref": "#/$defs/expect"},
+}
+"""The grammar of what may stand beside a step word."""
 
 
 def read_steps(reading: Reading, steps: Json) -> tuple[Step, ...]:
@@ -25,31 +39,32 @@ def read_steps(reading: Reading, steps: Json) -> tuple[Step, ...]:
     return _read(reading, steps, ("steps",), ()) if isinstance(steps, list) else ()
 
 
-def _read(reading: Reading, steps: Sequence[Json], path: TreePath, around: tuple[str, ...]) -> tuple[Step, ...]:
-    found = []
-    for index, tree in enumerate(steps):
-        place = (*path, index)
-        if not isinstance(tree, dict):
-            continue
-        op = _operation(reading, tree, place)
-        if op is not None and reading.sound(place):
-            found.append(_step(reading, op, tree, place, around))
-        else:
-            reading.saved |= _saved_within(tree)
-    return tuple(found)
+def _read(reading: Reading, steps: Sequence[Json], path: TreePath, around: tuple[Word, ...]) -> tuple[Step, ...]:
+    found = (_read_one(reading, tree, (*path, index), around) for index, tree in enumerate(steps))
+    return tuple(step for step in found if step is not None)
 
 
-def _operation(reading: Reading, tree: Mapping[str, Json], path: TreePath) -> str | None:
-    ops = [key for key in tree if key in STEPS]
-    if len(ops) == 1:
-        return ops[0]
-    if len(ops) > 1:
-        listed = " and ".join(f"'{op}'" for op in ops)
+def _read_one(reading: Reading, tree: Json, path: TreePath, around: tuple[Word, ...]) -> Step | None:
+    if not isinstance(tree, dict):
+        return None
+    word = _word(reading, tree, path)
+    if word is not None and reading.sound(path):
+        return _step(reading, word, tree, path, around)
+    reading.saved |= _saved_within(tree)
+    return None
+
+
+def _word(reading: Reading, tree: Mapping[str, Json], path: TreePath) -> Word | None:
+    names = [key for key in tree if key in WORDS]
+    if len(names) == 1:
+        return WORDS[names[0]]
+    if len(names) > 1:
+        listed = " and ".join(f"'{name}'" for name in names)
         reading.fault(
-            (*path, ops[1]), f"two operations in one step: {listed}; give each a step of its own", at_key=True
+            (*path, names[1]), f"two operations in one step: {listed}; give each a step of its own", at_key=True
         )
     elif reading.sound(path):
-        reading.fault(path, f"this step does nothing; it needs one of {', '.join(sorted(STEPS))}")
+        reading.fault(path, f"this step does nothing; it needs one of {', '.join(sorted(WORDS))}")
     return None
 
 
@@ -64,73 +79,52 @@ def _saved_within(tree: Json) -> set[str]:
     return own.union(*map(_saved_within, tree.values()))
 
 
-def _step(reading: Reading, op: str, tree: Mapping[str, Json], path: TreePath, around: tuple[str, ...]) -> Step:
-    value = tree[op]
-    if "parallel" in around and op in _NOT_IN_PARALLEL:
-        reading.fault((*path, op), f"'{op}' cannot stand inside 'parallel'; put it before or after", at_key=True)
-    if "crash" in around and op in _BLOCKS:
-        reading.fault((*path, op), f"'{op}' cannot stand inside 'crash: {{during: …}}'", at_key=True)
-    counting = bool({"parallel", "repeat"} & set(around))
-    outside = {key: inner for key, inner in tree.items() if key not in ("expect", *_BLOCKS)}
+def _step(reading: Reading, word: Word, tree: Mapping[str, Json], path: TreePath, around: tuple[Word, ...]) -> Step:
+    value, place = tree[word.name], (*path, word.name)
+    for block in {block.name for block in around}.intersection(word.barred_in):
+        message = f"'{word.name}' cannot stand inside '{block}'; put it before or after"
+        reading.fault(place, message, at_key=True)
+    inner = word.inner(value)
+    counting = any(block.counts for block in around)
+    outside = {key: one for key, one in tree.items() if key != "expect" and not (inner and key == word.name)}
     reading.known_references(outside, path, counting=counting)
-    args = normalised(reading, op, value, (*path, op))
-    inner = _inner(reading, op, value, (*path, op), around)
-    save = _saves(reading, op, tree, path)
+    args = word.read(reading, value, place)
+    steps = _inner(reading, inner, place, (*around, word))
+    save = _saves(reading, word, tree, path)
     reading.saved |= save.keys()
     # A step's expectations may speak of what the step itself has saved.
     reading.known_references(tree.get("expect"), (*path, "expect"), counting=counting)
-    expect = tuple(_expectations(reading, op, args, tree.get("expect", {}), (*path, "expect")))
-    return Step(op=op, args=args, mark=reading.mark((*path, op)), user=tree.get("as"), session=tree.get("session"),
-                save=save, expect=expect, steps=inner)  # fmt: skip
+    expect = tuple(_expectations(reading, word, args, tree.get("expect", {}), (*path, "expect")))
+    return Step(op=word.name, args=args, mark=reading.mark(place), user=tree.get("as"), session=tree.get("session"),
+                save=save, expect=expect, steps=steps)  # fmt: skip
 
 
-def _inner(reading: Reading, op: str, value: Json, path: TreePath, around: tuple[str, ...]) -> tuple[Step, ...]:
-    if op in ("parallel", "repeat"):
-        return _read(reading, value["steps"], (*path, "steps"), (*around, op))
-    if op == "crash" and isinstance(value, dict) and "during" in value:
-        during = value["during"]
-        if isinstance(during, list):
-            return _read(reading, during, (*path, "during"), (*around, op))
-        return tuple(
-            _step(reading, inner, during, (*path, "during"), (*around, op))
-            for inner in [_operation(reading, during, (*path, "during"))] if inner
-        )  # fmt: skip
-    return ()
+def _inner(
+    reading: Reading, inner: tuple[str, Json] | None, path: TreePath, around: tuple[Word, ...]
+) -> tuple[Step, ...]:
+    if inner is None:
+        return ()
+    key, steps = inner
+    if isinstance(steps, list):
+        return _read(reading, steps, (*path, key), around)
+    step = _read_one(reading, steps, (*path, key), around)
+    return (step,) if step else ()
 
 
-def _saves(reading: Reading, op: str, tree: Mapping[str, Json], path: TreePath) -> dict[str, str]:
-    """Map names to paths in the recorded result, from `save:` of the step and of the items of `add`."""
-    found = {name: _recorded(op, field) for name, field in tree.get("save", {}).items()}
-    if op == "add":
-        items = tree["add"] if isinstance(tree["add"], list) else [tree["add"]]
-        found |= {item["save"]: f"items.{index}.id"
-                  for index, item in enumerate(items) if isinstance(item, dict) and "save" in item}  # fmt: skip
-    if found and not STEPS[op].fields:
-        reading.fault((*path, "save"), f"'{op}' has no result to save from", at_key=True)
+def _saves(reading: Reading, word: Word, tree: Mapping[str, Json], path: TreePath) -> dict[str, str]:
+    """Map names to paths in the recorded result, from `save:` beside the word and from within its argument."""
+    found = {name: word.leads(field) for name, field in tree.get("save", {}).items()}
+    found |= word.saves(tree[word.name])
+    if found and not word.fields:
+        reading.fault((*path, "save"), f"'{word.name}' has no result to save from", at_key=True)
     if COUNTER in found:
         reading.fault((*path, "save"), f"'{COUNTER}' counts the passes of `repeat` and `parallel`; choose another name",
                       at_key=True)  # fmt: skip
     return found
 
 
-def _recorded(op: str, field: str) -> str:
-    """Where a field is in `StepRecord.result`, whose outermost layer a story does not see.
-
-    >>> _recorded("add", "id"), _recorded("search", "hits.1.id"), _recorded("context", "text")
-    ('items.0.id', '1.id', '')
-    """
-    head, _, rest = field.partition(".")
-    if op not in ("say", "tool") and head in STEPS[op].fields:
-        field, head = rest, rest.partition(".")[0]
-    if op in _RECEIPTS and field and head != "items":
-        return f"items.{field}" if head.isdigit() else f"items.0.{field}"
-    if op in _LIST_RESULTS and field and not head.isdigit():
-        return f"0.{field}"
-    return re.sub(r"^0(\.|$)", "", field) if op == "get" else field
-
-
 def _expectations(
-    reading: Reading, op: str, args: Args, expect: Mapping[str, Json], path: TreePath
+    reading: Reading, word: Word, args: Args, expect: Mapping[str, Json], path: TreePath
 ) -> Iterator[Expectation]:
     patience = microseconds(expect["eventually"]) / 1e6 if "eventually" in expect else None
     if expect.keys() == {"eventually"}:
@@ -141,47 +135,11 @@ def _expectations(
         )
     for field, value in expect.items():
         place = (*path, field)
-        if field == "eventually" or not _fits(reading, op, field, place):
-            continue
-        matchers = _matchers(reading, field, value, place)
-        if field == "data":
-            _look_for_texts(reading, op, args, matchers, place)
-        yield Expectation(field=field, matchers=matchers, mark=reading.mark(place), eventually_seconds=patience)
-
-
-def _fits(reading: Reading, op: str, field: str, path: TreePath) -> bool:
-    allowed = _ONLY_WITH.get(field, STEPS if field in ANY_STEP_FIELDS else ())
-    if field in STEPS[op].fields or op in allowed:
-        return True
-    known = [*STEPS[op].fields, *(name for name in ANY_STEP_FIELDS if op in _ONLY_WITH.get(name, STEPS))]
-    reading.fault(path, f"'{op}' has no '{field}'; its result has: {', '.join(known)}", at_key=True)
-    return False
-
-
-def _matchers(reading: Reading, field: str, value: Json, path: TreePath) -> tuple[Matcher, ...]:
-    if field == "hits":
-        return hit_checks(reading, value, path)
-    if field == "tool_calls":
-        return call_checks(reading, value, path)
-    if field == "refusal":
-        return ()
-    if field == "error" and isinstance(value, bool):
-        if not value:
-            reading.fault(
-                path, "'error: false' says nothing: a refusal that is not expected fails anyway; leave it out"
-            )
-        return ()
-    if field == "tools" and isinstance(value, list):
-        return (Matcher(name="names", argument=tuple(value), mark=reading.mark(path)),)
-    return group(reading, value, path)
-
-
-def _look_for_texts(reading: Reading, op: str, args: Args, matchers: Sequence[Matcher], path: TreePath) -> None:
-    """Tell the runner which texts `none_contain` is about: the contents of files are not recorded."""
-    texts = [text for matcher in matchers if matcher.name == "none_contain" for text in matcher.argument]
-    if texts and (op != "inspect" or args["what"] != "files"):
-        reading.fault(
-            (*path, "none_contain"), "'none_contain' speaks of files; it goes with {inspect: files}", at_key=True
-        )
-    elif texts:
-        args["search_for"] = texts
+        if field not in word.expectable:
+            known = ", ".join(word.expectable)
+            reading.fault(place, f"'{word.name}' has no '{field}'; its result has: {known}", at_key=True)
+        elif field != "eventually":
+            matchers = EXPECTABLE[field].read(reading, value, place)
+            found = Expectation(field=field, matchers=matchers, mark=reading.mark(place), eventually_seconds=patience)
+            word.expecting(reading, args, found, place)
+            yield found

@@ -7,14 +7,10 @@ from dataclasses import dataclass
 from math import ceil
 from typing import Final, NamedTuple
 
+from memstory.language.words import WORDS
 from memstory.reporting.comparing.columns import Column
 from memstory.results.document import evidence
 from memstory.target import Json
-
-OPERATIONS: Final = (
-    "add", "get", "search", "list", "update", "delete", "feedback", "context", "say", "tool", "run",
-)  # fmt: skip
-"""Steps whose time is the memory's own; the others mostly wait."""
 
 QUESTION: Final = "search (retrieval)"
 _MIDDLE, _SLOW = 0.5, 0.95
@@ -54,12 +50,17 @@ class _Timed(NamedTuple):
     embedding: float | None
 
 
+def timed_steps() -> list[str]:
+    """Return the steps whose time is the memory's own; the others mostly wait."""
+    return [word.name for word in WORDS.values() if word.is_timed]
+
+
 def latencies(columns: Sequence[Column]) -> list[Latency]:
     """Return the times of every operation of every column."""
     found = []
     for column in columns:
         timed = list(_timed(column))
-        for operation in (*OPERATIONS, QUESTION):
+        for operation in (*timed_steps(), QUESTION):
             calls = [one for one in timed if one.operation == operation]
             if calls:
                 found.append(_latency(column, operation, calls))

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from memstory.reporting.comparing.columns import Column
-from memstory.reporting.comparing.latency import OPERATIONS
+from memstory.reporting.comparing.latency import timed_steps
 from memstory.results.document import evidence, natural
 from memstory.target import Json
 
@@ -144,7 +144,7 @@ def _operations(case: Json) -> set[str]:
     found = {step["op"] for trial in case["trials"] for step in evidence(case, trial)["steps"]}
     if case["retrieval"]:
         found.add(RETRIEVAL)
-    return found & {*OPERATIONS, *_ALSO_SHOWN}
+    return found & {*timed_steps(), *_ALSO_SHOWN}
 
 
 def _counts(column: Column, stories: set[str]) -> list[int]:

@@ -5,15 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Final
 
+from memstory.language.words.queries import CONDITIONS
 from memstory.target import Capability
 from memstory.targets.mapping.table import STARTING, Operation, Table
 from memstory.targets.mapping.templates import parse_template, placeholders
 
-_CONDITIONS: Final[Mapping[str, Capability]] = {
-    "where": "search.where",
-    "min_score": "search.min_score",
-    "token_budget": "search.budget",
-}
 _READING: Final = ("get", "get_key", "search", "list")
 USER_NAMES: Final = frozenset({"user", "user_hash"})
 
@@ -35,7 +31,7 @@ def _derived(table: Table) -> Iterator[Capability]:
     yield from (name for name in ("add", "list", "update", "delete", "feedback", "context") if name in operations)
     if "search" in operations:
         yield "search"
-        yield from (word for name, word in _CONDITIONS.items() if name in operations["search"].names)
+        yield from (word for name, word in CONDITIONS.items() if name in operations["search"].names)
         if operations["search"].scores is not None:
             yield "search.scores"
     if "add" in operations and {"key", "own_id"} & operations["add"].names:

@@ -11,7 +11,7 @@ from typing import Any, Final
 from jsonschema import Draft202012Validator, ValidationError
 
 from memstory.errors import SetupError
-from memstory.language.grammar import nearest
+from memstory.language.registry import nearest
 from memstory.target import Json
 
 TYPES: Final = ("mcp", "http")

@@ -6,9 +6,9 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
-from memstory.capabilities import is_known
 from memstory.errors import SetupError
-from memstory.language.grammar import nearest
+from memstory.language.capabilities import is_known
+from memstory.language.registry import nearest
 from memstory.target import Json
 from memstory.targets.mapping.paths import Path, parse_path
 from memstory.targets.mapping.replies import Rows, Shape, Transform

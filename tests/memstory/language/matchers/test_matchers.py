@@ -2,11 +2,10 @@
 
 import pytest
 
-from memstory.language.matchers import Context, judge, known_checks
+from memstory.language.matchers import Context, judge
 from memstory.language.matchers.groups import group
 from memstory.language.reading import Reading
 from memstory.language.text import documents
-from memstory.language.vocabulary import MATCHERS
 
 
 def finding(value, written, names=None):
@@ -99,10 +98,6 @@ def test_the_reason_is_a_sentence(value, written, says):
 
 def test_structures_that_differ_are_compared_in_words():
     assert "it['a'][1]" in finding({"a": [1, 2]}, "{equals: {a: [1, 3]}}").difference
-
-
-def test_every_matcher_of_the_vocabulary_can_be_judged():
-    assert known_checks() == {*MATCHERS, "names"}
 
 
 def test_a_value_that_contains_nothing_is_never_shown_at_length():

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from memstory.capabilities import FEATURES, OPERATIONS, PREFIXES
+from memstory.language.capabilities import FEATURES, families, operations
 from memstory.reporting.comparing.capability_scores import GROUPS
 
 PAGE = Path(__file__).parents[4] / "docs/how-to/compare.md"
@@ -26,6 +26,6 @@ def test_the_table_in_the_documents_is_the_definition():
 
 
 def test_every_need_of_a_group_is_a_capability_that_stories_use():
-    known = {*OPERATIONS, *FEATURES}
-    prefixes = {f"{one.partition('.')[0]}." for one in known} | {f"{one}." for one in PREFIXES}
+    known = {*operations(), *FEATURES}
+    prefixes = {f"{one.partition('.')[0]}." for one in known} | {f"{one}." for one in families()}
     assert {need for group in GROUPS.values() for need in group.needs} <= known | prefixes

@@ -3,7 +3,7 @@
 import pytest
 
 from memstory.language.stories import parse_stories
-from memstory.language.words.arguments import microseconds
+from memstory.language.words.times import microseconds
 
 
 @pytest.mark.parametrize(

@@ -1,29 +1,36 @@
-"""A tree that the grammar has been held against -> Story, with all that a grammar cannot say."""
+"""A tree that was checked by the grammar -> Story, with all that a grammar cannot say."""
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
-from memstory.capabilities import FEATURES, OPERATIONS, is_known
-from memstory.controls import CONTROLS, FAULTS
 from memstory.errors import StoryError
-from memstory.language.grammar import unknown, violations
+from memstory.language.capabilities import FEATURES, is_known, operations
+from memstory.language.grammar import violations
 from memstory.language.matchers.groups import fields, group
-from memstory.language.needs import needs
+from memstory.language.needs import reasons
 from memstory.language.reading import Reading
+from memstory.language.registry import unknown
 from memstory.language.rows import Row
+from memstory.language.schema import grammar
 from memstory.language.story import Expectation, Retrieval, Step, Story, Trials
 from memstory.language.text import Document, TreePath
 from memstory.language.words.step_parsing import read_steps
-from memstory.target import Capability, Json
+from memstory.target import Json
 
 _OUTCOMES = {"pass": "passed", "fail": "failed"}
 
 
-def story_of(document: Document, row: Row) -> tuple[Story | None, Sequence[StoryError]]:
-    """Return the story of one row, or None with everything that is wrong with it."""
+def story_of(
+    document: Document, row: Row, controls: Collection[str] | None = None
+) -> tuple[Story | None, Sequence[StoryError]]:
+    """Return the story of one row, or None with everything that is wrong with it.
+
+    `controls` are the names that `control:` may have; where nobody says, any.
+    """
     errors: list[StoryError] = []
     if not isinstance(row.tree, dict):
         return None, (StoryError("a story is a mapping: it starts with 'story: ID' and 'title: …'", document.mark),)
@@ -32,10 +39,12 @@ def story_of(document: Document, row: Row) -> tuple[Story | None, Sequence[Story
     _read_vectors(reading, row.tree)
     steps = read_steps(reading, row.tree.get("steps"))
     parts = _parts(reading, row.tree)
+    _known_controls(reading, row.tree, controls)
     every = [error for _, error in found] + errors
     if every:
         return None, tuple(every)
-    return _story(reading, row, steps, parts), ()
+    story = _story(reading, row, steps, parts)
+    return replace(story, needs=frozenset(reasons(story))), ()
 
 
 def _story(reading: Reading, row: Row, steps: Sequence[Step], parts: Mapping[str, Any]) -> Story:
@@ -49,7 +58,8 @@ def _story(reading: Reading, row: Row, steps: Sequence[Step], parts: Mapping[str
         tags=tuple(tree.get("tags", ())),
         covers=tuple(tree.get("covers", ())),
         targets=tuple(tree.get("targets", ())),
-        needs=_needs(reading, tree, steps),
+        # An empty script is one too: it fits no call.
+        needs=frozenset(tree.get("requires", ())) | ({"llm.scripted"} if "model" in tree else set()),
         options=tree.get("options", {}),
         vectors=reading.vectors,
         model=tuple(tree.get("model", ())),
@@ -65,18 +75,6 @@ def _story(reading: Reading, row: Row, steps: Sequence[Step], parts: Mapping[str
     )
 
 
-def _needs(reading: Reading, tree: Mapping[str, Json], steps: Sequence[Step]) -> frozenset[Capability]:
-    found = set(needs(steps)) | set(tree.get("requires", ()))
-    found |= {f"option.{name}" for name in tree.get("options", ())}
-    if reading.vectors:
-        found.add("embedder.fixed")
-    if "model" in tree:
-        found.add("llm.scripted")
-    if "retrieval" in tree:
-        found |= {"add", "search"}
-    return frozenset(found)
-
-
 def _read_vectors(reading: Reading, tree: Mapping[str, Json]) -> None:
     if reading.sound(("vectors",)):
         for text, vector in tree.get("vectors", {}).items():
@@ -90,8 +88,7 @@ def _parts(reading: Reading, tree: Mapping[str, Json]) -> Mapping[str, Any]:
     if reading.sound(("requires",)):
         for index, capability in enumerate(tree.get("requires", ())):
             if not is_known(capability):
-                reading.fault(("requires", index), unknown(capability, "capability", [*OPERATIONS, *FEATURES]))
-    _known_controls(reading, tree)
+                reading.fault(("requires", index), unknown(capability, "capability", [*operations(), *FEATURES]))
     return {
         "retrieval": retrieval,
         "trials": _trials(reading, tree),
@@ -99,12 +96,13 @@ def _parts(reading: Reading, tree: Mapping[str, Json]) -> Mapping[str, Any]:
     }
 
 
-def _known_controls(reading: Reading, tree: Mapping[str, Json]) -> None:
-    for name in tree.get("control", {}) if reading.sound(("control",)) else ():
-        if name not in (*CONTROLS, "because"):
-            reading.fault(
-                ("control", name), unknown(name, "control", CONTROLS.keys() - FAULTS.keys(), FAULTS), at_key=True
-            )
+def _known_controls(reading: Reading, tree: Mapping[str, Json], controls: Collection[str] | None) -> None:
+    if controls is None or not reading.sound(("control",)):
+        return
+    usual = [name for name in grammar()["properties"]["control"]["properties"] if name != "because"]
+    for name in tree.get("control", {}):
+        if name not in (*controls, "because"):
+            reading.fault(("control", name), unknown(name, "control", usual, controls), at_key=True)
 
 
 def _one_purpose(reading: Reading, tree: Mapping[str, Json]) -> None:

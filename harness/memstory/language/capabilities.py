@@ -3,40 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Final
 
+from memstory.language.words import WORDS
 from memstory.target import Capability
 
-OPERATIONS: Mapping[Capability, str] = {
-    "add": "remembers texts",
-    "add.key": "remembers a text under a key that the caller chose",
-    "chat": "takes conversational turns",
-    "chat.tools": "reports the tool calls of a turn",
-    "clock": "takes its time from the story's clock",
-    "context": "gives the text that it would put into a prompt",
-    "crash": "can be killed and opened again",
-    "delete": "forgets",
+_OF_A_STORY: Final[Mapping[Capability, str]] = {
     "embedder.fixed": "takes the vectors of texts from the story",
-    "feedback": "takes ratings",
-    "get.id": "looks a memory up by its id",
-    "get.key": "looks a memory up by its key",
-    "list": "enumerates memories",
     "llm.scripted": "takes the replies of its language model from the story",
-    "restart": "can be closed and opened again",
+    "option.": "an option",
     "scope.user": "keeps users apart",
-    "search": "ranked retrieval",
-    "search.budget": "keeps a search within a number of tokens",
-    "search.explain": "explains the scores of hits",
-    "search.min_score": "leaves out hits below a score",
-    "search.scores": "gives scores with hits",
-    "search.where": "searches by metadata",
-    "session": "is told when a session ends",
-    "tool": "lets any agent call its tools",
-    "tool.schema": "announces its tools with their schemas",
-    "update": "replaces what a memory says",
 }
-"""Capabilities that steps and expectations call for."""
+"""What a whole story calls for, beside what its step words do; a name that ends with a dot stands for a family."""
 
-FEATURES: Mapping[Capability, str] = {
+FEATURES: Final[Mapping[Capability, str]] = {
     "add.batch_atomic": "a list of items is stored whole or not at all",
     "add.exact": "gives every text back letter for letter, white space and invisible characters too",
     "add.import": "takes memories as they were exported",
@@ -69,16 +49,31 @@ FEATURES: Mapping[Capability, str] = {
 }
 """Capabilities that no step shows, which `requires:` may name."""
 
-PREFIXES: Mapping[str, str] = {
-    "fault": "a part that can be made to fail",
-    "inspect": "something that can be looked at",
-    "job": "a maintenance job",
-    "option": "an option",
-}
-"""`job.compress`, `inspect.embedder` …: whatever follows the dot is the target's own word."""
+
+def operations() -> Mapping[Capability, str]:
+    """Return the capabilities that steps and expectations call for, with their meanings."""
+    return {name: meaning for name, meaning in _called_for().items() if not name.endswith(".")}
+
+
+def families() -> Mapping[str, str]:
+    """Return the words before the dot of `job.compress`, `inspect.embedder` …; what follows is the target's own."""
+    return {name.removesuffix("."): meaning for name, meaning in _called_for().items() if name.endswith(".")}
+
+
+def _called_for() -> Mapping[str, str]:
+    found = dict(_OF_A_STORY)
+    for word in WORDS.values():
+        found |= word.able
+    return dict(sorted(found.items()))
 
 
 def is_known(capability: Capability) -> bool:
     """Return whether `requires:` may name `capability`."""
-    prefix, dot, rest = capability.partition(".")
-    return capability in OPERATIONS or capability in FEATURES or bool(prefix in PREFIXES and dot and rest)
+    family, dot, rest = capability.partition(".")
+    return capability in operations() or capability in FEATURES or bool(family in families() and dot and rest)
+
+
+def meaning(capability: Capability) -> str:
+    """Return what a target can do that has `capability`."""
+    family, _, rest = capability.partition(".")
+    return operations().get(capability) or FEATURES.get(capability) or f"{families()[family]}: {rest}"

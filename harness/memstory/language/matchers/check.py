@@ -1,0 +1,145 @@
+"""A check, declared once: what a story writes, how its argument is read, and when it holds; and groups of checks."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Required, TypeAlias, TypedDict, Unpack
+
+from memstory.language.matchers.finding import Context, Finding
+from memstory.language.reading import Reading
+from memstory.language.references import REFERENCE, written
+from memstory.language.registry import Registry
+from memstory.language.story import CallPattern, Matcher
+from memstory.language.text import TreePath
+from memstory.target import Capability, Json
+
+Schema: TypeAlias = Mapping[str, Json]
+Group: TypeAlias = tuple[Matcher, ...]
+Judge: TypeAlias = Callable[[Any, Any, Context], Finding]
+"""(actual value, argument of the check, context) -> finding."""
+
+Read: TypeAlias = Callable[[Reading, Any, TreePath], object]
+"""(what reading a story collects, the argument as written, its path) -> the argument as it is judged."""
+
+
+def as_written(_reading: Reading, argument: Json, _path: TreePath) -> Json:
+    """Read an argument that is judged as it is written."""
+    return argument
+
+
+def needs_nothing(_argument: object) -> frozenset[Capability]:
+    """Return what a check needs of a target that gives results at all."""
+    return frozenset()
+
+
+class About(TypedDict, total=False):
+    """What is said of a check beside its name, for `Check`."""
+
+    summary: Required[str]
+    grammar: Required[Schema]
+    example: Required[str]
+    fits: Json
+    misfits: Json
+    read: Read
+    needs: Callable[[Any], frozenset[Capability]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Check:
+    """One check. `example` is YAML; `fits` and `misfits` are a value for which it holds and one for which it does not.
+
+    `grammar` is the JSON Schema of its argument; `needs` says what a target must be able to do for this argument.
+    """
+
+    name: str
+    summary: str
+    grammar: Schema
+    example: str
+    judge: Judge
+    fits: Json = None
+    misfits: Json = None
+    read: Read = as_written
+    needs: Callable[[Any], frozenset[Capability]] = needs_nothing
+
+
+MATCHERS: Registry[Check] = Registry("matcher")
+"""Checks of any value."""
+
+
+def declared_in(registry: Registry[Check], name: str, about: About) -> Callable[[Judge], Judge]:
+    """Return the decorator that makes a function a check of `registry`."""
+
+    def declare(judge: Judge) -> Judge:
+        registry.add(Check(name=name, judge=judge, **about))
+        return judge
+
+    return declare
+
+
+def matcher(name: str, **about: Unpack[About]) -> Callable[[Judge], Judge]:
+    """Make a function a matcher of any value."""
+    return declared_in(MATCHERS, name, about)
+
+
+def read_check(registry: Registry[Check], reading: Reading, name: str, argument: Json, path: TreePath) -> Matcher:
+    """Return one check as the story at `path` writes it."""
+    return Matcher(name=name, argument=registry[name].read(reading, argument, path), mark=reading.mark(path))
+
+
+def read_checks(registry: Registry[Check], reading: Reading, checks: Mapping[str, Json], path: TreePath) -> Group:
+    """Return the checks of a mapping from their names to their arguments."""
+    return tuple(read_check(registry, reading, name, checks[name], (*path, name)) for name in checks)
+
+
+def judged(value: Json, one: Matcher, context: Context) -> Finding:
+    """Judge one matcher on `value`."""
+    return MATCHERS[one.name].judge(value, one.argument, context)
+
+
+def together(value: Json, group: Sequence[Matcher], context: Context) -> Finding:
+    """Judge a group, all of which must hold; the finding speaks of what decides it."""
+    return joined([judged(value, one, context) for one in group])
+
+
+def joined(findings: Sequence[Finding]) -> Finding:
+    """Return one finding for several that must all hold: the failing ones, or else all of them."""
+    failing = [finding for finding in findings if not finding.holds]
+    deciding = failing or findings
+    only = deciding[0] if len(deciding) == 1 else None
+    return Finding(
+        holds=not failing,
+        says=" and ".join(finding.says for finding in deciding),
+        expected=only.expected if only else None,
+        actual=deciding[0].actual if deciding else None,
+        difference=only.difference if only else None,
+    )
+
+
+def negated(finding: Finding) -> Finding:
+    """Return the finding that holds where `finding` does not."""
+    says = f"{finding.says}, which must not be so" if finding.holds else finding.says
+    return Finding(holds=not finding.holds, says=says, expected=finding.expected and f"not {finding.expected}",
+                   actual=finding.actual)  # fmt: skip
+
+
+def resolved(argument: Any, names: Mapping[str, Json]) -> Any:
+    """Return a matcher, or anything within one, with every `${name}` replaced by what was saved."""
+    if isinstance(argument, str):
+        return _named(argument, names) if "${" in argument else argument
+    if isinstance(argument, Matcher):
+        return replace(argument, argument=resolved(argument.argument, names))
+    if isinstance(argument, CallPattern):
+        return replace(argument, args=resolved(argument.args, names))
+    if isinstance(argument, Mapping):
+        return {key: resolved(inner, names) for key, inner in argument.items()}
+    if isinstance(argument, (list, tuple)):
+        return type(argument)(resolved(inner, names) for inner in argument)
+    return argument
+
+
+def _named(text: str, names: Mapping[str, Json]) -> Json:
+    whole = REFERENCE.fullmatch(text)
+    if whole and whole[1] in names:
+        return names[whole[1]]
+    return written(text, lambda name: names.get(name, f"${{{name}}}"))

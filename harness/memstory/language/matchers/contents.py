@@ -1,0 +1,190 @@
+"""Matchers of what a text contains, some of which speak of lists and mappings too."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import TypeAlias
+
+from memstory.language.matchers.check import Group, joined, matcher, together
+from memstory.language.matchers.finding import Context, Finding, listed, show
+from memstory.language.matchers.groups import NUMBER, VALUE, group
+from memstory.language.matchers.numbers import is_same, several
+from memstory.language.reading import Reading
+from memstory.language.references import written
+from memstory.language.text import TreePath
+from memstory.target import Json
+
+Counted: TypeAlias = tuple[tuple[str | Group, Group], ...]
+
+_LONGEST_SEARCHED = 50_000
+"""Characters of a text that a regular expression looks at: a limit on what a slow pattern can cost."""
+
+_NESTED_REPEAT = re.compile(r"\((?:[^()\\]|\\.)*(?<!\\)[+*}](?:[^()\\]|\\.)*\)[+*{]")
+_SOME = {"type": "array", "minItems": 1}
+_TEXT = {"type": "string", "minLength": 1}
+_BEGINNING = {"type": ["string", "number"], "minLength": 1}
+
+
+def _has(value: Json, part: Json) -> bool:
+    if isinstance(value, str):
+        return str(part) in value
+    if isinstance(value, Mapping):
+        return isinstance(part, str) and part in value
+    return isinstance(value, list) and any(is_same(element, part) for element in value)
+
+
+def _folded(value: Json) -> Json:
+    if isinstance(value, str):
+        return value.casefold()
+    if isinstance(value, Mapping):
+        return {key.casefold(): None for key in value}
+    return [_folded(element) for element in value] if isinstance(value, list) else value
+
+
+def _found(value: Json, said: str, *, holds: bool, wanted: str | None = None) -> Finding:
+    says = f"contains {said}" if holds else f"does not contain {said}; it is {show(value)}"
+    return Finding(holds=holds, says=says, expected=f"contains {wanted or said}", actual=show(value))
+
+
+@matcher(
+    "contains",
+    summary="text: has this substring; list: has this element; mapping: has this key",
+    grammar={"type": ["string", "number", "boolean", "array", "object"]},
+    example="{contains: tea}",
+    fits="green tea",
+    misfits="coffee",
+)
+def _contains(value: Json, part: Json, _context: Context) -> Finding:
+    return _found(value, show(part), holds=_has(value, part))
+
+
+@matcher(
+    "icontains",
+    summary="contains, whatever the case of letters",
+    grammar={"type": ["string", "number"]},
+    example="{icontains: tea}",
+    fits="Tea",
+    misfits="coffee",
+)
+def _icontains(value: Json, part: Json, _context: Context) -> Finding:
+    return _found(value, f"{show(part)} in any case", holds=_has(_folded(value), _folded(part)))
+
+
+@matcher(
+    "contains_all",
+    summary="contains each of these",
+    grammar=_SOME,
+    example="{contains_all: [tea, milk]}",
+    fits="tea with milk",
+    misfits="tea",
+)
+def _contains_all(value: Json, argument: Json, _context: Context) -> Finding:
+    parts = several(argument)
+    missing = [part for part in parts if not _has(value, part)]
+    return _found(value, listed(missing or parts), holds=not missing, wanted=f"all of {listed(parts)}")
+
+
+@matcher(
+    "contains_any",
+    summary="contains at least one of these",
+    grammar=_SOME,
+    example="{contains_any: [tea, coffee]}",
+    fits=["coffee"],
+    misfits=["juice"],
+)
+def _contains_any(value: Json, argument: Json, _context: Context) -> Finding:
+    parts = several(argument)
+    present = [part for part in parts if _has(value, part)]
+    said = listed(present) if present else f"any of {listed(parts)}"
+    return _found(value, said, holds=bool(present), wanted=f"any of {listed(parts)}")
+
+
+@matcher(
+    "starts_with",
+    summary="text: begins with this",
+    grammar=_BEGINNING,
+    example="{starts_with: No}",
+    fits="No ferry today",
+    misfits="There is no ferry",
+)
+def _starts_with(value: Json, start: Json, _context: Context) -> Finding:
+    # A saved name may have put a number here.
+    holds = isinstance(value, str) and value.startswith(str(start))
+    says = f"starts with {show(start)}" if holds else f"does not start with {show(start)}; it is {show(value)}"
+    return Finding(holds=holds, says=says, expected=f"starts with {show(start)}", actual=show(value))
+
+
+def _pattern(reading: Reading, pattern: str, path: TreePath) -> str:
+    try:
+        re.compile(written(pattern, lambda _: "x"))
+    except (re.error, OverflowError, RecursionError) as error:
+        reading.fault(path, f"'{pattern:.60}' is no regular expression: {error}")
+    if _NESTED_REPEAT.search(pattern):
+        reading.fault(path, f"'{pattern:.60}' repeats a group that repeats, which can take forever on a long text; "
+                      "write it with one repetition")  # fmt: skip
+    return pattern
+
+
+@matcher(
+    "regex",
+    summary="text: the pattern is found somewhere in it",
+    grammar={**_TEXT, "maxLength": 500},
+    read=_pattern,
+    example=r"{regex: '\d+ minutes'}",
+    fits="in 10 minutes",
+    misfits="in ten minutes",
+)
+def _regex(value: Json, pattern: Json, _context: Context) -> Finding:
+    try:
+        holds = isinstance(value, str) and re.search(str(pattern), value[:_LONGEST_SEARCHED]) is not None
+    except re.error as error:
+        # Only what a saved name put into the pattern can break it now: as written, it was compiled before.
+        return Finding(holds=False, says=f"cannot be held against /{pattern}/: {error}", actual=show(value))
+    says = f"matches /{pattern}/" if holds else f"does not match /{pattern}/; it is {show(value)}"
+    return Finding(holds=holds, says=says, expected=f"matches /{pattern}/", actual=show(value))
+
+
+def _counted(reading: Reading, argument: Mapping[str, Json], path: TreePath) -> Counted:
+    if argument.keys() != {"of", "times"}:
+        if isinstance(argument.get("of"), dict):
+            reading.fault(path, "'occurs' needs 'times' beside 'of', and nothing else", at_key=True)
+        return tuple((text, group(reading, times, (*path, text))) for text, times in argument.items())
+    of, times = argument["of"], group(reading, argument["times"], (*path, "times"))
+    return ((of if isinstance(of, str) else group(reading, of, (*path, "of")), times),)
+
+
+@matcher(
+    "occurs",
+    summary="how often: {text: times}, or {of: matchers on an element, times: times}; times may be matchers",
+    grammar={
+        "type": "object",
+        "minProperties": 1,
+        "additionalProperties": NUMBER,
+        "properties": {
+            "of": {"description": "What is counted: a text, or matchers on elements.", **VALUE},
+            "times": {"description": "How often.", **NUMBER},
+        },
+    },
+    read=_counted,
+    example="{occurs: {tea: 2}}",
+    fits="tea and more tea",
+    misfits="tea",
+)
+def _occurs(value: Json, pairs: Counted, context: Context) -> Finding:
+    findings = []
+    for what, times in pairs:
+        count = _occurrences(value, what, context)
+        found = together(count, times, context)
+        said = show(what) if isinstance(what, str) else "what is counted"
+        says = f"has {said} {count} times, a number that {found.says}"
+        findings.append(Finding(holds=found.holds, says=says, expected=found.expected, actual=show(value)))
+    return joined(findings)
+
+
+def _occurrences(value: Json, what: str | Group, context: Context) -> int:
+    """Count a text within a text, or the elements of a list that are `what` or fit it."""
+    if isinstance(what, str):
+        return value.count(what) if isinstance(value, (str, list)) else 0
+    elements = value if isinstance(value, list) else [value]
+    return sum(together(element, what, context).holds for element in elements)

@@ -1,0 +1,169 @@
+"""What `expect:` of a step may speak of: the fields of results, refusals, and what a step cost."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from memstory.language.matchers.calls import judge_calls, read_call_checks
+from memstory.language.matchers.check import Group, judged, resolved
+from memstory.language.matchers.finding import Context, Finding, listed
+from memstory.language.matchers.groups import NUMBER, TEXTUAL, VALUE, group
+from memstory.language.matchers.hits import judge_hits, read_hit_checks
+from memstory.language.reading import Reading
+from memstory.language.registry import Registry
+from memstory.language.story import Matcher
+from memstory.language.text import TreePath
+from memstory.results.recording import StepRecord
+from memstory.target import Json
+
+View: TypeAlias = Callable[[StepRecord], Json]
+"""What an expectation on a field speaks of, out of the record of a step."""
+
+_WORD_OR_SIGN = re.compile(r"\w+|[^\w\s]")
+_LETTERS_A_TOKEN = 6
+"""Words longer than this are counted as several tokens, as tokenizers split them; an estimate, for comparing runs."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Expectable:
+    """One field: its grammar, how what is written becomes matchers, and how one of these is judged.
+
+    Some go with every step (`is_everywhere`), with a `view` where there is a value to judge; of the others each step
+    word says itself that it has them, and where. A measure says what a step cost, not what its result is.
+    """
+
+    name: str
+    summary: str
+    grammar: Mapping[str, Json]
+    read: Callable[[Reading, Json, TreePath], Group] = group
+    judge: Callable[[Json, Matcher, Context], Finding] = judged
+    view: View | None = None
+    is_measure: bool = False
+    is_everywhere: bool = False
+
+
+def latency_ms(record: StepRecord) -> float:
+    """Return how long the step took, in milliseconds."""
+    return record.seconds * 1000
+
+
+def context_tokens(record: StepRecord) -> int | None:
+    """Estimate the tokens of the context that the step made or used; None where the target shows none."""
+    result = record.result
+    text = result.get("context") if isinstance(result, dict) else result
+    return estimated_tokens(text) if isinstance(text, str) else None
+
+
+def estimated_tokens(text: str) -> int:
+    """Estimate the number of tokens of a text without any model's tokenizer.
+
+    >>> estimated_tokens("Tea, at internationalisation.")
+    8
+    """
+    return sum(1 + (len(piece) - 1) // _LETTERS_A_TOKEN for piece in _WORD_OR_SIGN.findall(text))
+
+
+def _read_refusal(reading: Reading, value: Json, path: TreePath) -> Group:
+    if not isinstance(value, bool):
+        return group(reading, value, path)
+    if not value:
+        reading.fault(path, "'error: false' says nothing: a refusal that is not expected fails anyway; leave it out")
+    return ()
+
+
+def _read_tools(reading: Reading, value: Json, path: TreePath) -> Group:
+    if isinstance(value, list):
+        return (Matcher(name="names", argument=tuple(value), mark=reading.mark(path)),)
+    return group(reading, value, path)
+
+
+def _judge_tools(value: Json, one: Matcher, context: Context) -> Finding:
+    if one.name != "names":
+        return judged(value, one, context)
+    names, wanted = sorted(value) if isinstance(value, Mapping) else [], sorted(one.argument)
+    holds = names == wanted
+    says = f"are {listed(names)}" + ("" if holds else f", not {listed(wanted)}")
+    return Finding(holds=holds, says=says, expected=listed(wanted), actual=listed(names))
+
+
+EXPECTABLE: Registry[Expectable] = Registry("expected field")
+for _field in (
+    Expectable(name="answer", summary="what the agent said", grammar=TEXTUAL),
+    Expectable(
+        name="tool_calls",
+        summary="the tools that were called: a list (in this order), or checks that combine",
+        grammar={"$ref": "#/$defs/tool_calls"},
+        read=read_call_checks,
+        judge=judge_calls,
+    ),
+    Expectable(
+        name="receipt",
+        summary="what became of what was added: {items: [{id, text, outcome, …}], outcomes: [stored, …]}",
+        grammar=VALUE,
+    ),
+    Expectable(
+        name="hits",
+        summary="what came back, best first; checks combine",
+        grammar={"$ref": "#/$defs/hits"},
+        read=read_hit_checks,
+        judge=judge_hits,
+    ),
+    Expectable(name="text", summary="the text for the prompt", grammar=TEXTUAL),
+    Expectable(
+        name="result",
+        summary="what the tool, job or deletion returned; of a tool that failed, its error text",
+        grammar=VALUE,
+    ),
+    Expectable(
+        name="tools",
+        summary="the announced tools: a list of names, or matchers on {name: {description, parameters}}",
+        grammar=VALUE,
+        read=_read_tools,
+        judge=_judge_tools,
+    ),
+    Expectable(name="data", summary="what was seen inside", grammar=VALUE),
+    Expectable(
+        name="error",
+        summary="the text of a refusal; `true` for any refusal",
+        grammar={"type": ["string", "object", "boolean"], "$ref": "#/$defs/matchers"},
+        read=_read_refusal,
+        is_everywhere=True,
+    ),
+    Expectable(
+        name="latency_ms",
+        summary="how long the step took, in milliseconds",
+        grammar=NUMBER,
+        view=latency_ms,
+        is_measure=True,
+        is_everywhere=True,
+    ),
+    Expectable(
+        name="context_tokens",
+        summary="an estimate of the tokens that a context has",
+        grammar=NUMBER,
+        is_measure=True,
+    ),
+    Expectable(
+        name="eventually",
+        summary="how long to ask again, for a backend that cannot settle",
+        grammar={"$ref": "#/$defs/duration"},
+        is_everywhere=True,
+    ),
+    Expectable(
+        name="refusal",
+        summary="`allowed`: the target may refuse; what else is expected must be so if it does not",
+        grammar={"enum": ["allowed"]},
+        read=lambda _reading, _value, _path: (),
+        is_everywhere=True,
+    ),
+):
+    EXPECTABLE.add(_field)
+
+
+def judge(field: str, value: Json, one: Matcher, context: Context) -> Finding:
+    """Judge one matcher of the expectation on `field` of a result."""
+    one = resolved(one, context.names)
+    return EXPECTABLE[field].judge(value, one, context) if field in EXPECTABLE else judged(value, one, context)

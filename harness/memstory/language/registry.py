@@ -1,0 +1,78 @@
+"""Words by name, each declared once; and the message for a name that is none of them."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Protocol, TypeVar
+
+
+class _Named(Protocol):
+    @property
+    def name(self) -> str: ...
+
+
+Entry = TypeVar("Entry", bound=_Named)
+
+
+class Registry(Mapping[str, Entry]):
+    """Entries in the order in which they were added; `changes` counts, for whoever keeps what was made from them."""
+
+    def __init__(self, noun: str) -> None:
+        self._noun = noun
+        self._entries: dict[str, Entry] = {}
+        self.changes = 0
+
+    def add(self, entry: Entry) -> Entry:
+        """Add `entry` and return it; a name can be taken once."""
+        if entry.name in self._entries:
+            raise ValueError(f"the {self._noun} '{entry.name}' is declared twice")
+        self._entries[entry.name] = entry
+        self.changes += 1
+        return entry
+
+    def remove(self, name: str) -> None:
+        """Take the entry of this name out again."""
+        del self._entries[name]
+        self.changes += 1
+
+    def names(self) -> tuple[str, ...]:
+        """Return the names as they are now."""
+        return tuple(self._entries)
+
+    def __getitem__(self, name: str) -> Entry:
+        return self._entries[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._entries)
+
+    def __len__(self) -> int:
+        return len(self._entries)
+
+
+def nearest(found: str, known: Iterable[str]) -> str:
+    """Return ` Did you mean 'x'?` for the known name that `found` looks like, or an empty text.
+
+    >>> nearest("contians", ["contains", "equals"])
+    " Did you mean 'contains'?"
+    >>> nearest("zzz", ["contains"])
+    ''
+    """
+    names = {name.casefold(): name for name in known}
+    close = difflib.get_close_matches(found.casefold(), names, n=1, cutoff=0.6)
+    return f" Did you mean '{names[close[0]]}'?" if close else ""
+
+
+def unknown(found: str, noun: str, known: Iterable[str], unlisted: Iterable[str] = ()) -> str:
+    """Return the message for an unknown name: what was found, what is near, what is known.
+
+    `unlisted` names may be near too, but are not listed.
+    """
+    names = sorted(known)
+    return f"unknown {noun} '{shortened(found)}'.{nearest(found, [*names, *unlisted])} Known: {', '.join(names)}."
+
+
+def shortened(text: str, limit: int = 60) -> str:
+    """Return `text` on one line, cut to `limit` characters."""
+    text = " ".join(text.split())
+    return text if len(text) <= limit else f"{text[: limit - 1]}…"

@@ -1,0 +1,100 @@
+"""Steps around steps: parallel, repeat, crash."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from memstory.language.reading import Reading
+from memstory.language.text import TreePath
+from memstory.language.words.parts import STEP, count, keys, listing
+from memstory.language.words.word import Args, Word, always
+from memstory.target import Json
+
+_BLOCK = keys(
+    "key of a block of steps",
+    {
+        "times": count("How often.", minimum=1, maximum=1000),
+        "steps": listing("The inner steps.", STEP, minItems=1),
+    },
+    "times",
+    "steps",
+    type="object",
+)
+
+
+def _times(_reading: Reading, value: Json, _path: TreePath) -> Args:
+    return {"times": int(value["times"])}
+
+
+def _steps(value: Json) -> tuple[str, Json]:
+    return "steps", value["steps"]
+
+
+def _during(value: Json) -> tuple[str, Json] | None:
+    return ("during", value["during"]) if isinstance(value, dict) and "during" in value else None
+
+
+STEPS: Final = (
+    Word(
+        name="parallel",
+        summary="do the inner steps several times at once, with ${i} from 0",
+        forms="{times, steps}",
+        grammar=_BLOCK,
+        read=_times,
+        args="times",
+        inner=_steps,
+        barred_in=("parallel", "crash"),
+        counts=True,
+        has_user=False,
+        example="""
+- parallel:
+    times: 10
+    steps:
+      - add: Note ${i} of this user.
+        as: user-${i}
+""",
+    ),
+    Word(
+        name="repeat",
+        summary="do the inner steps several times, with ${i} from 0",
+        forms="{times, steps}",
+        grammar=_BLOCK,
+        read=_times,
+        args="times",
+        inner=_steps,
+        barred_in=("crash",),
+        counts=True,
+        has_user=False,
+        example="""
+- repeat:
+    times: 3
+    steps:
+      - add: Entry ${i} of the diary.
+- search: entry
+  expect:
+    eventually: 5s
+    hits: {count: 3}
+""",
+    ),
+    Word(
+        name="crash",
+        summary="kill and open again; `during` steps are in flight when it happens",
+        forms="nothing, or {during: a step, or several}",
+        grammar=keys(
+            "argument of crash",
+            {"during": {**listing("A step, or several.", STEP, minItems=1), **STEP, "type": ["object", "array"]}},
+            type=["object", "null", "boolean"],
+        ),
+        inner=_during,
+        able={"crash": "can be killed and opened again"},
+        needs=always("crash"),
+        barred_in=("parallel", "crash"),
+        has_user=False,
+        example="""
+- crash:
+- crash:
+    during:
+      add: The ferry leaves at nine.
+""",
+    ),
+)

@@ -1,0 +1,94 @@
+"""Steps that let a memory work, or look inside it: run, inspect."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+from memstory.language.reading import Reading
+from memstory.language.story import Expectation
+from memstory.language.text import TreePath
+from memstory.language.words.parts import free, keys, name_of
+from memstory.language.words.word import Args, Word, named, past, whole
+from memstory.requests import Inspect, RunJob
+from memstory.target import Json
+
+FILES = "files"
+"""What the harness looks at itself: the workspace, without the target's help."""
+
+
+def _inspection(args: Mapping[str, Json]) -> Inspect:
+    since = {} if args.get("since") is None else {"since": args["since"]}
+    return Inspect(what=args["what"], args={**(args.get("args") or {}), **since})
+
+
+def _look_for_texts(reading: Reading, args: Args, expected: Expectation, path: TreePath) -> None:
+    """Note which texts `none_contain` is about: the contents of files are not recorded."""
+    texts = [text for one in expected.matchers if one.name == "none_contain" for text in one.argument]
+    if texts and args["what"] != FILES:
+        reading.fault(
+            (*path, "none_contain"), "'none_contain' speaks of files; it goes with {inspect: files}", at_key=True
+        )
+    elif texts:
+        args["search_for"] = texts
+
+
+STEPS: Final = (
+    Word(
+        name="run",
+        summary="run a maintenance job",
+        forms="its name, or {job, args}",
+        grammar=keys(
+            "argument of run",
+            {"job": name_of("compress, cleanup, purge, reindex, backup, …"), "args": free("The job's arguments.")},
+            "job",
+            type=["string", "object"],
+            minLength=1,
+        ),
+        read=named("job", args={}),
+        args="job, args",
+        request=lambda args: RunJob(job=args["job"], args=args.get("args") or {}),
+        able={"job.": "a maintenance job"},
+        needs=lambda args: [f"job.{args['job']}"],
+        results={"result": whole},
+        leads=past("result"),
+        is_timed=True,
+        example="""
+- run: cleanup
+- run: {job: compress, args: {older_than_days: 30}}
+  expect: {result: {compressed: {ge: 1}}}
+""",
+    ),
+    Word(
+        name="inspect",
+        summary="look inside; `files` lists the workspace, without the target's help",
+        forms="embedder, model, bus, log, status, … or {what, since, args}",
+        grammar=keys(
+            "argument of inspect",
+            {
+                "what": name_of("What to look at."),
+                "since": {"description": "Only what came after this: a number, or ${saved}."},
+                "args": free("More arguments."),
+            },
+            "what",
+            type=["string", "object"],
+            minLength=1,
+        ),
+        read=named("what"),
+        args="what, since?, args; for files: search_for (texts that no file may hold)",
+        request=_inspection,
+        able={"inspect.": "something that can be looked at"},
+        needs=lambda args: [] if args["what"] == FILES else [f"inspect.{args['what']}"],
+        results={"data": whole},
+        leads=past("data"),
+        expecting=_look_for_texts,
+        has_user=False,
+        example="""
+- inspect: embedder
+  save: {calls: calls}
+- inspect: {what: log, since: "${calls}"}
+- inspect: files
+  expect: {data: {none_contain: [my secret]}}
+""",
+    ),
+)

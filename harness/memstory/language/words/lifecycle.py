@@ -1,0 +1,76 @@
+"""Steps on the memory as a program: settle, restart, fault."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+from memstory.language.reading import Reading
+from memstory.language.text import TreePath
+from memstory.language.words.parts import NOTHING, choice, keys
+from memstory.language.words.word import Args, Word, always
+from memstory.requests import Fault, Settle
+from memstory.target import Json
+
+_PARTS = ("embedder", "model", "store")
+_MODE = choice("How it behaves; `ok` heals it.", "down", "slow", "garbage", "ok")
+
+
+def _read_fault(reading: Reading, value: Mapping[str, Json], path: TreePath) -> Args:
+    if set(value) == {"part", "mode"}:
+        return dict(value)
+    if len(value) == 1 and "part" not in value and "mode" not in value:
+        ((part, mode),) = value.items()
+        return {"part": part, "mode": mode}
+    reading.fault(path, "one fault a step: {part: embedder, mode: down}, or {embedder: down}")
+    return {}
+
+
+STEPS: Final = (
+    Word(
+        name="settle",
+        summary="wait until all background work is done",
+        grammar=NOTHING,
+        request=lambda _: Settle(),
+        has_user=False,
+        example="""
+- settle:
+""",
+    ),
+    Word(
+        name="restart",
+        summary="close and open again",
+        grammar=NOTHING,
+        able={"restart": "can be closed and opened again"},
+        needs=always("restart"),
+        barred_in=("parallel",),
+        has_user=False,
+        example="""
+- restart:
+""",
+    ),
+    Word(
+        name="fault",
+        summary="make a part fail from now on",
+        forms="{part: embedder, mode: down}, or {embedder: down}",
+        grammar=keys(
+            "fault",
+            {"part": choice("Which part.", *_PARTS), "mode": _MODE, **dict.fromkeys(_PARTS, _MODE)},
+            type="object",
+            minProperties=1,
+        ),
+        read=_read_fault,
+        args="part, mode",
+        request=lambda args: Fault(part=args["part"], mode=args["mode"]),
+        able={"fault.": "a part that can be made to fail"},
+        needs=lambda args: [f"fault.{args['part']}"],
+        barred_in=("parallel",),
+        has_user=False,
+        example="""
+- fault: {embedder: down}
+- search: when does the ferry leave
+  expect: {error: true}
+- fault: {embedder: ok}
+""",
+    ),
+)

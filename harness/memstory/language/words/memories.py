@@ -1,0 +1,276 @@
+"""Steps on single memories: add, get, list, update, delete, feedback."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Final
+
+from memstory.language.reading import Reading
+from memstory.language.references import REFERENCE, unmarked
+from memstory.language.text import TreePath
+from memstory.language.words.parts import (
+    KIND,
+    KINDS,
+    NAME_PATTERN,
+    VECTOR,
+    Schema,
+    count,
+    free,
+    keys,
+    name_of,
+    number,
+    text,
+)
+from memstory.language.words.word import Args, Word, always, in_items, in_list, past, whole
+from memstory.requests import Add, Delete, Feedback, Get, List, Update
+from memstory.results.recording import StepRecord
+from memstory.target import Item, Json, Ref
+
+_ITEM = keys(
+    "key of an item",
+    {
+        "text": text("What to remember."),
+        "key": text("The key to find it by."),
+        "kind": KIND,
+        "vector": VECTOR,
+        "metadata": free("What else is kept with it."),
+        "save": text("A name for the id that it gets.", title="saved name", **NAME_PATTERN),
+    },
+    "text",
+)
+_ID_OR_KEY: Schema = {"id": name_of("The id, as ${saved}."), "key": text("The key."), "kind": KIND}
+_TITLE = "key of a reference"
+_ONE = "id? or key?, kind?"
+
+
+def without_vector(reading: Reading, value: Args, name: str, path: TreePath) -> Args:
+    """Return `value` without its vector, which goes to `reading` as that of the text under `name`."""
+    if "vector" in value:
+        reading.vector(unmarked(value[name]), value["vector"], (*path, "vector"))
+    return {key: inner for key, inner in value.items() if key != "vector"}
+
+
+def said(reading: Reading, value: Json, path: TreePath) -> Args:
+    """Read a text, or a mapping with a text."""
+    return without_vector(reading, value if isinstance(value, dict) else {"text": value}, "text", path)
+
+
+def with_kinds(args: Args) -> Args:
+    """Return `args` with a list of kinds where one was written."""
+    return {**args, "kinds": [args["kinds"]]} if isinstance(args.get("kinds"), str) else args
+
+
+def hits_of(record: StepRecord) -> list[Json]:
+    """Return the hits of a result that is a list, or one hit, or nothing."""
+    found = record.result if isinstance(record.result, list) else [record.result]
+    return [hit for hit in found if hit is not None]
+
+
+def _read_items(reading: Reading, value: Json, path: TreePath) -> Args:
+    listed = (
+        [(inner, (*path, index)) for index, inner in enumerate(value)] if isinstance(value, list) else [(value, path)]
+    )
+    items = [said(reading, item, place) for item, place in listed]
+    return {"items": [{name: inner for name, inner in item.items() if name != "save"} for item in items]}
+
+
+def _saved_items(value: Json) -> Mapping[str, str]:
+    items = value if isinstance(value, list) else [value]
+    return {
+        item["save"]: f"items.{index}.id"
+        for index, item in enumerate(items)
+        if isinstance(item, dict) and "save" in item
+    }
+
+
+def _read_list(_reading: Reading, value: Json, _path: TreePath) -> Args:
+    if value is None:
+        return {}
+    return with_kinds(dict(value) if isinstance(value, dict) else {"kinds": value})
+
+
+def _read_ref(reading: Reading, value: Json, path: TreePath) -> Args:
+    if isinstance(value, str):
+        # A whole ${saved} is an id that the backend gave; any other text is a key that the caller chose.
+        return {"id" if REFERENCE.fullmatch(value) else "key": value}
+    args = dict(value)
+    if args.pop("all", False):
+        if "id" in args or "key" in args:
+            reading.fault(path, "'all' forgets everything; leave out 'id' and 'key', or leave out 'all'")
+        return args
+    if ("id" in args) == ("key" in args):
+        found = "both are given" if "id" in args else "neither is"
+        reading.fault(path, f"a memory is named by 'id' or by 'key', but {found}")
+    return args
+
+
+def _read_update(reading: Reading, value: Json, path: TreePath) -> Args:
+    return without_vector(reading, _read_ref(reading, value, path), "text", path)
+
+
+def _receipt(record: StepRecord) -> Json:
+    if not isinstance(record.result, Mapping) or "items" not in record.result:
+        return record.result
+    return {**record.result, "outcomes": [item.get("outcome") for item in record.result["items"]]}
+
+
+def _item(args: Mapping[str, Json]) -> Item:
+    return Item(text=args["text"], key=args.get("key"), kind=args.get("kind"), metadata=args.get("metadata") or {})
+
+
+def _ref(args: Mapping[str, Json]) -> Ref:
+    return Ref(id=args.get("id"), key=args.get("key"), kind=args.get("kind"))
+
+
+def _needs_of_add(args: Args) -> Iterator[str]:
+    yield "add"
+    if any("key" in item for item in args["items"]):
+        yield "add.key"
+
+
+STEPS: Final = (
+    Word(
+        name="add",
+        summary="remember one text or several",
+        forms="one text, one item, or a list of items in order",
+        grammar={
+            **_ITEM,
+            "type": ["string", "object", "array"],
+            "minItems": 1,
+            "items": {"type": ["string", "object"], **_ITEM},
+        },
+        read=_read_items,
+        args="items: [{text, key?, kind?, metadata?}]",
+        saves=_saved_items,
+        request=lambda args: Add(items=[_item(item) for item in args["items"]]),
+        able={"add": "remembers texts", "add.key": "remembers a text under a key that the caller chose"},
+        needs=_needs_of_add,
+        results={"receipt": _receipt},
+        leads=past("receipt", then=in_items),
+        in_session=True,
+        is_settled=True,
+        is_timed=True,
+        example="""
+- add: The ferry leaves at nine.
+  save: {ferry: id}
+- add:
+    - {text: Tea is steeped for two minutes., key: tea, metadata: {source: kitchen}}
+    - {text: Bread bakes for an hour., kind: recipe, save: bread}
+  expect:
+    receipt: {items: {length: 2}}
+""",
+    ),
+    Word(
+        name="get",
+        summary="look one memory up by id or key",
+        forms="a key, ${saved} for an id, or {id} or {key}",
+        grammar=keys(_TITLE, _ID_OR_KEY, type=["string", "object"], minProperties=1),
+        read=_read_ref,
+        args=_ONE,
+        request=lambda args: Get(ref=_ref(args)),
+        able={"get.id": "looks a memory up by its id", "get.key": "looks a memory up by its key"},
+        needs=lambda args: ["get.id" if "id" in args else "get.key"],
+        results={"hits": hits_of},
+        leads=past("hits", then=lambda path: path.removeprefix("0.") if path != "0" else ""),
+        is_timed=True,
+        example="""
+- add: {text: The ferry leaves at nine., key: ferry}
+  save: {ferry: id}
+- get: ferry
+  expect: {hits: {text: {contains: nine}}}
+- get: ${ferry}
+- get: {key: ferry, kind: fact}
+""",
+    ),
+    Word(
+        name="list",
+        summary="enumerate memories",
+        forms="nothing, a kind, or a mapping",
+        grammar=keys(
+            "argument of list", {"kinds": KINDS, "limit": count("At most so many.")}, type=["string", "object", "null"]
+        ),
+        read=_read_list,
+        args="kinds?, limit?",
+        request=lambda args: List(kinds=tuple(args.get("kinds") or ()), limit=args.get("limit")),
+        able={"list": "enumerates memories"},
+        needs=always("list"),
+        results={"hits": hits_of},
+        leads=past("hits", then=in_list),
+        is_timed=True,
+        example="""
+- list:
+  expect: {hits: {empty: true}}
+- list: recipe
+- list: {kinds: [recipe, fact], limit: 20}
+""",
+    ),
+    Word(
+        name="update",
+        summary="replace what a memory says",
+        forms="{id} or {key}, and the new text",
+        grammar=keys(
+            "argument of update",
+            {**_ID_OR_KEY, "text": text("The new text."), "vector": VECTOR, "metadata": free("The new metadata.")},
+            "text",
+            type="object",
+        ),
+        read=_read_update,
+        args="id? or key?, text, kind?, metadata?",
+        request=lambda args: Update(ref=Ref(id=args.get("id"), key=args.get("key")), item=_item(args)),
+        able={"update": "replaces what a memory says"},
+        needs=always("update"),
+        results={"receipt": _receipt},
+        leads=past("receipt", then=in_items),
+        is_timed=True,
+        example="""
+- add: {text: The ferry leaves at nine., key: ferry}
+- update: {key: ferry, text: The ferry leaves at ten.}
+  expect: {receipt: {outcomes: [updated]}}
+""",
+    ),
+    Word(
+        name="delete",
+        summary="forget one memory, or with `all` every one",
+        forms="a key, ${saved} for an id, {id} or {key}, or {all: true}",
+        grammar=keys(
+            _TITLE,
+            {**_ID_OR_KEY, "all": {"description": "Everything of this user (and session).", "enum": [True]}},
+            type=["string", "object"],
+            minProperties=1,
+        ),
+        read=_read_ref,
+        args=_ONE,
+        request=lambda args: Delete(ref=_ref(args)),
+        able={"delete": "forgets"},
+        needs=always("delete"),
+        results={"result": whole},
+        leads=past("result"),
+        is_timed=True,
+        example="""
+- add: The ferry leaves at nine.
+  save: {ferry: id}
+- delete: ${ferry}
+  expect: {result: true}
+- delete: {all: true}
+""",
+    ),
+    Word(
+        name="feedback",
+        summary="rate a memory",
+        forms="{id} or {key}, and the value",
+        grammar=keys("argument of feedback", {**_ID_OR_KEY, "value": number("The rating.")}, "value", type="object"),
+        read=_read_ref,
+        args=f"{_ONE}, value",
+        request=lambda args: Feedback(ref=_ref(args), value=args["value"]),
+        able={"feedback": "takes ratings"},
+        needs=always("feedback"),
+        results={"result": whole, "receipt": whole},
+        leads=past("result", "receipt"),
+        is_timed=True,
+        example="""
+- add: The ferry leaves at nine.
+  save: {ferry: id}
+- feedback: {id: "${ferry}", value: 1}
+""",
+    ),
+)

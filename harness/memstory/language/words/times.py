@@ -1,0 +1,102 @@
+"""Steps of the story's clock: at, advance."""
+
+from __future__ import annotations
+
+import re
+from datetime import UTC, datetime
+from typing import Final
+
+from memstory.language.reading import Reading
+from memstory.language.text import TreePath
+from memstory.language.words.parts import Schema, keys, number
+from memstory.language.words.word import Args, Word, always
+from memstory.target import Json
+
+_UNITS = {
+    "weeks": ("w", 604_800_000_000),
+    "days": ("d", 86_400_000_000),
+    "hours": ("h", 3_600_000_000),
+    "minutes": ("m", 60_000_000),
+    "seconds": ("s", 1_000_000),
+    "milliseconds": ("ms", 1_000),
+    "microseconds": ("us", 1),
+}
+_MICROSECONDS = dict(_UNITS.values()) | {name: each for name, (_, each) in _UNITS.items()}
+_PART = re.compile(r"([0-9]+(?:\.[0-9]+)?)\s*(us|ms|s|m|h|d|w)")
+_LONGEST = 200 * 365 * _MICROSECONDS["d"]
+_CLOCK = {"clock": "takes its time from the story's clock"}
+
+DURATION: Schema = keys(
+    "duration",
+    {name: number(f"{name.capitalize()}.", minimum=0) for name in _UNITS},
+    description="A span of time: '30d', '1h 5m', '1us', or {days: 30}.",
+    type=["string", "object"],
+    pattern=r"^\s*([0-9]+(\.[0-9]+)?\s*(us|ms|s|m|h|d|w)\s*)+$",
+    examples=["30d", "1h 5m", "500ms", "1us"],
+    minProperties=1,
+)
+
+
+def microseconds(value: Json) -> int:
+    """Return a duration (`1h 5m`, `{days: 2}`) in whole microseconds.
+
+    >>> microseconds("1m 1us"), microseconds({"hours": 0.5})
+    (60000001, 1800000000)
+    """
+    parts = value.items() if isinstance(value, dict) else ((unit, float(count)) for count, unit in _PART.findall(value))
+    return sum(round(count * _MICROSECONDS[unit]) for unit, count in parts)
+
+
+def _moment(reading: Reading, value: str, path: TreePath) -> Args:
+    example = 'write it like "2026-05-31T10:00:00Z"'
+    try:
+        moment = datetime.fromisoformat(value)
+        if moment.tzinfo is None:
+            reading.fault(path, f"the moment '{value:.40}' has no time zone; {example}")
+            return {}
+        return {"moment": moment.astimezone(UTC).isoformat()}
+    except (ValueError, OverflowError):
+        reading.fault(path, f"'{value:.40}' is no moment; {example}")
+        return {}
+
+
+def _span(reading: Reading, value: Json, path: TreePath) -> Args:
+    span = microseconds(value)
+    if not 0 < span <= _LONGEST:
+        reading.fault(path, "the clock can be advanced by 1us at least and 200 years at most")
+    return {"microseconds": span}
+
+
+STEPS: Final = (
+    Word(
+        name="at",
+        summary="set the clock",
+        forms='such as "2026-05-31T10:00:00Z"',
+        grammar={"title": "moment", "type": "string"},
+        read=_moment,
+        args="moment (ISO 8601, UTC)",
+        able=_CLOCK,
+        needs=always("clock"),
+        barred_in=("parallel",),
+        has_user=False,
+        example="""
+- at: "2026-05-31T10:00:00Z"
+""",
+    ),
+    Word(
+        name="advance",
+        summary="let time pass",
+        forms="a span of time such as 30d, 1h 5m, 1us or {days: 30}",
+        grammar={"$ref": "#/$defs/duration"},
+        read=_span,
+        args="microseconds (integer)",
+        able=_CLOCK,
+        needs=always("clock"),
+        barred_in=("parallel",),
+        has_user=False,
+        example="""
+- advance: 30d
+- advance: {hours: 1, minutes: 5}
+""",
+    ),
+)

@@ -1,0 +1,86 @@
+"""Steps on the tools of a memory: tool, tools."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Final
+
+from memstory.language.matchers.announced import faulty_schemas
+from memstory.language.words.parts import NOTHING, free, keys, name_of
+from memstory.language.words.word import Word, always, in_list, named, past
+from memstory.requests import AnnounceTools, CallTool
+from memstory.results.recording import StepRecord
+from memstory.target import Json, ToolSchema
+
+
+def _result(record: StepRecord) -> Json:
+    called = record.result or {}
+    return called.get("result") if called.get("error") is None else called["error"]
+
+
+def _refusal(record: StepRecord) -> Json:
+    """Return the text of a refusal; a tool refuses within its result."""
+    is_within = record.error is None and isinstance(record.result, Mapping)
+    return record.result.get("error") if is_within else record.error
+
+
+def _announced(record: StepRecord) -> Mapping[str, Json]:
+    return {
+        tool["name"]: {"description": tool.get("description"), "parameters": tool.get("parameters")}
+        for tool in record.result or ()
+    }
+
+
+def _faulty(record: StepRecord, _announced: Sequence[ToolSchema]) -> Iterable[tuple[str, str]]:
+    return [("tools", fault) for fault in faulty_schemas(record.result or ())]
+
+
+STEPS: Final = (
+    Word(
+        name="tool",
+        summary="call a tool as any agent may",
+        forms="its name, or {name, args, caller}",
+        grammar=keys(
+            "argument of tool",
+            {
+                "name": name_of("The tool."),
+                "args": free("Its arguments, as they are."),
+                "caller": name_of("Which agent calls."),
+            },
+            "name",
+            type=["string", "object"],
+            minLength=1,
+        ),
+        read=named("name", args={}),
+        args="name, args, caller?",
+        request=lambda args: CallTool(name=args["name"], args=args.get("args") or {}, caller=args.get("caller")),
+        able={"tool": "lets any agent call its tools"},
+        needs=always("tool"),
+        results={"result": _result},
+        refusal=_refusal,
+        in_session=True,
+        is_timed=True,
+        example="""
+- tool: {name: recall_topic, args: {topic: user.name}, caller: another-agent}
+  expect: {result: {contains: Ana}}
+- tool: {name: recall_topic, args: {topic: 5}}
+  expect: {error: {icontains: topic}}
+""",
+    ),
+    Word(
+        name="tools",
+        summary="the tools that are announced to a language model",
+        grammar=NOTHING,
+        request=lambda _: AnnounceTools(),
+        able={"tool.schema": "announces its tools with their schemas"},
+        needs=always("tool.schema"),
+        results={"tools": _announced},
+        leads=past("tools", then=in_list),
+        faults=_faulty,
+        has_user=False,
+        example="""
+- tools:
+  expect: {tools: {contains_all: [recall_topic, save_topic]}}
+""",
+    ),
+)

@@ -1,0 +1,99 @@
+"""Steps of a conversation: say, new_session, end_session."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Final
+
+from memstory.language.matchers.announced import violations_of_schema
+from memstory.language.matchers.expectable import View, context_tokens
+from memstory.language.reading import Reading
+from memstory.language.text import TreePath
+from memstory.language.words.memories import said
+from memstory.language.words.parts import VECTOR, keys, text
+from memstory.language.words.word import Args, Word, always
+from memstory.requests import EndSession, Say
+from memstory.results.recording import StepRecord
+from memstory.target import Json, ToolSchema
+
+
+def _part(name: str, default: Json) -> View:
+    return lambda record: (record.result or {}).get(name, default)
+
+
+def _faulty_calls(record: StepRecord, announced: Sequence[ToolSchema]) -> Iterable[tuple[str, str]]:
+    if not isinstance(record.result, Mapping):
+        return ()
+    return [("tool_calls", fault) for fault in violations_of_schema(record.result.get("tool_calls") or (), announced)]
+
+
+def _worded(key: str, default: str | None = None) -> Callable[[Reading, Json, TreePath], Args]:
+    def read(_reading: Reading, value: Json, _path: TreePath) -> Args:
+        word = default if value is None else value
+        return {} if word is None else {key: word}
+
+    return read
+
+
+STEPS: Final = (
+    Word(
+        name="say",
+        summary="one conversational turn",
+        forms="the text, or a mapping",
+        grammar=keys(
+            "argument of say",
+            {"text": text("What the user says."), "vector": VECTOR},
+            "text",
+            type=["string", "object"],
+        ),
+        read=said,
+        args="text",
+        request=lambda args: Say(text=args["text"]),
+        able={"chat": "takes conversational turns", "chat.tools": "reports the tool calls of a turn"},
+        needs=always("chat"),
+        needs_to_judge={"tool_calls": always("chat.tools")},
+        results={
+            "answer": _part("answer", ""),
+            "tool_calls": _part("tool_calls", []),
+            "context_tokens": context_tokens,
+        },
+        faults=_faulty_calls,
+        in_session=True,
+        is_settled=True,
+        is_timed=True,
+        example="""
+- say: What language do I prefer?
+  expect:
+    tool_calls: [{recall_topic: {topic: user.language_preference}}]
+    answer: {contains: Elixir}
+""",
+    ),
+    Word(
+        name="new_session",
+        summary="go on in a new session",
+        forms="nothing, or its name",
+        grammar={"type": ["string", "null"], "minLength": 1},
+        read=_worded("name"),
+        args="name?",
+        example="""
+- new_session:
+- new_session: evening
+""",
+    ),
+    Word(
+        name="end_session",
+        summary="end the session",
+        forms="nothing, or the reason",
+        grammar={"type": ["string", "null"], "minLength": 1},
+        read=_worded("reason", "explicit"),
+        args="reason",
+        request=lambda args: EndSession(reason=args.get("reason") or "explicit"),
+        able={"session": "is told when a session ends"},
+        needs=always("session"),
+        in_session=True,
+        example="""
+- end_session:
+- end_session: idle
+""",
+    ),
+)

@@ -1,0 +1,135 @@
+"""A step word, declared once: all that the harness knows of it; and the registry of all of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, TypeAlias
+
+from memstory.language.matchers.expectable import EXPECTABLE, View
+from memstory.language.reading import Reading
+from memstory.language.registry import Registry
+from memstory.language.story import Expectation
+from memstory.language.text import TreePath
+from memstory.results.recording import StepRecord
+from memstory.target import Capability, Json, Request, ToolSchema
+
+Args: TypeAlias = dict[str, Json]
+Needs: TypeAlias = Callable[[Any], Iterable[Capability]]
+
+
+def always(*capabilities: Capability) -> Needs:
+    """Return a function that names these, whatever it is asked about."""
+    return lambda _: capabilities
+
+
+def nothing(reading: Reading, value: Json, path: TreePath) -> Args:
+    """Read the argument of a word that takes none."""
+    if value is False:
+        reading.fault(path, "'false' says nothing here; leave the step out, or leave its value empty")
+    return {}
+
+
+def named(key: str, **defaults: Json) -> Callable[[Reading, Any, TreePath], Args]:
+    """Return how an argument is read that is a mapping, or in short only what goes under `key`."""
+
+    def read(_reading: Reading, value: Json, _path: TreePath) -> Args:
+        return {**defaults, **(value if isinstance(value, dict) else {key: value})}
+
+    return read
+
+
+def past(*names: str, then: Callable[[str], str] = str) -> Callable[[str], str]:
+    """Return how `save:` leads into a recorded result that is the field itself, so that its name may be left out.
+
+    >>> past("hits", then=in_list)("hits.1.id"), past("hits", then=in_list)("id"), past("text")("text")
+    ('1.id', '0.id', '')
+    """
+
+    def lead(path: str) -> str:
+        head, _, rest = path.partition(".")
+        return then(rest if head in names else path)
+
+    return lead
+
+
+def in_list(path: str) -> str:
+    """Return the path into a list, of which the first element is meant where no number says which."""
+    return f"0.{path}" if path and not path.partition(".")[0].isdigit() else path
+
+
+def in_items(path: str) -> str:
+    """Return the path into a receipt, of which the items are meant."""
+    return f"items.{in_list(path)}" if path and path.partition(".")[0] != "items" else path
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Word:
+    """One step word.
+
+    What a story writes: `grammar` is the JSON Schema of its argument, of which `forms` says the ways to write it;
+    `read` makes one form of them (`args`), `inner` finds the steps within it, `saves` the names that it saves itself.
+
+    What is done: `request` makes of the arguments what the target is asked; a word without one is the harness's own.
+    `able` describes the capabilities that the word calls for, a whole family where the name ends with a dot; `needs`
+    says which of them the arguments call for, `needs_to_judge` which the matchers of a result.
+
+    What comes of it: `results` are the fields that `expect:` may speak of, each with its view on the record; `leads`
+    turns a path of `save:` into one in the recorded result; `refusal` and `faults` find in a record what the target
+    refused, and (field, fault) that no expectation has to name.
+    """
+
+    name: str
+    summary: str
+    example: str
+    grammar: Mapping[str, Json]
+    forms: str = ""
+    args: str = ""
+    read: Callable[[Reading, Any, TreePath], Args] = nothing
+    inner: Callable[[Json], tuple[str, Json] | None] = lambda _: None
+    saves: Callable[[Json], Mapping[str, str]] = lambda _: {}
+    request: Callable[[Mapping[str, Json]], Request[Any]] | None = None
+    able: Mapping[Capability, str] = field(default_factory=dict)
+    needs: Needs = lambda _: ()
+    needs_to_judge: Mapping[str, Needs] = field(default_factory=dict)
+    results: Mapping[str, View] = field(default_factory=dict)
+    leads: Callable[[str], str] = str
+    refusal: View = lambda record: record.error
+    faults: Callable[[StepRecord, Sequence[ToolSchema]], Iterable[tuple[str, str]]] = lambda _record, _tools: ()
+    expecting: Callable[[Reading, Args, Expectation, TreePath], None] = lambda *_: None
+    barred_in: Sequence[str] = ()
+    counts: bool = False
+    has_user: bool = True
+    in_session: bool = False
+    is_settled: bool = False
+    is_timed: bool = False
+
+    @property
+    def fields(self) -> tuple[str, ...]:
+        """The fields of its result, without what a step costs."""
+        return tuple(name for name in self.results if not EXPECTABLE[name].is_measure)
+
+    @property
+    def expectable(self) -> tuple[str, ...]:
+        """Everything that `expect:` may speak of."""
+        more = (one.name for one in EXPECTABLE.values()
+                if one.is_everywhere or (one.is_measure and one.name in self.results))  # fmt: skip
+        return (*self.fields, *more)
+
+    def value(self, name: str, record: StepRecord) -> Json:
+        """Return what an expectation on the field of this name speaks of."""
+        view = self.results.get(name) or EXPECTABLE[name].view
+        return view(record) if view else record.result
+
+    def needed(self, args: Mapping[str, Json], expect: Sequence[Expectation]) -> frozenset[Capability]:
+        """Return the capabilities that a step with these arguments and expectations calls for."""
+        judging = [self.needs_to_judge[one.field](one.matchers) for one in expect if one.field in self.needs_to_judge]
+        return frozenset(self.needs(args)).union(*judging)
+
+
+WORDS: Registry[Word] = Registry("step")
+
+
+def whole(record: StepRecord) -> Json:
+    """Return the recorded result as it is."""
+    return record.result
