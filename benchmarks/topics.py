@@ -27,7 +27,7 @@ from memstory_reference.systems.topics.memory_service import MemoryService
 OWNERS, TOPICS_EACH, DIMENSION, K = 100, 5, 384, 5
 SIZES = (1_000, 10_000, 50_000)
 SAMPLES, WRITES = 500, 200
-GOAL_RATIO, GOAL_MS, GOAL_BATCH = 2.0, 3.0, 5.0
+GOAL_MS, GOAL_BATCH = 1.0, 5.0
 
 
 class Drawn:
@@ -142,11 +142,11 @@ async def main() -> None:
     for what in figures[0]:
         costs = [figure[what] for figure in figures]
         ratio = costs[-1] / costs[0]
-        met = ratio <= GOAL_RATIO and costs[-1] <= GOAL_MS
+        met = costs[-1] <= GOAL_MS
         print(
             f"{what:15s} p50 ms at {', '.join(f'{size:,}' for size in SIZES)} memories: "
             f"{', '.join(f'{cost:.2f}' for cost in costs)}; ratio {ratio:.2f} "
-            f"(goal {GOAL_RATIO:.0f} x, {GOAL_MS:.0f} ms: {verdict(met=met)})"
+            f"(goal {GOAL_MS:.0f} ms: {verdict(met=met)})"
         )
     with tempfile.TemporaryDirectory() as folder:
         batched, single = await write_rates(Path(folder))

@@ -24,7 +24,7 @@ OWNERS, DIMENSION, K = 100, 384, 10
 TEXT = "The user prefers " + "short words " * 8
 SIZES = (1_000, 10_000, 50_000)
 SAMPLES, WRITES = 500, 200
-GOAL_RATIO, GOAL_MS, GOAL_BATCH = 2.0, 3.0, 5.0
+GOAL_MS, GOAL_BATCH = 1.0, 5.0
 
 
 def vectors(count: int, seed: int) -> Vectors:
@@ -122,8 +122,8 @@ async def main() -> None:
         line = f"{what:13s} p50 ms at {', '.join(f'{size:,}' for size in SIZES)} rows: "
         line += ", ".join(f"{cost:.2f}" for cost in costs) + f"; ratio {ratio:.2f}"
         if what != "first search":
-            line += f" (goal {GOAL_RATIO:.0f} x, {GOAL_MS:.0f} ms: "
-            line += verdict(met=ratio <= GOAL_RATIO and costs[-1] <= GOAL_MS) + ")"
+            line += f" (goal {GOAL_MS:.0f} ms: "
+            line += verdict(met=costs[-1] <= GOAL_MS) + ")"
         print(line)
     with tempfile.TemporaryDirectory() as folder:
         batched, single = await batch_gain(await open_chroma(Path(folder), model="random"))

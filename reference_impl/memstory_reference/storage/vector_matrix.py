@@ -50,26 +50,36 @@ class VectorMatrix:
             self._rows[place] = self._rows[len(self._ids)]
             self._moments[place] = self._moments[len(self._ids)]
 
-    def nearest(
-        self, vector: NDArray[np.float32], k: int, *, among: Iterable[str] | None = None, since: int | None = None
-    ) -> list[tuple[str, float]]:
-        """Return the k nearest of all rows, or of `among`, with their cosines: best first, ties by newer, then id.
+    def places(self, ids: Iterable[str]) -> NDArray[np.intp]:
+        """Return where rows are, until the next change."""
+        return np.array([self._places[one] for one in ids], np.intp)
 
-        `since` leaves out rows of an earlier moment.
+    def nearest(
+        self,
+        vector: NDArray[np.float32],
+        k: int,
+        *,
+        among: NDArray[np.intp] | None = None,
+        since: int | None = None,
+    ) -> list[tuple[str, float]]:
+        """Return the k nearest of all rows, or of those at the places `among`: best first, ties by newer, then id.
+
+        Each id comes with its cosine; `since` leaves out rows of an earlier moment.
         """
         count = len(self._ids)
-        places = np.arange(count) if among is None else np.array([self._places[one] for one in among], np.intp)
+        places = np.arange(count) if among is None else among
         if since is not None:
             places = places[self._moments[places] >= since]
         if k <= 0 or not len(places):
             return []
-        # Without a condition no row is copied.
-        rows = self._rows[:count] if among is None and since is None else self._rows[places]
-        near = among_best(rows, vector, k)
-        scores = cosines(rows[near], vector)
+        if k < len(places):
+            # All rows at once, for to copy some would take longer.
+            rough = (self._rows[:count] @ vector)[places]
+            places = places[rough >= np.partition(rough, -k)[-k] - SLACK]
+        scores = cosines(self._rows[places], vector)
         ranked = sorted(
             (-float(score), -int(self._moments[place]), self._ids[place])
-            for place, score in zip(places[near], scores, strict=True)
+            for place, score in zip(places, scores, strict=True)
         )
         return [(identifier, -negative) for negative, _, identifier in ranked[:k]]
 
@@ -100,11 +110,3 @@ def cosines(matrix: NDArray[np.float32], vector: NDArray[np.float32]) -> NDArray
     """
     scores: NDArray[np.float64] = np.clip(matrix.astype(np.float64) @ vector.astype(np.float64), -1.0, 1.0)
     return scores.round(DIGITS)
-
-
-def among_best(matrix: NDArray[np.float32], vector: NDArray[np.float32], k: int) -> NDArray[np.intp]:
-    """Return the places of the rows that may belong to the k with the highest cosine: fast, and none too few."""
-    if k >= len(matrix):
-        return np.arange(len(matrix))
-    rough = matrix @ vector
-    return np.flatnonzero(rough >= np.partition(rough, -k)[-k] - SLACK)

@@ -44,7 +44,8 @@ def test_nearest_is_what_a_full_sort_gives(steps, asked, k, among, since):
         for identifier, (vector, moment) in plain.items()
         if (among is None or identifier in among) and (since is None or moment >= since)
     )
-    found = matrix.nearest(unit(asked), k, among=among, since=since)
+    places = None if among is None else matrix.places(among)
+    found = matrix.nearest(unit(asked), k, among=places, since=since)
     assert found == [(identifier, -score) for score, _, identifier in ranked[:k]]
     assert len(matrix) == len(plain)
 

@@ -27,6 +27,9 @@ EXACT_ROWS = 5_000
 HELD_ROWS = 100_000
 """Rows of all owners held in memory: 150 MB of vectors at 384 numbers."""
 
+KEPT_CONDITIONS = 64
+"""Conditions of one owner whose rows are known without looking at them again."""
+
 
 class Follower(Protocol):
     """An index beside SQLite that follows the rows and may miss some: for owners who are too large for a matrix."""
@@ -52,29 +55,39 @@ class _Held:
     def __init__(self, records: Sequence[Record]) -> None:
         self._records: dict[str, Record] = {}
         self._matrix = VectorMatrix()
+        self._matching: dict[frozenset[tuple[str, type, Primitive]], NDArray[np.intp]] = {}
         self.put(records)
 
     def __len__(self) -> int:
         return len(self._records)
 
     def put(self, records: Sequence[Record]) -> None:
+        self._matching.clear()
         for record in records:
             self._matrix.put(record.id, np.asarray(record.vector, np.float32))
             self._records[record.id] = replace(record, vector=None)
 
     def drop(self, ids: Sequence[str]) -> None:
+        self._matching.clear()
         for one in ids:
             self._matrix.discard(one)
             self._records.pop(one, None)
 
     def nearest(self, vector: NDArray[np.float32], k: int, where: Mapping[str, Primitive]) -> list[Match]:
-        among = None
-        if where:
-            tests = [(key, same_as(value)) for key, value in where.items()]
-            rows = self._records.items()
-            among = [one for one, row in rows if all(is_same(row.metadata.get(key)) for key, is_same in tests)]
-        found = self._matrix.nearest(vector, k, among=among)
+        found = self._matrix.nearest(vector, k, among=self._places(where) if where else None)
         return [Match(record=self._records[one], similarity=similarity) for one, similarity in found]
+
+    def _places(self, where: Mapping[str, Primitive]) -> NDArray[np.intp]:
+        """Return where the rows are that match: found once, for systems ask with the same few conditions."""
+        key = frozenset((name, type(value), value) for name, value in where.items())
+        if key not in self._matching:
+            if len(self._matching) == KEPT_CONDITIONS:
+                self._matching.clear()
+            tests = [(name, same_as(value)) for name, value in where.items()]
+            rows = self._records.items()
+            matching = (one for one, row in rows if all(is_same(row.metadata.get(name)) for name, is_same in tests))
+            self._matching[key] = self._matrix.places(matching)
+        return self._matching[key]
 
 
 class ExactRows:
@@ -135,6 +148,7 @@ class ExactStore:
         self._follower: Follower | None = None
         self._release = release
         self.exact_rows = exact_rows
+        self._rows: dict[tuple[str, str], ExactRows] = {}
         self.held: OrderedDict[tuple[str, str], _Held] = OrderedDict()
         try:
             self._admit()
@@ -144,7 +158,8 @@ class ExactStore:
 
     async def index(self, collection: str, owner: str) -> CheckedIndex:
         """Return the index of `owner`."""
-        rows = ExactRows(self, StoredRows(self._db, checked_collection(collection), checked_name("owner", owner)))
+        key = (checked_collection(collection), checked_name("owner", owner))
+        rows = self._rows.setdefault(key, ExactRows(self, StoredRows(self._db, *key)))
         return await self._lane.run(CheckedIndex, self._lane, rows, lambda: self.dimension)
 
     async def owners(self, collection: str) -> Sequence[str]:

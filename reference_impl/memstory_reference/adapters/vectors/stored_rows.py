@@ -39,6 +39,7 @@ class StoredRows:
         self.key = (collection, owner)
         self._db = database
         self._count: int | None = None
+        self._known = 0
 
     @property
     def is_followed(self) -> bool:
@@ -49,12 +50,16 @@ class StoredRows:
     def put(self, records: Iterable[Record], about: Mapping[str, str]) -> None:
         """Write rows that have vectors, all or none; the first of a store bring with them what it is `about`."""
         self._count = None
-        with self._db.transaction():
-            self._db.executemany("INSERT OR IGNORE INTO about VALUES (?, ?)", list(about.items()))
-            self._db.execute("INSERT OR IGNORE INTO owners (collection, owner) VALUES (?, ?)", self.key)
-            rows = [(self._number(), *_values(record)) for record in records]
-            self._db.executemany(_PUT, rows)
-            self._announce([row[1] for row in rows])
+        try:
+            with self._db.transaction():
+                self._db.executemany("INSERT OR IGNORE INTO about VALUES (?, ?)", list(about.items()))
+                self._db.execute("INSERT OR IGNORE INTO owners (collection, owner) VALUES (?, ?)", self.key)
+                rows = [(self._number(), *_values(record)) for record in records]
+                self._db.executemany(_PUT, rows)
+                self._announce([row[1] for row in rows])
+        except BaseException:
+            self._known = 0  # the number may have been taken back, and be somebody else's next
+            raise
 
     def drop(self, ids: Sequence[str]) -> list[str]:
         """Delete rows; return the ids that existed."""
@@ -122,8 +127,10 @@ class StoredRows:
 
     def _number(self) -> int:
         """Return the owner's number; 0, which nobody has, before the first row."""
-        found = self._owner()
-        return 0 if found is None else found[0]
+        if not self._known:
+            found = self._owner()
+            self._known = 0 if found is None else found[0]
+        return self._known
 
     def _owner(self) -> tuple[int, int] | None:
         sql = "SELECT number, followed FROM owners WHERE collection = ? AND owner = ?"

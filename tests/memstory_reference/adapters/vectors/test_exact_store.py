@@ -1,5 +1,11 @@
+import pytest
+
 from memstory_reference.adapters.vectors import exact_store
 from memstory_reference.adapters.vectors.exact_store import FILE, ExactStore
+
+
+def _broken(*_):
+    raise RuntimeError
 
 
 async def test_longest_unused_owner_leaves_memory_and_is_found_again(rows_of, spread, monkeypatch):
@@ -21,17 +27,12 @@ async def test_write_that_fails_changes_neither_the_file_nor_memory(rows_of, spr
     await index.upsert(rows_of(spread(4)))
     await index.query(spread(1)[0], 1)
 
-    def broken(*_):
-        raise RuntimeError
-
     with monkeypatch.context() as patched:
-        patched.setattr("memstory_reference.adapters.vectors.stored_rows.StoredRows._announce", broken)
-        for change in (index.upsert(rows_of(spread(4, seed=3), prefix="n")), index.delete(["r0000"])):
-            try:
-                await change
-            except RuntimeError:
-                continue
-            raise AssertionError(change)
+        patched.setattr("memstory_reference.adapters.vectors.stored_rows.StoredRows._announce", _broken)
+        with pytest.raises(RuntimeError):
+            await index.upsert(rows_of(spread(4, seed=3), prefix="n"))
+        with pytest.raises(RuntimeError):
+            await index.delete(["r0000"])
     assert await index.count() == 4
     found = await index.query(spread(4)[0], 9)
     assert sorted(match.record.id for match in found) == [f"r{n:04}" for n in range(4)]
@@ -45,4 +46,17 @@ async def test_deleted_text_is_in_no_file(tmp_path, rows_of, spread):
     assert any(b"a-secret-of-mine" in file.read_bytes() for file in tmp_path.iterdir())
     await index.delete([f"a-secret-of-mine{n:04}" for n in range(5)])
     assert not any(b"a-secret-of-mine" in file.read_bytes() for file in tmp_path.iterdir())
+    await store.close()
+
+
+async def test_owner_whose_first_write_fails_sees_nobody_else(rows_of, spread, monkeypatch):
+    store = ExactStore(model="fixed")
+    ana, bob = await store.index("memory", "ana"), await store.index("memory", "bob")
+    with monkeypatch.context() as patched:
+        patched.setattr("memstory_reference.adapters.vectors.stored_rows.StoredRows._announce", _broken)
+        with pytest.raises(RuntimeError):
+            await ana.upsert(rows_of(spread(4)))
+    await bob.upsert(rows_of(spread(4)))
+    assert (await ana.count(), list(await ana.list())) == (0, [])
+    assert list(await store.owners("memory")) == ["bob"]
     await store.close()
