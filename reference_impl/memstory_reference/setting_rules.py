@@ -3,14 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import TYPE_CHECKING, ClassVar, Self, TypeVar
 
 import yaml
 
 from memstory_reference.errors import InputError
+from memstory_reference.ollama_address import ollama_url
 from memstory_reference.ports import Json
 from memstory_reference.text.near import hint
+
+if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
+
+    D = TypeVar("D", bound=DataclassInstance)
 
 MAX_TEXT_CHARACTERS = 500
 
@@ -21,6 +28,24 @@ class Rule:
 
     allowed: str
     fits: Callable[[Json], bool]
+
+
+class Ruled:
+    """Settings as a frozen dataclass, whose every field has a rule."""
+
+    __slots__ = ()
+    rules: ClassVar[Mapping[str, Rule]]
+
+    def changed(self, values: Mapping[str, Json], where: str) -> Self:
+        """Return these settings with `values` in place; InputError names `where`, the key and what is allowed."""
+        check(values, self.rules, where)
+        return replace(self, **values)  # type: ignore[type-var]  # each subclass is a dataclass
+
+
+def with_ollama(settings: D) -> D:
+    """Return `settings` with the address in OLLAMA_HOST, where it is set."""
+    address = ollama_url()
+    return settings if address is None else replace(settings, ollama_host=address)
 
 
 def number(low: float, high: float, what: str) -> Rule:
@@ -35,6 +60,9 @@ def number(low: float, high: float, what: str) -> Rule:
 def count(high: int, low: int = 1) -> Rule:
     """Return the rule of a whole number within bounds."""
     return Rule(f"a whole number from {low} to {high}", lambda value: type(value) is int and low <= value <= high)
+
+
+SWITCH = Rule("true or false", lambda value: isinstance(value, bool))
 
 
 def or_null(rule: Rule) -> Rule:

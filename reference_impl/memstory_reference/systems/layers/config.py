@@ -2,33 +2,14 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Mapping
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass
 from datetime import timedelta
 
-from memstory_reference.errors import InputError
-from memstory_reference.ports import Json
-
-_RANGES = {
-    "idle_minutes": (1, 10_080),
-    "episodic_days": (1, 3_650),
-    "repetitions": (2, 100),
-    "substantive_turns": (1, 1_000),
-    "substantive_tokens": (1, 100_000),
-    "rule_cap": (1, 500),
-    "crisis_retention_days": (1, 36_500),
-    "support": (0.0, 1.0),
-    "duplicate": (0.0, 1.0),
-    "top_k": (1, 1_000),
-    "episodes": (0, 100),
-    "min_similarity": (-1.0, 1.0),
-    "min_recall": (0.0, 1.0),
-}
+from memstory_reference.setting_rules import SWITCH, Ruled, count, number
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class LayersConfig:
+class LayersConfig(Ruled):
     """`support` is the share of an object's tokens that must recur; `duplicate` the Jaccard index of near-duplicates.
 
     `top_k` facts and `episodes` sessions go into a turn, and all active rules; `recall` governs reading alone (CF-8).
@@ -60,24 +41,20 @@ class LayersConfig:
         """How old a session may be to be found by a question."""
         return timedelta(days=self.episodic_days)
 
-    def changed(self, values: Mapping[str, Json], where: str) -> LayersConfig:
-        """Return this configuration with `values` in place; InputError names the key and what is allowed."""
-        for key, value in values.items():
-            _check(key, value, where, is_whole=key in _RANGES and isinstance(getattr(self, key), int))
-        return replace(self, **values)
 
-
-def _check(key: str, value: Json, where: str, *, is_whole: bool) -> None:
-    if key == "recall":
-        if not isinstance(value, bool):
-            raise InputError(f"{where}: recall is {value!r:.80}; allowed: true, false")
-        return
-    if key not in _RANGES:
-        known = ", ".join(field.name for field in fields(LayersConfig))
-        raise InputError(f"{where}: unknown setting {key!r:.80}; known: {known}")
-    low, high = _RANGES[key]
-    is_number = isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
-    # The minutes and days may be fractions though their defaults are whole.
-    whole = is_whole and not key.endswith(("_minutes", "_days"))
-    if not is_number or not low <= value <= high or (whole and not isinstance(value, int)):
-        raise InputError(f"{where}: {key} is {value!r:.80}; allowed: {low:g} to {high:g}")
+LayersConfig.rules = {
+    "idle_minutes": number(1, 10_080, "a number of minutes"),
+    "episodic_days": number(1, 3_650, "a number of days"),
+    "repetitions": count(100, low=2),
+    "substantive_turns": count(1_000),
+    "substantive_tokens": count(100_000),
+    "rule_cap": count(500),
+    "crisis_retention_days": number(1, 36_500, "a number of days"),
+    "support": number(0, 1, "a number"),
+    "duplicate": number(0, 1, "a number"),
+    "top_k": count(1_000),
+    "episodes": count(100, low=0),
+    "min_similarity": number(-1, 1, "a number"),
+    "min_recall": number(0, 1, "a number"),
+    "recall": SWITCH,
+}

@@ -3,21 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from memstory_reference.ollama_address import ollama_url
+from memstory_reference.ollama_address import DEFAULT
 from memstory_reference.ports import Json
-from memstory_reference.setting_rules import Rule, check, mapping, read_text, text
+from memstory_reference.setting_rules import Ruled, check, mapping, read_text, text, with_ollama
 from memstory_reference.systems.layers.config import LayersConfig
 
 NO_EMBEDDER = "none"
 RULES = "offline"
-OLLAMA_HOST = "http://127.0.0.1:11434"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class LayersSettings:
+class LayersSettings(Ruled):
     """`store` is a folder, or the URL of a Postgres database that several processes may share.
 
     The embedder `none` ranks by words alone; the chat `offline` extracts, decides and replies by documented rules.
@@ -26,7 +25,7 @@ class LayersSettings:
     store: str = ".layers"
     embedding_model: str = "all-MiniLM-L6-v2"
     chat: str = RULES
-    ollama_host: str = OLLAMA_HOST
+    ollama_host: str = DEFAULT
     config: LayersConfig = field(default_factory=LayersConfig)
 
     @property
@@ -40,16 +39,16 @@ class LayersSettings:
         return "Postgres" if self.is_postgres else self.store
 
     def changed(self, values: Mapping[str, Json], where: str) -> LayersSettings:
-        """Return these settings with `values` in place; InputError names `where`, the key and what is allowed."""
-        own = {key: value for key, value in values.items() if key not in _CONFIG}
-        check(own, _RULES, where)
-        inner = {key: value for key, value in values.items() if key in _CONFIG}
+        """Return these settings with `values` in place, those of the configuration too."""
+        check(values, self.rules, where)
+        own = {key: value for key, value in values.items() if key not in LayersConfig.rules}
+        inner = {key: value for key, value in values.items() if key in LayersConfig.rules}
         return replace(self, **own, config=self.config.changed(inner, where))
 
 
 def default_layers() -> LayersSettings:
     """Return the settings as they are without a file; OLLAMA_HOST, where it is set, says where Ollama answers."""
-    return replace(LayersSettings(), ollama_host=ollama_url() or OLLAMA_HOST)
+    return with_ollama(LayersSettings())
 
 
 def read_layers(file: Path) -> LayersSettings:
@@ -57,13 +56,10 @@ def read_layers(file: Path) -> LayersSettings:
     return default_layers().changed(mapping(read_text(file), str(file)), str(file))
 
 
-_CONFIG = frozenset(one.name for one in fields(LayersConfig))
-
-_RULES: Mapping[str, Rule] = {
+LayersSettings.rules = {
     "store": text("the path of a folder, or postgresql://USER:PASSWORD@HOST/DATABASE"),
     "embedding_model": text("all-MiniLM-L6-v2, nomic-embed-text, ollama:NAME or none"),
     "chat": text("offline, ollama:NAME, record:NAME@FILE or replay:FILE"),
     "ollama_host": text("an address such as http://127.0.0.1:11434", "http://", "https://"),
-    # Named here so that a misspelt one finds its neighbour; what they allow, their configuration says.
-    **{name: Rule("see docs/explanation/layers.md", lambda _: True) for name in sorted(_CONFIG)},
+    **LayersConfig.rules,
 }

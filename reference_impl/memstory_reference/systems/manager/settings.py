@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import UTC, tzinfo
 from functools import cache
 from importlib.resources import files
@@ -11,9 +10,8 @@ from pathlib import Path
 from zoneinfo import ZoneInfo
 
 from memstory_reference.errors import InputError
-from memstory_reference.ollama_address import ollama_url
 from memstory_reference.ports import Json
-from memstory_reference.setting_rules import Rule, check, count, mapping, number, read_text, text
+from memstory_reference.setting_rules import Rule, Ruled, check, count, mapping, number, read_text, text, with_ollama
 
 DEFAULTS = "memory.yaml"
 SECTION = "memory"
@@ -22,7 +20,7 @@ LONGEST_INTERVAL_SECONDS = 10 * 366 * 86_400
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ManagerSettings:
+class ManagerSettings(Ruled):
     """Settings of the manager memory; `memory.yaml` beside the system explains each and holds the defaults."""
 
     path: str
@@ -45,23 +43,17 @@ class ManagerSettings:
         # UTC is known even to a machine that has no list of time zones.
         return UTC if self.timezone == UTC_NAME else ZoneInfo(self.timezone)
 
-    def changed(self, values: Mapping[str, Json], where: str) -> ManagerSettings:
-        """Return these settings with `values` in place; InputError names `where`, the key and what is allowed."""
-        check(values, _RULES, where)
-        return replace(self, **values)
-
 
 def default_manager() -> ManagerSettings:
     """Return the settings that are shipped with the system; OLLAMA_HOST, where it is set, says where Ollama answers."""
-    address = ollama_url()
-    return _shipped() if address is None else replace(_shipped(), ollama_host=address)
+    return with_ollama(_shipped())
 
 
 @cache
 def _shipped() -> ManagerSettings:
     shipped = (files("memstory_reference.systems.manager") / DEFAULTS).read_text(encoding="utf-8")
     values = _section(shipped, DEFAULTS)
-    check(values, _RULES, DEFAULTS)
+    check(values, ManagerSettings.rules, DEFAULTS)
     return ManagerSettings(**values)
 
 
@@ -87,7 +79,7 @@ def _is_zone(value: Json) -> bool:
         return False
 
 
-_RULES: Mapping[str, Rule] = {
+ManagerSettings.rules = {
     "path": text("the path of a folder"),
     "context_window_size": count(1_000, low=0),
     "embedding_model": text("all-MiniLM-L6-v2, nomic-embed-text or ollama:NAME"),

@@ -2,31 +2,17 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass
+from typing import Self
 
 from memstory_reference.errors import InputError
 from memstory_reference.ports import Json
-
-_RANGES: Mapping[str, tuple[float, float]] = {
-    "max_chunk_tokens": (1, 100_000),
-    "min_chunk_tokens": (0, 100_000),
-    "max_text_characters": (1, 100_000_000),
-    "store_threshold": (0, 1),
-    "recall_threshold": (0, 1),
-    "candidates_factor": (1, 100),
-    "max_procedural": (0, 1_000),
-    "working_hours": (0, 100_000),
-    "compression_threshold": (1, 1_000_000),
-    "sessions_to_compress": (1, 1_000_000),
-    "cached_embeddings": (0, 10_000_000),
-}
-_WHOLE = frozenset(_RANGES) - {"store_threshold", "recall_threshold", "working_hours"}
+from memstory_reference.setting_rules import SWITCH, Ruled, count, number, or_null
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PipelineConfig:
+class PipelineConfig(Ruled):
     """The numbers of seed 002 and what it leaves open (PF-2, PF-7, PF-11, PF-15, PF-17).
 
     `recall_threshold` acts on rows that were imported or stored under another `store_threshold`; working memories are
@@ -54,14 +40,10 @@ class PipelineConfig:
         """How many sessions one pass compresses: 5 of 10, 2 of 5, 1 of 3, 1 of 1."""
         return self.sessions_to_compress or max(1, self.compression_threshold // 2)
 
-    def changed(self, values: Mapping[str, Json], where: str) -> PipelineConfig:
+    def changed(self, values: Mapping[str, Json], where: str) -> Self:
         """Return this configuration with `values` in place; InputError names the key and what is allowed."""
-        known = [one.name for one in fields(self)]
-        for key, value in values.items():
-            if key not in known:
-                raise InputError(f"{where}: unknown setting {key!r:.80}; known: {', '.join(known)}")
-            _check(key, value, where)
-        made = replace(self, **values)
+        # `slots=True` makes a second class; a bare super() would mean the first one.
+        made = super(PipelineConfig, self).changed(values, where)
         if made.min_chunk_tokens > made.max_chunk_tokens:
             raise InputError(
                 f"{where}: min_chunk_tokens is {made.min_chunk_tokens}, more than max_chunk_tokens, "
@@ -70,15 +52,19 @@ class PipelineConfig:
         return made
 
 
-def _check(key: str, value: Json, where: str) -> None:
-    if key not in _RANGES:
-        if not isinstance(value, bool):
-            raise InputError(f"{where}: {key} is {value!r:.80}; allowed: true, false")
-        return
-    if key == "sessions_to_compress" and value is None:
-        return
-    low, high = _RANGES[key]
-    is_number = isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value)
-    if not is_number or not low <= value <= high or (key in _WHOLE and not isinstance(value, int)):
-        kind = "whole numbers" if key in _WHOLE else "numbers"
-        raise InputError(f"{where}: {key} is {value!r:.80}; allowed: {kind} from {low} to {high}")
+PipelineConfig.rules = {
+    "max_chunk_tokens": count(100_000),
+    "min_chunk_tokens": count(100_000, low=0),
+    "max_text_characters": count(100_000_000),
+    "store_threshold": number(0, 1, "a number"),
+    "recall_threshold": number(0, 1, "a number"),
+    "candidates_factor": count(100),
+    "reranker_enabled": SWITCH,
+    "max_procedural": count(1_000, low=0),
+    "working_hours": number(0, 100_000, "a number of hours"),
+    "compression_threshold": count(1_000_000),
+    "sessions_to_compress": or_null(count(1_000_000)),
+    "auto_compress": SWITCH,
+    "episodic_date_prefix": SWITCH,
+    "cached_embeddings": count(10_000_000, low=0),
+}

@@ -3,22 +3,31 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
 from pathlib import Path
 from typing import Literal
 
-from memstory_reference.ollama_address import ollama_url
-from memstory_reference.ports import Json
-from memstory_reference.setting_rules import Rule, check, count, mapping, number, or_null, read_text, text
+from memstory_reference.setting_rules import (
+    SWITCH,
+    Rule,
+    Ruled,
+    check,
+    count,
+    mapping,
+    number,
+    or_null,
+    read_text,
+    text,
+    with_ollama,
+)
 
 TOPICS_DEFAULTS = "memory.yaml"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TopicsSettings:
+class TopicsSettings(Ruled):
     """Settings of the topics memory; `memory.yaml` beside the system explains each and holds the defaults."""
 
     chroma_path: str
@@ -38,23 +47,17 @@ class TopicsSettings:
     window_turns: int
     tool_timeout_seconds: float
 
-    def changed(self, values: Mapping[str, Json], where: str) -> TopicsSettings:
-        """Return these settings with `values` in place; InputError names `where`, the key and what is allowed."""
-        check(values, _RULES, where)
-        return replace(self, **values)
-
 
 def default_topics() -> TopicsSettings:
     """Return the settings that are shipped with the system; OLLAMA_HOST, where it is set, says where Ollama answers."""
-    address = ollama_url()
-    return _shipped() if address is None else replace(_shipped(), ollama_host=address)
+    return with_ollama(_shipped())
 
 
 @cache
 def _shipped() -> TopicsSettings:
     shipped = (files("memstory_reference.systems.topics") / TOPICS_DEFAULTS).read_text(encoding="utf-8")
     values = mapping(shipped, TOPICS_DEFAULTS)
-    check(values, _RULES, TOPICS_DEFAULTS)
+    check(values, TopicsSettings.rules, TOPICS_DEFAULTS)
     return TopicsSettings(**values)
 
 
@@ -63,9 +66,7 @@ def read_topics(file: Path) -> TopicsSettings:
     return default_topics().changed(mapping(read_text(file), str(file)), str(file))
 
 
-_SWITCH = Rule("true or false", lambda value: isinstance(value, bool))
-
-_RULES: Mapping[str, Rule] = {
+TopicsSettings.rules = {
     "chroma_path": text("the path of a folder"),
     "chroma_server": or_null(
         Rule("HOST:PORT", lambda value: isinstance(value, str) and re.fullmatch(r"[^\s:/]+:\d{1,5}", value) is not None)
@@ -76,9 +77,9 @@ _RULES: Mapping[str, Rule] = {
     "top_k": count(1_000),
     "min_score": number(-1, 1, "a number"),
     "toolset": Rule("single or dual", lambda value: value in ("single", "dual")),
-    "strict_topics": _SWITCH,
+    "strict_topics": SWITCH,
     "retention_days": or_null(number(0, 365_000, "a number of days")),
-    "keep_secrets": _SWITCH,
+    "keep_secrets": SWITCH,
     "chat": text("offline, ollama:NAME, record:NAME@FILE or replay:FILE"),
     "ollama_host": text("an address such as http://127.0.0.1:11434", "http://", "https://"),
     "steps": count(100),
