@@ -1,10 +1,10 @@
 """What the harness costs beside the memory that it drives, in CPU.
 
-The goals: at most 5% over calling Chroma directly, for 5,000 memories and 500 queries; at most 150 µs an operation on a
-target that does nothing. Both sides of the first get the same vectors from a table, as from a warm cache, write the
+The goals: at most 100 ms and 4% over calling Chroma directly, for 5,000 memories and 500 queries; at most 150 µs an
+operation on a target that does nothing. Both sides of the first get the same vectors from a table, as from a warm cache, write the
 same batches and keep the same metadata. On the harness's side everything counts: reading the story and its corpus,
 the adapter, recording and judging. Two runs of Chroma differ by more than 5%, as it builds its index in several
-threads; so what is added is measured on a Chroma that answers at once, and held against what the real one takes.
+threads; so what is added is measured on a Chroma that answers at once, and compared with what the real one takes.
 Run it with `python benchmarks/harness_overhead.py`; it takes about a minute.
 """
 
@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import gc
 import json
 import random
 import sys
@@ -36,7 +37,7 @@ from memstory.target import Environment, Hit, Item, Json, Query, Receipt, Ref, S
 from memstory.targets.embedders import Embedders, Purpose
 from memstory.targets.vector_stores import chroma
 
-GOAL_SHARE, GOAL_MICROSECONDS = 0.05, 150.0
+GOAL_SECONDS, GOAL_SHARE, GOAL_MICROSECONDS = 0.1, 0.04, 150.0
 DIMENSION, K = 384, 10
 WORDS = [f"word{number}" for number in range(2_000)]
 STORY = """\
@@ -169,10 +170,17 @@ def both_sides(workload: Workload, rounds: int, opened: Callable[[Path], Json]) 
 
 
 def cpu_seconds(work: Coroutine[Json, Json, None]) -> float:
-    """Return what `work` took, in all threads of this process."""
+    """Return what `work` took, in all threads of this process; the collector would look at what others have left."""
+    gc.collect()
+    gc.freeze()
+    gc.disable()
     begun = time.process_time()
-    asyncio.run(work)
-    return time.process_time() - begun
+    try:
+        asyncio.run(work)
+        return time.process_time() - begun
+    finally:
+        gc.enable()
+        gc.unfreeze()
 
 
 class Nothing(Target):
@@ -239,7 +247,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--memories", type=int, default=5_000)
     parser.add_argument("--queries", type=int, default=500)
-    parser.add_argument("--rounds", type=int, default=5, help="runs of each, of which the median counts")
+    parser.add_argument("--rounds", type=int, default=9, help="runs of each, of which the median counts")
     options = parser.parse_args()
     memories, queries = texts_of(options.memories, 2), texts_of(options.queries, 3)
     workload = Workload(memories=memories, queries=queries, embedder=Table([*memories, *queries]))
@@ -249,11 +257,13 @@ def main() -> None:
     print(f"{options.memories} memories, {options.queries} queries, median CPU of {options.rounds} rounds")
     print(f"Chroma called directly {alone:.2f} s, through the harness {driven:.2f} s: {driven / alone - 1:+.1%}")
     print(f"one that answers at once: directly {bare:.3f} s, through the harness {added:.3f} s")
-    print(f"the harness adds {added - bare:.3f} s to {alone:.2f} s: {share:.1%} (goal: at most {GOAL_SHARE:.0%})")
+    goal = f"at most {GOAL_SECONDS:g} s and {GOAL_SHARE:.0%}"
+    print(f"the harness adds {added - bare:.3f} s to {alone:.2f} s: {share:.1%} (goal: {goal})")
     empty, full = (median(microseconds_a_step(2_000, hits) for _ in range(3)) for hits in (0, 10))
     print(f"an operation on a target that does nothing: {empty:.0f} µs (goal: at most {GOAL_MICROSECONDS:.0f} µs)")
     print(f"  the same where each search returns 10 hits: {full:.0f} µs")
-    sys.exit(share > GOAL_SHARE or max(empty, full) > GOAL_MICROSECONDS)
+    missed = added - bare > GOAL_SECONDS or share > GOAL_SHARE or max(empty, full) > GOAL_MICROSECONDS
+    sys.exit(missed)
 
 
 if __name__ == "__main__":

@@ -23,12 +23,13 @@ def encode(value: Any) -> Json:
     """
     if type(value) in _PLAIN:
         return value
-    if is_dataclass(value) and not isinstance(value, type):
-        return {name: encode(getattr(value, name)) for name in _names(type(value))}
-    if isinstance(value, Mapping):
-        return {str(key): encode(inner) for key, inner in value.items()}
+    if (names := _names(value.__class__)) is not None:
+        # One call less for each plain field: there are hundreds of thousands.
+        return {name: inner if type(inner := getattr(value, name)) in _PLAIN else encode(inner) for name in names}
     if isinstance(value, (list, tuple)):
         return [encode(inner) for inner in value]
+    if isinstance(value, (dict, Mapping)):
+        return {str(key): encode(inner) for key, inner in value.items()}
     if isinstance(value, (set, frozenset)):
         return sorted(encode(inner) for inner in value)
     if value is None or isinstance(value, (bool, int, float, str)):
@@ -36,9 +37,17 @@ def encode(value: Any) -> Json:
     raise TypeError(f"{type(value).__name__} is not JSON: {value!r:.80}")
 
 
+def encode_fields(value: Any) -> Mapping[str, Any]:
+    """Return the fields of a dataclass, for `json.dumps(…, default=encode_fields)`, which is quicker than `encode`."""
+    names = _names(value.__class__)
+    if names is None:
+        raise TypeError(f"{type(value).__name__} is not JSON: {value!r:.80}")
+    return {name: getattr(value, name) for name in names}
+
+
 @cache
-def _names(cls: type) -> tuple[str, ...]:
-    return tuple(field.name for field in fields(cls))
+def _names(cls: type) -> tuple[str, ...] | None:
+    return tuple(field.name for field in fields(cls)) if is_dataclass(cls) else None
 
 
 def decode(hint: Any, data: Json) -> Any:

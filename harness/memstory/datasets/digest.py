@@ -6,7 +6,7 @@ import json
 from collections.abc import Sequence
 from hashlib import sha256
 
-from memstory.codec import encode
+from memstory.codec import encode_fields
 from memstory.tasks.retrieval import Collection
 
 
@@ -17,5 +17,5 @@ def digest_of(collections: Sequence[Collection]) -> str:
     '4f53cda1'
     """
     # The default ASCII output can carry lone surrogates, which UTF-8 cannot.
-    text = json.dumps(encode(list(collections)), sort_keys=True, separators=(",", ":"))
+    text = json.dumps(list(collections), default=encode_fields, sort_keys=True, separators=(",", ":"))
     return sha256(text.encode()).hexdigest()

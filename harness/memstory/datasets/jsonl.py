@@ -7,8 +7,9 @@ where `relevant: []` says that nothing may be returned. Empty lines are allowed.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import replace
 from difflib import get_close_matches
 from pathlib import Path
 from typing import NoReturn, TypeVar
@@ -39,23 +40,10 @@ _KINDS = {str: "text", dict: "object", bool: "true or false", int: "number", flo
 Identified = TypeVar("Identified", Document, Question)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Line:
-    """One line of a file: its fields, checked, and its place for messages; `mark` is the story that named the file."""
-
-    fields: Mapping[str, Json]
-    file: str
-    number: int
-    mark: Mark
-
-
 def read_task(corpus: Path, queries: Path, mark: Mark) -> RetrievalTask:
     """Return the task of two files; a bad line is a StoryError that names `file:line` after the story's own place."""
     documents = read_documents(corpus, mark)
-    asked = _unique(
-        (line, Question(**line.fields))
-        for line in _lines(queries, mark, QUERY_FIELDS, required=("id", "text", "relevant"))
-    )
+    asked = _unique(Question, _lines(queries, mark, QUERY_FIELDS, required=("id", "text", "relevant")), queries, mark)
     for path, found in ((corpus, documents), (queries, asked)):
         if not found:
             raise StoryError(f"{path.name} holds no line: allowed is one JSON object per line", mark)
@@ -71,7 +59,7 @@ def read_task(corpus: Path, queries: Path, mark: Mark) -> RetrievalTask:
 
 def read_documents(path: Path, mark: Mark) -> tuple[Document, ...]:
     """Return the documents of one file; a bad line is a StoryError that names `file:line` after `mark`."""
-    return _unique((line, Document(**line.fields)) for line in _lines(path, mark, DOCUMENT_FIELDS, ("id", "text")))
+    return _unique(Document, _lines(path, mark, DOCUMENT_FIELDS, ("id", "text")), path, mark)
 
 
 def _usable(asked: Sequence[Question], known: frozenset[str]) -> tuple[tuple[Question, ...], tuple[str, ...]]:
@@ -82,37 +70,48 @@ def _usable(asked: Sequence[Question], known: frozenset[str]) -> tuple[tuple[Que
         unusable += [
             f"{question.id}: no document has the id {gold!r}" for gold in question.relevant if gold not in known
         ]
-        judged = bool(relevant) or not question.relevant
-        questions.append(replace(question, relevant=relevant, judged=judged))
+        all_known = len(relevant) == len(question.relevant)
+        questions.append(question if all_known else replace(question, relevant=relevant, judged=bool(relevant)))
     return tuple(questions), tuple(unusable)
 
 
-def _unique(pairs: Iterator[tuple[Line, Identified]]) -> tuple[Identified, ...]:
+def _unique(
+    make: Callable[..., Identified], lines: Iterator[tuple[int, Mapping[str, Json]]], path: Path, mark: Mark
+) -> tuple[Identified, ...]:
     first: dict[str, int] = {}
     found = []
-    for line, value in pairs:
+    for number, fields in lines:
+        value = make(**fields)
         if value.id in first:
-            _refuse(
-                line.file, line.number, f"the id {value.id!r} was used in line {first[value.id]} already", line.mark
-            )
-        first[value.id] = line.number
+            _refuse(path.name, number, f"the id {value.id!r} was used in line {first[value.id]} already", mark)
+        first[value.id] = number
         found.append(value)
     return tuple(found)
 
 
-def _lines(path: Path, mark: Mark, fields: Mapping[str, str], required: Sequence[str]) -> Iterator[Line]:
+def _lines(
+    path: Path, mark: Mark, fields: Mapping[str, str], required: Sequence[str]
+) -> Iterator[tuple[int, Mapping[str, Json]]]:
+    """Yield the number and the fields, checked, of each line; `mark` is the story that named the file."""
     # Bytes are split, since the line ends that str.splitlines knows are legal inside a JSON text.
     for number, raw in enumerate(path.read_bytes().split(b"\n"), start=1):
         if raw.strip():
             tree = _parse(raw, path.name, number, mark)
             if problem := _problem(tree, fields, required):
                 _refuse(path.name, number, problem, mark)
-            yield Line(fields=_frozen(tree), file=path.name, number=number, mark=mark)
+            for name in [name for name, value in tree.items() if type(value) is list]:
+                tree[name] = tuple(tree[name])
+            yield number, tree
 
 
 def _parse(raw: bytes, file: str, number: int, mark: Mark) -> Json:
     try:
-        return _DECODER.decode(raw.decode("utf-8-sig" if number == 1 else "utf-8"))
+        text = raw.decode("utf-8-sig" if number == 1 else "utf-8")
+        with suppress(ValueError):
+            tree, end = _DECODER.raw_decode(text)
+            if end == len(text):
+                return tree
+        return _DECODER.decode(text)  # with blanks around it, or with what is wrong
     except UnicodeDecodeError as error:
         _refuse(file, number, f"byte {error.start + 1} is not UTF-8", mark)
     except RecursionError:
@@ -126,6 +125,8 @@ def _problem(tree: Json, fields: Mapping[str, str], required: Sequence[str]) -> 
     if not isinstance(tree, dict):
         return f"found {_kind(tree)}, allowed is an object with the fields {', '.join(fields)}"
     for name, value in tree.items():
+        if fields.get(name) == "text" and type(value) is str:
+            continue  # nearly all of them
         if name not in fields:
             near = get_close_matches(name, fields, n=1)
             hint = f" Did you mean {near[0]!r}?" if near else ""
@@ -137,18 +138,13 @@ def _problem(tree: Json, fields: Mapping[str, str], required: Sequence[str]) -> 
             return f"the field {name!r} is missing"
         if isinstance(tree[name], str) and not tree[name].strip():
             return f"{name!r} is empty"
-    gold = tree.get("relevant", [])
-    return "'relevant' names an id twice" if len(set(gold)) < len(gold) else None
+    gold = tree.get("relevant")
+    return "'relevant' names an id twice" if gold and len(set(gold)) < len(gold) else None
 
 
 def _kind(value: Json) -> str:
-    if isinstance(value, list) and value and all(isinstance(inner, str) for inner in value):
-        return "list of texts"
-    return _KINDS.get(type(value), "null")
-
-
-def _frozen(tree: Mapping[str, Json]) -> Mapping[str, Json]:
-    return {name: tuple(value) if isinstance(value, list) else value for name, value in tree.items()}
+    kind = _KINDS.get(type(value), "null")
+    return "list of texts" if kind == "list" and value and all(isinstance(inner, str) for inner in value) else kind
 
 
 def _no_duplicates(pairs: Sequence[tuple[str, Json]]) -> dict[str, Json]:

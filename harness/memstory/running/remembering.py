@@ -37,10 +37,11 @@ class DocumentIds:
         # One receipt item a document: they belong together by position. Otherwise the backend made pieces of them.
         by_position = len(receipt.items) == len(documents)
         for number, item in enumerate(receipt.items):
-            ids = [documents[number].id] if by_position else self._by_content(item.text)
             if item.id is not None:
-                known = self._by_id.setdefault(item.id, [])
-                known += [one for one in ids if one not in known]
+                ids = [documents[number].id] if by_position else self._by_content(item.text)
+                known = self._by_id.setdefault(item.id, ids)
+                if known is not ids:
+                    known += [one for one in ids if one not in known]
 
     def of(self, id_: str | None, text: str) -> list[str]:
         """Return the documents of a hit; one that nothing can be said about keeps its rank as `unknown:ID`."""

@@ -99,4 +99,4 @@ def _gains(retrieved: Sequence[str], gold: frozenset[str], k: int) -> list[int]:
 
 def _discounted(gains: Sequence[int]) -> float:
     # Järvelin & Kekäläinen 2002, in trec_eval's form: the first place is divided by log2(2) = 1.
-    return sum(gain / log2(place + 1) for place, gain in enumerate(gains, start=1))
+    return sum(gain / log2(place + 1) for place, gain in enumerate(gains, start=1) if gain)
