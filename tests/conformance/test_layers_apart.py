@@ -1,24 +1,23 @@
 """One suite for what the layers keep apart from memory, on every backend: the crisis log and feedback (C-18, C-25)."""
 
+import sqlite3
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from memstory_reference.systems.layers.audit.crisis_events import ClassifierPath, CrisisLevel, CrisisLogRecord
-from memstory_reference.systems.layers.audit.crisis_log import InMemoryCrisisLog
-from memstory_reference.systems.layers.audit.postgres_crisis_store import open_crisis_log
-from memstory_reference.systems.layers.audit.sqlite_crisis_store import SqliteCrisisLog
-from memstory_reference.systems.layers.feedback.postgres_feedback_store import open_feedback
-from memstory_reference.systems.layers.feedback.session_feedback import InMemorySessionFeedback
-from memstory_reference.systems.layers.feedback.session_labels import (
+from memstory_reference.systems.layers.audit.crisis_log import CRISES, ClassifierPath, CrisisLevel, CrisisLogRecord
+from memstory_reference.systems.layers.feedback.session_feedback import (
+    FEEDBACK,
     FeedbackLabel,
     FeedbackSource,
     SessionFeedbackRecord,
 )
-from memstory_reference.systems.layers.feedback.sqlite_feedback_store import SqliteSessionFeedback
+from memstory_reference.systems.layers.stores.logs import InMemoryLog
+from memstory_reference.systems.layers.stores.postgres.log_store import open_log
 from memstory_reference.systems.layers.stores.postgres.place import PostgresPlace
+from memstory_reference.systems.layers.stores.sqlite_log_store import SqliteLog
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 SECOND = timedelta(seconds=1)
@@ -28,29 +27,19 @@ def place(request):
     return PostgresPlace(url=request.getfixturevalue("postgres_database"))
 
 
-async def crisis_log(name, folder, request):
+async def log_of(kind, name, folder, request):
     match name:
         case "memory":
-            return InMemoryCrisisLog()
+            return InMemoryLog()
         case "sqlite":
-            return SqliteCrisisLog(folder / "audit.sqlite3")
+            return SqliteLog(folder / f"{kind.table}.sqlite3", kind)
         case _:
-            return await open_crisis_log(place(request).beside("audit"))
-
-
-async def feedback(name, folder, request):
-    match name:
-        case "memory":
-            return InMemorySessionFeedback()
-        case "sqlite":
-            return SqliteSessionFeedback(folder / "feedback.sqlite3")
-        case _:
-            return await open_feedback(place(request).beside("feedback"))
+            return await open_log(place(request).beside("audit" if kind is CRISES else "feedback"), kind)
 
 
 @asynccontextmanager
-async def opened(make, name, folder, request):
-    backend = await make(name, folder, request)
+async def opened(kind, name, folder, request):
+    backend = await log_of(kind, name, folder, request)
     yield backend
     await backend.aclose()
 
@@ -61,13 +50,13 @@ DURABLE = BACKENDS[1:]
 
 @pytest.fixture(params=BACKENDS)
 async def log(request, tmp_path):
-    async with opened(crisis_log, request.param, tmp_path, request) as backend:
+    async with opened(CRISES, request.param, tmp_path, request) as backend:
         yield backend
 
 
 @pytest.fixture(params=BACKENDS)
 async def said(request, tmp_path):
-    async with opened(feedback, request.param, tmp_path, request) as backend:
+    async with opened(FEEDBACK, request.param, tmp_path, request) as backend:
         yield backend
 
 
@@ -122,9 +111,32 @@ async def test_feedback_comes_back_the_oldest_first_and_goes_with_its_owner(said
 
 @pytest.mark.parametrize("name", DURABLE)
 async def test_what_was_appended_outlives_the_backend(name, tmp_path, request):
-    async with opened(crisis_log, name, tmp_path, request) as log, opened(feedback, name, tmp_path, request) as said:
+    async with opened(CRISES, name, tmp_path, request) as log, opened(FEEDBACK, name, tmp_path, request) as said:
         await log.aappend(crisis())
         await said.aappend(word())
-    async with opened(crisis_log, name, tmp_path, request) as log, opened(feedback, name, tmp_path, request) as said:
+    async with opened(CRISES, name, tmp_path, request) as log, opened(FEEDBACK, name, tmp_path, request) as said:
         assert await log.alist("ann") == [crisis()]
         assert await said.alist("ann") == [word()]
+
+
+async def test_files_of_earlier_versions_are_read(tmp_path):
+    with sqlite3.connect(tmp_path / "audit") as old:
+        old.execute(
+            "CREATE TABLE crisis_log (id TEXT PRIMARY KEY, owner TEXT NOT NULL, session TEXT NOT NULL, "
+            "at TEXT NOT NULL, level TEXT NOT NULL, classifier_path TEXT NOT NULL, signals TEXT NOT NULL)"
+        )
+        row = ("c", "ann", "s", NOON.isoformat(), "acute", "keywords", '["suicide", "self_harm"]')
+        old.execute("INSERT INTO crisis_log VALUES (?, ?, ?, ?, ?, ?, ?)", row)
+    with sqlite3.connect(tmp_path / "feedback") as old:
+        old.execute(
+            "CREATE TABLE session_feedback (id TEXT PRIMARY KEY, owner TEXT NOT NULL, session TEXT NOT NULL, "
+            "at TEXT NOT NULL, label TEXT NOT NULL, source TEXT NOT NULL, comment TEXT NOT NULL)"
+        )
+        words = word().comment.encode("utf-8", "surrogatepass")
+        row = ("w", "ann", "s", NOON.isoformat(), "helpful", "voice", words)
+        old.execute("INSERT INTO session_feedback VALUES (?, ?, ?, ?, ?, ?, ?)", row)
+    log, said = SqliteLog(tmp_path / "audit", CRISES), SqliteLog(tmp_path / "feedback", FEEDBACK)
+    assert await log.alist("ann") == [crisis()]
+    assert await said.alist("ann") == [word()]
+    await log.aclose()
+    await said.aclose()

@@ -9,15 +9,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from memstory_reference.composition.extras import extra
-from memstory_reference.systems.layers.audit.crisis_log import InMemoryCrisisLog
-from memstory_reference.systems.layers.audit.sqlite_crisis_store import SqliteCrisisLog
-from memstory_reference.systems.layers.feedback.session_feedback import InMemorySessionFeedback
-from memstory_reference.systems.layers.feedback.sqlite_feedback_store import SqliteSessionFeedback
+from memstory_reference.systems.layers.audit.crisis_log import CRISES
+from memstory_reference.systems.layers.feedback.session_feedback import FEEDBACK
 from memstory_reference.systems.layers.modes import MemoryMode
 from memstory_reference.systems.layers.recall.embeddings import MODEL_OF_NONE
 from memstory_reference.systems.layers.service import LayersPorts, LayersService, LayersStores
+from memstory_reference.systems.layers.stores.logs import InMemoryLog
 from memstory_reference.systems.layers.stores.memory_store import InMemoryStore
-from memstory_reference.systems.layers.stores.postgres.place import AUDIT, FEEDBACK, PostgresPlace
+from memstory_reference.systems.layers.stores.postgres.place import PostgresPlace
+from memstory_reference.systems.layers.stores.sqlite_log_store import SqliteLog
 from memstory_reference.systems.layers.stores.sqlite_store import SqliteStore
 
 if TYPE_CHECKING:
@@ -51,7 +51,7 @@ async def open_layers(
     elif mode.is_durable:
         stores = _durable_layers(folder, embedder)
     else:
-        stores = LayersStores(memory=InMemoryStore(), crisis=InMemoryCrisisLog(), feedback=InMemorySessionFeedback())
+        stores = LayersStores(memory=InMemoryStore(), crisis=InMemoryLog(), feedback=InMemoryLog())
         embedder = None
     ports = LayersPorts(
         stores=replace(stores, memory=wrap(stores.memory)),
@@ -77,8 +77,8 @@ def _durable_layers(folder: Path, embedder: Embedder | None) -> LayersStores:
     try:
         return LayersStores(
             memory=SqliteStore(folder / LAYERS_FILE, model=embedder.model if embedder else MODEL_OF_NONE),
-            crisis=SqliteCrisisLog(folder / "audit.sqlite3"),
-            feedback=SqliteSessionFeedback(folder / "feedback.sqlite3"),
+            crisis=SqliteLog(folder / "audit.sqlite3", CRISES),
+            feedback=SqliteLog(folder / "feedback.sqlite3", FEEDBACK),
             release=lock.release,
         )
     except BaseException:
@@ -88,15 +88,14 @@ def _durable_layers(folder: Path, embedder: Embedder | None) -> LayersStores:
 
 async def _shared_layers(place: PostgresPlace, embedder: Embedder | None) -> LayersStores:
     with extra(*_DRIVER):
-        from memstory_reference.systems.layers.audit.postgres_crisis_store import open_crisis_log  # noqa: PLC0415
-        from memstory_reference.systems.layers.feedback.postgres_feedback_store import open_feedback  # noqa: PLC0415
+        from memstory_reference.systems.layers.stores.postgres.log_store import open_log  # noqa: PLC0415
         from memstory_reference.systems.layers.stores.postgres.postgres_store import open_postgres  # noqa: PLC0415
     async with AsyncExitStack() as opened:
         memory = await open_postgres(place, model=embedder.model if embedder else MODEL_OF_NONE)
         opened.push_async_callback(memory.aclose)
-        crisis = await open_crisis_log(place.beside(AUDIT))
+        crisis = await open_log(place.beside("audit"), CRISES)
         opened.push_async_callback(crisis.aclose)
-        feedback = await open_feedback(place.beside(FEEDBACK))
+        feedback = await open_log(place.beside("feedback"), FEEDBACK)
         opened.pop_all()
     return LayersStores(memory=memory, crisis=crisis, feedback=feedback, shared=True)
 

@@ -9,12 +9,10 @@ from datetime import timedelta
 
 from memstory_reference.errors import InputError, UnavailableError
 from memstory_reference.ports import ChatModel, Clock, Embedder, Json, NewId
-from memstory_reference.systems.layers.audit.crisis_events import ClassifierPath, CrisisLogRecord
-from memstory_reference.systems.layers.audit.crisis_log import CrisisLogBackend
+from memstory_reference.systems.layers.audit.crisis_log import ClassifierPath, CrisisLogRecord
 from memstory_reference.systems.layers.audit.crisis_signals import notice
 from memstory_reference.systems.layers.config import LayersConfig
-from memstory_reference.systems.layers.feedback.session_feedback import SessionFeedbackBackend
-from memstory_reference.systems.layers.feedback.session_labels import SessionFeedbackRecord, checked_feedback
+from memstory_reference.systems.layers.feedback.session_feedback import SessionFeedbackRecord, checked_feedback
 from memstory_reference.systems.layers.identity import checked_id, hash_session_id, resolve_owner_id
 from memstory_reference.systems.layers.modes import MemoryMode
 from memstory_reference.systems.layers.recall.embeddings import Embeddings
@@ -22,6 +20,7 @@ from memstory_reference.systems.layers.recall.prompting import memory_block, pro
 from memstory_reference.systems.layers.recall.retrieval import Retrieval, TurnMemory
 from memstory_reference.systems.layers.records.candidates import SessionMemoryBuffer, SpokenTurn
 from memstory_reference.systems.layers.records_desk import RecordsDesk
+from memstory_reference.systems.layers.stores.logs import Log
 from memstory_reference.systems.layers.stores.store import LayersStore
 from memstory_reference.systems.layers.turns.background import Background
 from memstory_reference.systems.layers.turns.diagnostics import TurnDiagnostics
@@ -44,8 +43,8 @@ class LayersStores:
     """
 
     memory: LayersStore
-    crisis: CrisisLogBackend
-    feedback: SessionFeedbackBackend
+    crisis: Log[CrisisLogRecord]
+    feedback: Log[SessionFeedbackRecord]
     release: Callable[[], None] = lambda: None
     shared: bool = False
 

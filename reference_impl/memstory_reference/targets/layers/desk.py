@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 
 from memstory.target import Json, Scope
-from memstory_reference.systems.layers.audit.crisis_events import CrisisLogRecord
-from memstory_reference.systems.layers.feedback.session_labels import SessionFeedbackRecord
+from memstory_reference.systems.layers.audit.crisis_log import CrisisLogRecord
+from memstory_reference.systems.layers.feedback.session_feedback import SessionFeedbackRecord
 from memstory_reference.systems.layers.identity import resolve_owner_id
 from memstory_reference.systems.layers.records.record import Layer, Standing
 from memstory_reference.systems.layers.service import LayersService, Who

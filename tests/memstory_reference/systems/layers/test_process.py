@@ -10,12 +10,11 @@ import pytest
 from memstory_reference.bus import InProcessBus
 from memstory_reference.bus.calls import Caller, PartMissingError
 from memstory_reference.errors import InputError, SetupProblem, UnavailableError
-from memstory_reference.systems.layers.audit.crisis_log import InMemoryCrisisLog
 from memstory_reference.systems.layers.config import LayersConfig
-from memstory_reference.systems.layers.feedback.session_feedback import InMemorySessionFeedback
 from memstory_reference.systems.layers.modes import MemoryMode
 from memstory_reference.systems.layers.process import PART, LayersAnswer, LayersPart, RemoteLayers
 from memstory_reference.systems.layers.service import LayersPorts, LayersService, LayersStores
+from memstory_reference.systems.layers.stores.logs import InMemoryLog
 from memstory_reference.systems.layers.stores.memory_store import InMemoryStore
 
 NUMBERS = count()
@@ -63,8 +62,8 @@ class Stage:
     async def process(self, store=None):
         stores = LayersStores(
             memory=store or self.store,
-            crisis=InMemoryCrisisLog(),
-            feedback=InMemorySessionFeedback(),
+            crisis=InMemoryLog(),
+            feedback=InMemoryLog(),
             shared=True,
         )
         ports = LayersPorts(stores=stores, embedder=None, model=None, clock=self.clock, new_id=new_id)

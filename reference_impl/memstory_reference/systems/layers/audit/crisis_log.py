@@ -1,49 +1,65 @@
-"""Where crisis records go: a protocol, and the log that lives in memory only (C-18, CF-4)."""
+"""What the crisis log holds: that something was noticed, when and how, never what was said."""
 
 from __future__ import annotations
 
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
 from datetime import datetime
-from typing import Protocol
+from enum import StrEnum
 
-from memstory_reference.systems.layers.audit.crisis_events import CrisisLogRecord
-
-
-class CrisisLogBackend(Protocol):
-    """Append, look, and purge what is older than its retention; nothing else, and no search."""
-
-    async def aappend(self, record: CrisisLogRecord) -> None:
-        """Add a record."""
-        ...
-
-    async def alist(self, owner: str) -> list[CrisisLogRecord]:
-        """Return an owner's records, oldest first."""
-        ...
-
-    async def apurge(self, before: datetime) -> int:
-        """Delete everybody's records from before this moment; return how many there were."""
-        ...
-
-    async def aclose(self) -> None:
-        """Release the log."""
-        ...
+from memstory_reference.systems.layers.stores.logs import LogKind, Row
 
 
-class InMemoryCrisisLog:
-    """A log that ends with the process."""
+class ClassifierPath(StrEnum):
+    """What noticed it: fixed words, or a language model."""
 
-    def __init__(self) -> None:
-        self._records: list[CrisisLogRecord] = []
+    KEYWORDS = "keywords"
+    MODEL = "model"
 
-    async def aappend(self, record: CrisisLogRecord) -> None:
-        self._records.append(record)
 
-    async def alist(self, owner: str) -> list[CrisisLogRecord]:
-        return sorted((one for one in self._records if one.owner == owner), key=lambda one: (one.at, one.id))
+class CrisisLevel(StrEnum):
+    """How grave it is."""
 
-    async def apurge(self, before: datetime) -> int:
-        kept = [one for one in self._records if one.at >= before]
-        gone, self._records = len(self._records) - len(kept), kept
-        return gone
+    CONCERN = "concern"
+    ACUTE = "acute"
 
-    async def aclose(self) -> None:
-        self._records.clear()
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CrisisLogRecord:
+    """One entry. `signals` are names of what was noticed; the user's words are in no field (SEC-11)."""
+
+    id: str
+    owner: str
+    session: str
+    at: datetime
+    level: CrisisLevel
+    classifier_path: ClassifierPath
+    signals: Sequence[str] = ()
+
+
+def _row(record: CrisisLogRecord) -> Row:
+    signals = json.dumps(list(record.signals))
+    return record.id, record.owner, record.session, record.at, record.level, record.classifier_path, signals
+
+
+def _record(row: Row) -> CrisisLogRecord:
+    identifier, owner, session, at, level, path, signals = row
+    return CrisisLogRecord(
+        id=identifier,
+        owner=owner,
+        session=session,
+        at=at,
+        level=CrisisLevel(level),
+        classifier_path=ClassifierPath(path),
+        signals=tuple(json.loads(signals)),
+    )
+
+
+CRISES = LogKind(
+    table="crisis_log",
+    columns=("level", "classifier_path", "signals"),
+    is_typed=False,
+    row=_row,
+    record=_record,
+)

@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from memstory_reference.systems.layers.audit.crisis_events import CrisisLevel
+from memstory_reference.systems.layers.audit.crisis_log import CrisisLevel
 
 _ACUTE: Mapping[str, str] = {
     "suicide": r"\b(?:kill|end|hang|shoot) (?:myself|my life|it all)\b|\bsuicid|\btake my (?:own )?life\b"

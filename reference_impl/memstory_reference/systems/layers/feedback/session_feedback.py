@@ -1,48 +1,80 @@
-"""Where feedback goes: a protocol, and the backend that lives in memory only."""
+"""What people say of a session: a label, where it came from, and perhaps a comment."""
 
 from __future__ import annotations
 
-from typing import Protocol
+from dataclasses import dataclass
+from datetime import datetime
+from enum import StrEnum
 
-from memstory_reference.systems.layers.feedback.session_labels import SessionFeedbackRecord
+from memstory_reference.errors import InputError
+from memstory_reference.systems.layers.stores.logs import LogKind, Row
 
-
-class SessionFeedbackBackend(Protocol):
-    """Append, look, delete; nothing that a prompt or a search could use."""
-
-    async def aappend(self, record: SessionFeedbackRecord) -> None:
-        """Add a record."""
-        ...
-
-    async def alist(self, owner: str) -> list[SessionFeedbackRecord]:
-        """Return an owner's records, oldest first."""
-        ...
-
-    async def adelete_owner(self, owner: str) -> int:
-        """Delete an owner's records; return how many there were."""
-        ...
-
-    async def aclose(self) -> None:
-        """Release the backend."""
-        ...
+MAX_COMMENT = 2_000
 
 
-class InMemorySessionFeedback:
-    """Feedback that ends with the process."""
+class FeedbackLabel(StrEnum):
+    """How the session was."""
 
-    def __init__(self) -> None:
-        self._records: list[SessionFeedbackRecord] = []
+    HELPFUL = "helpful"
+    NEUTRAL = "neutral"
+    UNHELPFUL = "unhelpful"
+    HARMFUL = "harmful"
 
-    async def aappend(self, record: SessionFeedbackRecord) -> None:
-        self._records.append(record)
 
-    async def alist(self, owner: str) -> list[SessionFeedbackRecord]:
-        return sorted((one for one in self._records if one.owner == owner), key=lambda one: (one.at, one.id))
+class FeedbackSource(StrEnum):
+    """Who gave it, or by which way."""
 
-    async def adelete_owner(self, owner: str) -> int:
-        kept = [one for one in self._records if one.owner != owner]
-        gone, self._records = len(self._records) - len(kept), kept
-        return gone
+    TEXT = "text"
+    WEB = "web"
+    VOICE = "voice"
+    REVIEWER = "reviewer"
 
-    async def aclose(self) -> None:
-        self._records.clear()
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SessionFeedbackRecord:
+    """One person's word on one session; `session` is a hash."""
+
+    id: str
+    owner: str
+    session: str
+    at: datetime
+    label: FeedbackLabel
+    source: FeedbackSource
+    comment: str = ""
+
+
+def checked_feedback(label: str, source: str, comment: str) -> tuple[FeedbackLabel, FeedbackSource, str]:
+    """Return the three as values; InputError names what is allowed."""
+    if label not in set(FeedbackLabel):
+        raise InputError(f"feedback: label is {label!r:.40}; allowed: {', '.join(FeedbackLabel)}")
+    if source not in set(FeedbackSource):
+        raise InputError(f"feedback: source is {source!r:.40}; allowed: {', '.join(FeedbackSource)}")
+    if len(comment) > MAX_COMMENT:
+        raise InputError(f"feedback: the comment has {len(comment)} characters; allowed: {MAX_COMMENT}")
+    return FeedbackLabel(label), FeedbackSource(source), comment
+
+
+def _row(record: SessionFeedbackRecord) -> Row:
+    return record.id, record.owner, record.session, record.at, record.label, record.source, record.comment
+
+
+def _record(row: Row) -> SessionFeedbackRecord:
+    identifier, owner, session, at, label, source, comment = row
+    return SessionFeedbackRecord(
+        id=identifier,
+        owner=owner,
+        session=session,
+        at=at,
+        label=FeedbackLabel(label),
+        source=FeedbackSource(source),
+        comment=comment,
+    )
+
+
+FEEDBACK = LogKind(
+    table="session_feedback",
+    columns=("label", "source", "comment"),
+    is_typed=True,
+    row=_row,
+    record=_record,
+)

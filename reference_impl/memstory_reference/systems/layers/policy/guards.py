@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import replace
 
-from memstory_reference.systems.layers.audit.crisis_events import CrisisLevel
+from memstory_reference.systems.layers.audit.crisis_log import CrisisLevel
 from memstory_reference.systems.layers.audit.crisis_signals import notice
 from memstory_reference.systems.layers.policy.categories import Durability, durability, normal_category
 from memstory_reference.systems.layers.policy.safety import is_unsafe, is_unsafe_with, is_vague_weakening

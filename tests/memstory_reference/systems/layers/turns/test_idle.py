@@ -8,13 +8,12 @@ from itertools import count
 import pytest
 
 from memstory_reference.errors import UnavailableError
-from memstory_reference.systems.layers.audit.crisis_log import InMemoryCrisisLog
 from memstory_reference.systems.layers.config import LayersConfig
-from memstory_reference.systems.layers.feedback.session_feedback import InMemorySessionFeedback
 from memstory_reference.systems.layers.modes import MemoryMode
 from memstory_reference.systems.layers.records.candidates import SessionMemoryBuffer
 from memstory_reference.systems.layers.records.record import Layer
 from memstory_reference.systems.layers.service import LayersPorts, LayersService, LayersStores
+from memstory_reference.systems.layers.stores.logs import InMemoryLog
 from memstory_reference.systems.layers.stores.memory_store import InMemoryStore
 from memstory_reference.systems.layers.stores.postgres.place import PostgresPlace
 from memstory_reference.systems.layers.turns.idle import IdleWatch
@@ -40,7 +39,7 @@ async def open_service(request, open_layers, clock):
     store, numbers, opened = SharedStore(), count(), []
 
     async def open_():
-        stores = LayersStores(memory=store, crisis=InMemoryCrisisLog(), feedback=InMemorySessionFeedback(), shared=True)
+        stores = LayersStores(memory=store, crisis=InMemoryLog(), feedback=InMemoryLog(), shared=True)
         ports = LayersPorts(stores=stores, embedder=None, model=None, clock=clock, new_id=lambda: f"n{next(numbers)}")
         service = LayersService(ports=ports, config=LayersConfig(), mode=MemoryMode.LOCAL)
         await service.open()

@@ -9,7 +9,7 @@ from urllib.parse import parse_qsl, quote, urlencode, urlsplit
 from memstory_reference.errors import InputError
 
 DEFAULT_SCHEMA = "memstory"
-AUDIT, FEEDBACK = BESIDE = ("audit", "feedback")
+BESIDE = ("audit", "feedback")
 """What lies in schemas of its own beside the memory's."""
 
 _SCHEMES = ("postgresql", "postgres")

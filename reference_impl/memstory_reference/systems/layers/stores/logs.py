@@ -1,0 +1,91 @@
+"""What is kept apart from memory: append-only logs, never searched, in no prompt. In memory, SQLite and Postgres."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Generic, Protocol, TypeAlias, TypeVar
+
+
+class LogRecord(Protocol):
+    """What every record says."""
+
+    @property
+    def id(self) -> str: ...
+    @property
+    def owner(self) -> str: ...
+    @property
+    def session(self) -> str: ...
+    @property
+    def at(self) -> datetime: ...
+
+
+R = TypeVar("R", bound=LogRecord)
+Row: TypeAlias = tuple[str, str, str, datetime, str, str, str]
+"""Id, owner, session, moment, and the three columns that are a kind's own."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LogKind(Generic[R]):
+    """One kind of records: its table, the names of its own columns, and how a record is written and read.
+
+    The last column may be a text that a person typed: then it holds any character, even half of one.
+    """
+
+    table: str
+    columns: tuple[str, str, str]
+    is_typed: bool
+    row: Callable[[R], Row]
+    record: Callable[[Row], R]
+
+
+class Log(Protocol[R]):
+    """Append, look, delete."""
+
+    async def aappend(self, record: R) -> None:
+        """Add a record; one of an id that is there changes nothing."""
+        ...
+
+    async def alist(self, owner: str) -> list[R]:
+        """Return an owner's records, oldest first."""
+        ...
+
+    async def apurge(self, before: datetime) -> int:
+        """Delete everybody's records from before this moment; return how many there were."""
+        ...
+
+    async def adelete_owner(self, owner: str) -> int:
+        """Delete an owner's records; return how many there were."""
+        ...
+
+    async def aclose(self) -> None:
+        """Release the log; closing twice is harmless."""
+        ...
+
+
+class InMemoryLog(Generic[R]):
+    """A log that ends with the process (CF-4)."""
+
+    def __init__(self) -> None:
+        self._records: dict[str, R] = {}
+
+    async def aappend(self, record: R) -> None:
+        self._records.setdefault(record.id, record)
+
+    async def alist(self, owner: str) -> list[R]:
+        return sorted((one for one in self._records.values() if one.owner == owner), key=lambda one: (one.at, one.id))
+
+    async def apurge(self, before: datetime) -> int:
+        return self._keep(lambda one: one.at >= before)
+
+    async def adelete_owner(self, owner: str) -> int:
+        return self._keep(lambda one: one.owner != owner)
+
+    async def aclose(self) -> None:
+        self._records.clear()
+
+    def _keep(self, is_kept: Callable[[R], bool]) -> int:
+        kept = {one.id: one for one in self._records.values() if is_kept(one)}
+        gone, self._records = len(self._records) - len(kept), kept
+        return gone
