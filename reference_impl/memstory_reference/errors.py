@@ -1,4 +1,4 @@
-"""What can go wrong in a memory system, told apart by who must act.
+"""What can go wrong in a memory system, by who must act.
 
 MemorySystemError
 ├── InputError           the caller gave what cannot be taken: refused, nothing was changed
@@ -27,7 +27,7 @@ class StoreConflictError(MemorySystemError):
     """A store that this configuration may not open."""
 
 
-class SetupProblem(MemorySystemError):  # noqa: N818  (a missing part of the machine is no error of the program)
+class SetupProblem(MemorySystemError):  # noqa: N818  (the machine lacks something; the program is right)
     """A machine on which the system cannot start; the message says what to type."""
 
 

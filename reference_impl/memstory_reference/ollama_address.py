@@ -12,7 +12,7 @@ VARIABLE = "OLLAMA_HOST"
 PORT = 11434
 DEFAULT = f"http://127.0.0.1:{PORT}"
 _PORT_OF = {"http": 80, "https": 443}
-# A server that listens on every address is told by these; a client asks it on its own machine.
+# How a server that listens on every address says so; a client asks it on this machine.
 _EVERY_ADDRESS = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104  (read, not bound)
 
 

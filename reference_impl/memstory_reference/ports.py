@@ -13,6 +13,9 @@ from numpy.typing import NDArray
 
 from memstory_reference.errors import UnavailableError
 
+BY_RULES = "rules (deterministic stand-in)"
+"""What answers where a system goes by rules, without a chat model."""
+
 Json: TypeAlias = Any
 Primitive: TypeAlias = str | int | float | bool
 Vectors: TypeAlias = NDArray[np.float32]
@@ -25,7 +28,7 @@ class Clock(Protocol):
     """Time, as the system may know it."""
 
     def now(self) -> datetime:
-        """Return the present moment, aware, in UTC."""
+        """Return the current moment, aware, in UTC."""
         ...
 
     async def sleep_until(self, moment: datetime) -> None:
@@ -214,14 +217,14 @@ class Subscription(Protocol):
 
 
 class NoRespondersError(Exception):
-    """A request on a subject that nobody subscribes to."""
+    """A request on a subject without a subscriber."""
 
 
 class Bus(Protocol):
     """Publish and subscribe with the subjects of NATS: tokens split by dots, `*` for one, `>` for the rest."""
 
     async def publish(self, envelope: Envelope) -> None:
-        """Deliver to every matching subscriber, each in a task of its own; return at once."""
+        """Deliver to every matching subscriber, each in a separate task; return at once."""
         ...
 
     async def subscribe(self, pattern: str, handler: Handler, *, name: str, queue: str | None = None) -> Subscription:

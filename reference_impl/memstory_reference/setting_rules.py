@@ -106,7 +106,7 @@ def mapping(yaml_text: str, where: str) -> dict[str, Json]:
     try:
         values = yaml.safe_load(yaml_text)
     except yaml.YAMLError as error:
-        raise InputError(f"{where}: is no YAML: {' '.join(str(error).split())}") from error
+        raise InputError(f"{where}: is not YAML: {' '.join(str(error).split())}") from error
     if values is None:
         return {}
     if not isinstance(values, dict):

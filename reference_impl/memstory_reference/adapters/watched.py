@@ -94,7 +94,7 @@ class WatchedEmbedder:
 
 
 class WatchedModel:
-    """A chat model with a log of its calls; its garbage is no language and calls no tool.
+    """A chat model with a log of its calls; its garbage is neither language nor a tool call.
 
     `failures` are the real ones. `after_reply` is the switch of the calls that do not answer the user, where they have
     one of their own.

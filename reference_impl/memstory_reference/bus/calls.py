@@ -116,7 +116,7 @@ class Caller:
         """Return the part's result, or raise the error that it answered with.
 
         Raises:
-            UnavailableError: nobody serves the part, it does not answer, or the bus is not there; after a silence it
+            UnavailableError: no process serves the part, it is silent, or the bus is not there; after a silence it
                 is unknown whether what was asked has happened.
         """
         return await self._call(call_request(self.part, act), act, owner, arguments, self.timeout_seconds)

@@ -99,7 +99,7 @@ class InProcessBus:
         return subscription
 
     async def request(self, envelope: Envelope, reply_subject: str, *, timeout_seconds: float) -> Envelope:
-        """Publish and return the reply; NoRespondersError at once if nobody listens, TimeoutError if nobody answers."""
+        """Return the reply; NoRespondersError at once without a listener, TimeoutError without an answer."""
         with self._replies.expected(envelope, reply_subject) as reply:
             if not self._groups(check_subject(envelope.subject)):
                 raise NoRespondersError(f"nobody listens on {envelope.subject}")

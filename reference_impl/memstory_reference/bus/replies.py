@@ -1,4 +1,4 @@
-"""Requests that wait for their reply: one is told from another by subject, request id and owner."""
+"""Requests that wait for their reply: known by subject, request id and owner."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from memstory_reference.ports import Envelope
 
 
 class Replies:
-    """The requests of one bus that are not answered yet. A reply for another owner is no reply."""
+    """The requests of one bus that are not answered yet. A reply for another owner does not count."""
 
     def __init__(self) -> None:
         self._waiting: dict[tuple[str, str, str], asyncio.Future[Envelope]] = {}
@@ -21,7 +21,7 @@ class Replies:
     def expected(self, request: Envelope, reply_subject: str) -> Iterator[asyncio.Future[Envelope]]:
         """Await the reply to `request`; InputError for a request that no reply could be tied to."""
         if not request.request_id:
-            raise InputError("bus: a request needs a request_id, or its reply could not be told from others")
+            raise InputError("bus: a request needs a request_id, or its reply could not be recognised")
         check_subject(request.subject)
         key = (check_subject(reply_subject), request.request_id, request.owner)
         if key in self._waiting:

@@ -45,7 +45,7 @@ async def open_bus(address: str, name: str) -> AsyncIterator[NatsBus]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BriefBus:
-    """A connection for each request: between the lines that a person types, nobody would answer the server's pings."""
+    """A connection for each request: between two typed lines nothing runs that could answer the server's pings."""
 
     address: str
     name: str

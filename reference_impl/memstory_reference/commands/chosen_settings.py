@@ -10,7 +10,7 @@ from memstory_reference.ports import Json
 from memstory_reference.systems.topics.settings import TopicsSettings, default_topics, read_topics
 
 _SETTING_OF = {"store": "chroma_path", "embedder": "embedding_model", "chat": "chat", "toolset": "toolset"}
-"""Options that stand for one setting each."""
+"""Options that are one setting each."""
 
 
 def add_store_options(parser: argparse.ArgumentParser) -> None:

@@ -41,7 +41,7 @@ def name_of(row: Row) -> str:
 
 
 def table(rows: Sequence[Row]) -> str:
-    """Return rows as a table, one line each; the owner and the score are there where they tell rows apart."""
+    """Return rows as a table, one line each; the owner and the score only where rows differ in them."""
     has_owners = len({row["owner"] for row in rows}) > 1
     has_scores = any("score" in row for row in rows)
     lines = [

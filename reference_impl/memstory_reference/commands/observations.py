@@ -41,13 +41,13 @@ def add(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None
     actions = parser.add_subparsers(dest="action", required=True, metavar="ACTION")
     listed = _action(actions, "list", "the latest observations, newest first", list_observations)
     listed.add_argument("--limit", type=int, default=20, help="how many at most (default 20)")
-    found = _action(actions, "search", "what a planner would be told about TASK, with every number of its rank", search)
+    found = _action(actions, "search", "what a planner would learn about TASK, with every number of its rank", search)
     found.add_argument("task", metavar="TASK")
     found.add_argument("--top-k", type=int, default=10, help="how many at most (default 10)")
     rated = _action(actions, "rate", "rate a run from -2 to 2; the next search goes by it", rate)
     rated.add_argument("id", metavar="RUN")
     rated.add_argument("rating", metavar="RATING", type=float)
-    _action(actions, "reindex", "make the vector index anew from SQLite", reindex)
+    _action(actions, "reindex", "rebuild the vector index from SQLite", reindex)
 
 
 async def list_observations(service: ObservationService, options: argparse.Namespace) -> int:
@@ -78,7 +78,7 @@ async def rate(service: ObservationService, options: argparse.Namespace) -> int:
 
 
 async def reindex(service: ObservationService, _: argparse.Namespace) -> int:
-    """Make the vector index anew."""
+    """Rebuild the vector index."""
     sys.stdout.write(f"{await service.reindex()} observations indexed\n")
     return 0
 

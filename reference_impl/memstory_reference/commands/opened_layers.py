@@ -13,15 +13,13 @@ from memstory_reference.composition.chat_models import chat_of
 from memstory_reference.composition.embedders import embedder_of
 from memstory_reference.composition.layers import LAYERS_FILE
 from memstory_reference.errors import InputError
-from memstory_reference.ports import Json
+from memstory_reference.ports import BY_RULES, Json
 from memstory_reference.systems.layers.modes import MemoryMode
 from memstory_reference.systems.layers.process import LayersAnswer
 from memstory_reference.systems.layers.service import LayersService, Who
 from memstory_reference.systems.layers.settings import NO_EMBEDDER, RULES, LayersSettings
 from memstory_reference.systems.layers.stores.postgres.place import parse_place
 from memstory_reference.systems.layers.turns.session_end import parse_reason
-
-NO_MODEL = "rules (deterministic stand-in)"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,7 +50,7 @@ async def open_layers(
         config=settings.config,
         mode=mode,
     )
-    return OpenedLayers(service=service, chat=model.name if model else NO_MODEL)
+    return OpenedLayers(service=service, chat=model.name if model else BY_RULES)
 
 
 async def open_stored_layers(settings: LayersSettings) -> LayersService:

@@ -5,39 +5,19 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol
 
 from memstory_reference.commands.memory_rows import SHORT_ID_CHARACTERS
 from memstory_reference.composition.topics import memory_service, open_topics_store
 from memstory_reference.composition.vector_stores import is_store
 from memstory_reference.errors import InputError
 from memstory_reference.ports import Embedder, VectorStore
+from memstory_reference.systems.topics.anywhere import TopicsMemory
 from memstory_reference.systems.topics.engrams import EngramEntry, TopicEntry
 from memstory_reference.systems.topics.memory_service import MemoryService
 from memstory_reference.systems.topics.settings import TopicsSettings
 from memstory_reference.text.near import hint
 
 _NAMED_OWNERS = 10
-
-
-class KeptMemory(Protocol):
-    """Where entries are looked up by name."""
-
-    async def entry(self, owner: str, entry_id: str) -> TopicEntry | EngramEntry | None:
-        """Return what has this id, or None."""
-        ...
-
-    async def topic_entry(self, owner: str, topic: str) -> TopicEntry | None:
-        """Return the entry of exactly this topic, or None."""
-        ...
-
-    async def list_topics(self, owner: str, prefix: str = "") -> list[TopicEntry]:
-        """Return the owner's topics by name."""
-        ...
-
-    async def list_engrams(self, owner: str) -> list[EngramEntry]:
-        """Return the owner's engrams, oldest first."""
-        ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -88,7 +68,7 @@ async def open_memory(settings: TopicsSettings, embedder: Embedder) -> OpenedMem
     return OpenedMemory(service=memory_service(settings, store, embedder), store=store, owners=owners)
 
 
-async def entry_named(service: KeptMemory, owner: str, name: str) -> TopicEntry | EngramEntry:
+async def entry_named(service: TopicsMemory, owner: str, name: str) -> TopicEntry | EngramEntry:
     """Return the entry with this topic, id or beginning of an id; InputError if there is none or more than one."""
     entry = await service.entry(owner, name) or await service.topic_entry(owner, name)
     if entry is not None:

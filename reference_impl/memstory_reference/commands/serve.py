@@ -1,4 +1,4 @@
-"""`memstory-reference serve`: one part of a memory system in a process of its own, which meets the others on a bus."""
+"""`memstory-reference serve`: one part of a memory system in a separate process, which meets the others on a bus."""
 
 from __future__ import annotations
 

@@ -4,32 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 from memstory_reference.errors import InputError
 
 if TYPE_CHECKING:
+    from memstory_reference.composition.embedders import NamesModels
     from memstory_reference.ports import ChatModel, Embedder
 
 OFFLINE = "offline"
 
 
-class NamesAChatModel(Protocol):
-    """Settings that name a chat model, and where Ollama answers."""
-
-    @property
-    def chat(self) -> str:
-        """The name of the model."""
-        ...
-
-    @property
-    def ollama_host(self) -> str:
-        """The address of Ollama."""
-        ...
-
-
 def chat_of(
-    settings: NamesAChatModel, embedder: Embedder | None, on_text: Callable[[str], None] | None = None
+    settings: NamesModels, embedder: Embedder | None, on_text: Callable[[str], None] | None = None
 ) -> ChatModel:
     """Return the chat model of `settings`."""
     return make_chat(settings.chat, embedder, ollama_host=settings.ollama_host, on_text=on_text)

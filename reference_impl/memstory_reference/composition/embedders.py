@@ -18,21 +18,18 @@ NOMIC = "nomic-embed-text"
 OLLAMA = "ollama:"
 
 
-class NamesAnEmbedder(Protocol):
-    """Settings that name an embedder, and where Ollama answers."""
+class NamesModels(Protocol):
+    """Settings that name an embedder and a chat model, and where Ollama answers."""
 
     @property
-    def embedding_model(self) -> str:
-        """The name of the model."""
-        ...
-
+    def embedding_model(self) -> str: ...
     @property
-    def ollama_host(self) -> str:
-        """The address of Ollama."""
-        ...
+    def chat(self) -> str: ...
+    @property
+    def ollama_host(self) -> str: ...
 
 
-def embedder_of(settings: NamesAnEmbedder) -> CachedEmbedder:
+def embedder_of(settings: NamesModels) -> CachedEmbedder:
     """Return the embedder of `settings`."""
     return make_embedder(settings.embedding_model, ollama_host=settings.ollama_host)
 

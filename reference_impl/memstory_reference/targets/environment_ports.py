@@ -69,7 +69,7 @@ def environment_ports(
 ) -> EnvironmentPorts:
     """Return the ports of `env`: its fixed vectors and scripted model where it has them, else those in its options.
 
-    `after_reply` names a part of its own: the model's calls that do not answer the user.
+    `after_reply` names the part of the model that does not answer the user, and so gets a switch.
     """
     host = text_option(env, "ollama_host", ollama_host())
     inner = (
@@ -82,7 +82,7 @@ def environment_ports(
         switches[after_reply] = Switch("chat model")
     embedding = Stopwatch()
     embedder = WatchedEmbedder(inner, switches["embedder"], timed=embedding.running)
-    # The stand-in compares texts of its own making, which have no fixed vectors; they are in no log.
+    # The stand-in compares texts that it makes up, which have no fixed vectors; no log shows them.
     compared = None if env.vectors else WatchedEmbedder(inner, timed=embedding.running, failures=embedder.failures)
     model = (
         ScriptedChat(env.model_rules)

@@ -1,4 +1,4 @@
-"""The reference's errors in the harness's words: told apart by who must act."""
+"""The reference's errors in the harness's words, by who must act."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def in_harness_words(*, is_fault_injected: bool = False, failures: Sequence[Unav
     """Turn what the reference raises inside into what the harness knows.
 
     A part that is down because the story made it so is an answer that the story judges; otherwise it is an error, also
-    where a system put it into words of its own: `failures` holds what really failed so far.
+    where a system already put it into words: `failures` holds what really failed so far.
     """
     unavailable = Refused if is_fault_injected else TargetError
     try:

@@ -15,7 +15,7 @@ from memstory.target import Capability, Environment, Json, Query, Scope, Target,
 from memstory_reference.composition.chat_models import OFFLINE
 from memstory_reference.composition.embedders import make_embedder
 from memstory_reference.errors import InputError
-from memstory_reference.ports import ToolSpec
+from memstory_reference.ports import BY_RULES, ToolSpec
 from memstory_reference.targets.environment_ports import PORT_OPTIONS, EnvironmentPorts, MakeEmbedder, environment_ports
 from memstory_reference.targets.refusals import in_harness_words, of_the_story
 from memstory_reference.targets.warning_log import WarningLog
@@ -24,8 +24,6 @@ from memstory_reference.tooling.tools import ToolOutcome
 
 if TYPE_CHECKING:
     from memstory_reference.adapters.embedding.embedding_cache import CachedEmbedder
-
-BY_RULES = "rules (deterministic stand-in)"
 
 COMMON: frozenset[Capability] = frozenset(
     {

@@ -1,4 +1,4 @@
-"""The one loop in which a chat model asks for tools, reads what they answer, and comes to an answer of its own."""
+"""The one loop in which a chat model asks for tools, reads what they answer, and answers."""
 
 from __future__ import annotations
 

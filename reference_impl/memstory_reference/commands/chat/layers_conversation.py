@@ -38,7 +38,7 @@ class LayersConversation(Conversation):
 
     help = """\
 /status            how much is remembered, and how
-/context           what the last turn was told of the memory
+/context           what the last turn got from the memory
 /end               end the session: what it held is settled, and the next line begins another
 /quit              end, as Ctrl-D does; Ctrl-C stops an answer"""
 

@@ -19,7 +19,7 @@ class Speech:
         self._streamed += text
 
     def aside(self, line: str) -> None:
-        """Print a line of its own: a tool call, an error, the answer to a command."""
+        """Print a separate line: a tool call, an error, the answer to a command."""
         self._break()
         self._terminal.print(printable(line))
 

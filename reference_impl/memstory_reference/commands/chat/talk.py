@@ -14,7 +14,7 @@ from memstory_reference.text.near import hint
 Command = Callable[[str], Awaitable[None]]
 
 
-class Ended(Exception):  # noqa: N818  (a conversation that ends is no error)
+class Ended(Exception):  # noqa: N818  (not an error)
     """The conversation was ended by a command."""
 
 

@@ -16,13 +16,13 @@ from memstory_reference.commands.chat.watched_chat import WatchedChat, show_call
 from memstory_reference.commands.chosen_settings import chosen_settings
 from memstory_reference.commands.layers_options import refuse_foreign
 from memstory_reference.commands.memory_rows import Row, name_of, row_of, table
-from memstory_reference.commands.opened_memory import KeptMemory, entry_named
+from memstory_reference.commands.opened_memory import entry_named
 from memstory_reference.composition.chat_models import chat_of
 from memstory_reference.composition.embedders import embedder_of
 from memstory_reference.composition.topics import open_topics
 from memstory_reference.errors import InputError
 from memstory_reference.ports import Json
-from memstory_reference.systems.topics.engrams import FoundEngram
+from memstory_reference.systems.topics.anywhere import TopicsMemory
 from memstory_reference.systems.topics.inputs import check_owner
 from memstory_reference.systems.topics.processes.agent_process import PART as AGENT
 from memstory_reference.systems.topics.processes.agent_process import START_BY as START_AGENT_BY
@@ -36,23 +36,11 @@ OF_LAYERS = ("user_id", "thread_id", "memory_mode")
 OF_THE_SERVERS = ("store", "embedder", "settings", "chat", "toolset")
 
 
-class SearchedMemory(KeptMemory, Protocol):
-    """What people ask of the memory itself."""
-
-    async def search_episodic(self, owner: str, query: str) -> list[FoundEngram]:
-        """Return engrams by meaning, best first."""
-        ...
-
-    async def forget(self, owner: str, entry_id: str) -> bool:
-        """Delete an entry; False if unknown."""
-        ...
-
-
 class TopicsTalk(Protocol):
     """The topics system, in this process or in others."""
 
     @property
-    def service(self) -> SearchedMemory:
+    def service(self) -> TopicsMemory:
         """The memory itself."""
         ...
 

@@ -10,7 +10,7 @@ from memstory_reference.commands.memory_rows import Row
 from memstory_reference.ports import Json
 
 Confirm = Callable[[Sequence[Row], str | None], bool]
-"""Shows rows, or asks a question of its own; True is a yes."""
+"""Shows rows and asks, or asks the given question; True is a yes."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -37,7 +37,7 @@ def is_confirmed(rows: Sequence[Row]) -> bool:
 
 
 def is_yes(question: str) -> bool:
-    """Ask on the terminal; whatever is no yes is a no."""
+    """Ask on the terminal; everything but a yes is a no."""
     sys.stderr.write(question)
     sys.stderr.flush()
     return sys.stdin.readline().strip().lower() in ("y", "yes")

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from memstory_reference.errors import MemorySystemError, UnavailableError
-from memstory_reference.ports import ChatModel, Clock, Embedder, Message, NewId, Purpose
+from memstory_reference.ports import BY_RULES, ChatModel, Clock, Embedder, Message, NewId, Purpose
 from memstory_reference.storage.lane import Lane
 from memstory_reference.systems.pipeline.config import PipelineConfig
 from memstory_reference.systems.pipeline.ingest.chunking import content_hash
@@ -15,7 +15,6 @@ from memstory_reference.systems.pipeline.ingest.planning import Insertion, Vecto
 from memstory_reference.systems.pipeline.memory import CompressionReport, MemoryChunk, MemoryType
 from memstory_reference.systems.pipeline.stores.archive_store import ArchiveStore
 from memstory_reference.systems.pipeline.summary import (
-    BY_RULES,
     PURPOSE,
     summary_by_rules,
     summary_prompt,

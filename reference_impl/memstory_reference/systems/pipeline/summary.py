@@ -13,7 +13,6 @@ from memstory_reference.text.keywords import extract_keywords
 from memstory_reference.text.sentences import sentences
 
 PURPOSE = "summarise"
-BY_RULES = "rules (deterministic stand-in)"
 SENTENCES = 3
 
 _PROMPT = """\

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from typing import Literal, Protocol
+from typing import Literal
 
 from memstory_reference.errors import InputError, StoreConflictError, UnavailableError
 from memstory_reference.ports import Clock, Json, ToolSpec
-from memstory_reference.systems.topics.engrams import FoundEngram, TopicEntry
+from memstory_reference.systems.topics.anywhere import TopicsMemory
 from memstory_reference.systems.topics.result_texts import (
     NO_MEMORIES,
     NOTE_SAVED,
@@ -32,27 +32,7 @@ Toolset = Literal["single", "dual"]
 _Call = Callable[[Mapping[str, str], ToolCaller], Awaitable[str]]
 
 
-class ToolMemory(Protocol):
-    """What the tools need of the memory, here or in another process."""
-
-    async def write_topic(self, owner: str, topic: str, content: str) -> str:
-        """Store `content` under `topic`; return the entry's id."""
-        ...
-
-    async def topic_entry(self, owner: str, topic: str) -> TopicEntry | None:
-        """Return the entry of exactly this topic, or None."""
-        ...
-
-    async def write_episodic(self, owner: str, content: str, metadata: Mapping[str, Json] | None = None) -> str:
-        """Add an engram; return its id."""
-        ...
-
-    async def search_episodic(self, owner: str, query: str) -> list[FoundEngram]:
-        """Return engrams by meaning, best first."""
-        ...
-
-
-def topic_tools(service: ToolMemory, clock: Clock, toolset: Toolset) -> Sequence[Tool]:
+def topic_tools(service: TopicsMemory, clock: Clock, toolset: Toolset) -> Sequence[Tool]:
     """Return the tools of `toolset`; all share the one `service`."""
     calls = _Calls(service, clock)
     if toolset == "dual":
@@ -72,7 +52,7 @@ def topic_tools(service: ToolMemory, clock: Clock, toolset: Toolset) -> Sequence
 class _Calls:
     """What the tools do; every argument is text, which the schema made sure of."""
 
-    def __init__(self, service: ToolMemory, clock: Clock) -> None:
+    def __init__(self, service: TopicsMemory, clock: Clock) -> None:
         self._service = service
         self._clock = clock
 

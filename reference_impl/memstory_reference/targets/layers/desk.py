@@ -92,6 +92,6 @@ class LayersDesk(SystemTarget[LayersService]):
 
 
 def _plain(record: CrisisLogRecord | SessionFeedbackRecord) -> dict[str, Json]:
-    # Members of an enumeration become the texts that they stand for.
+    # Members of an enumeration become texts.
     plain = {name: str(value) if isinstance(value, str) else value for name, value in asdict(record).items()}
     return {**plain, "at": record.at.isoformat()}

@@ -1,4 +1,4 @@
-"""The Postgres of the layers' cases: each case has schemas of its own on the server that one worker uses."""
+"""The Postgres of the layers' cases: one server a worker, and separate schemas for each case."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ DRIVER = "psycopg"
 
 
 class CasesPostgres:
-    """The server that MEMSTORY_POSTGRES names, else one of its own, which starts with the first case.
+    """The server that MEMSTORY_POSTGRES names, else a private one, which starts with the first case.
 
     What a case has stored lives as long as its workspace, in which it may be opened again by another process; `stop`
     removes what is left of cases whose workspace is gone.
@@ -36,17 +36,17 @@ class CasesPostgres:
     @property
     def name(self) -> str:
         """Which server it is, as reports say it."""
-        return "a server of its own" if self._url is None else f"the server of {VARIABLE}"
+        return "a private server" if self._url is None else f"the server of {VARIABLE}"
 
     def belong_to(self, folder: Path) -> None:
-        """Let the data of a server of its own belong to `folder`; nothing is started yet."""
+        """Keep the data of a private server in `folder`; nothing is started yet."""
         self._own = EmbeddedPostgres(folder, durable=False)
 
     async def place(self, workspace: Path) -> PostgresPlace:
         """Return the place of a case.
 
         Raises:
-            NotSupported: this machine has no server to start, and was told of none.
+            NotSupported: this machine has no server to start, and no variable names one.
             SetupProblem: the server does not start, or the URL is wrong.
         """
         digest = blake2b(str(workspace).encode("utf-8", "surrogateescape"), digest_size=10).hexdigest()
@@ -65,13 +65,13 @@ class CasesPostgres:
 
     async def _started(self) -> str:
         if self._own is None:
-            raise SetupProblem(f"a server of its own needs a factory that was started; or set {VARIABLE}")
+            raise SetupProblem(f"a private server needs a factory that was started; or set {VARIABLE}")
         async with self._starting:
             # Its start blocks for a second or two.
             return await asyncio.to_thread(self._own.start)
 
     async def stop(self) -> None:
-        """Stop the server of its own, or remove from the other one what no case can come back to."""
+        """Stop the private server, or remove from the named one what no case can come back to."""
         if self._latest is None:
             return
         if self._own is not None and self._url is None:
@@ -82,7 +82,7 @@ class CasesPostgres:
 
 
 def _refuse_without_server() -> None:
-    # What nobody asked of this machine is no fault of it: one story in two stores runs where only one of them is.
+    # A machine without Postgres is not broken: a story for two stores still runs on the other one.
     if not is_installed() or find_spec(DRIVER) is None:
         raise NotSupported(
             "option.store",

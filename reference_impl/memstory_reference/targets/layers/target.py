@@ -42,7 +42,7 @@ FOLDER = "layers"
 
 
 class NullEmbedder(IdleEmbedder):
-    """What stands in the embedder's place in incognito: the log above it shows that it is never asked."""
+    """The embedder of incognito: the log above it shows that it is never asked."""
 
     profile = NO_PREFIXES
 

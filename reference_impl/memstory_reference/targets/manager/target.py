@@ -205,7 +205,7 @@ class ManagerTarget(SystemTarget[ManagerSystem]):
         return memory if is_meant else None
 
     def _note_session(self, scope: Scope) -> str:
-        """Return the session in which something happens, and remember it as the user's present one."""
+        """Return the session in which something happens, and remember it as the user's current one."""
         self._sessions[scope.user] = scope.session or self._sessions.get(scope.user, DEFAULT_SESSION)
         return self._sessions[scope.user]
 

@@ -87,7 +87,7 @@ class PipelineTarget(SystemTarget[PipelineService]):
         return f"sqlite + chromadb {version('chromadb')}"
 
     async def settle(self) -> None:
-        # A part that the story has taken down is told of by the step that needs it.
+        # A part that the story has taken down is reported by the step that needs it.
         is_expected = suppress(Refused) if self._ports.is_fault_injected else nullcontext()
         with is_expected, self._in_harness_words():
             await self._system.settle()

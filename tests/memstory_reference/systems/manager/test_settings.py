@@ -47,7 +47,7 @@ def test_the_variable_of_ollama_says_where_it_answers(monkeypatch):
         ("memory: [path]", "settings stand under 'memory:', found a list"),
         ("path: here", "settings stand under 'memory:', found 'path'"),
         ("- path", "settings are 'key: value' lines"),
-        ("memory: [", "is no YAML"),
+        ("memory: [", "is not YAML"),
     ],
 )
 def test_a_wrong_setting_is_refused_by_name_with_what_is_allowed(tmp_path, text, said):

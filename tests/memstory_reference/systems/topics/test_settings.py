@@ -41,7 +41,7 @@ def test_a_file_overrides_what_it_names_and_keeps_the_rest(tmp_path):
         ("ollama_host: localhost", "ollama_host is 'localhost'; allowed: an address such as http://"),
         ("5: 5", "unknown setting 5"),
         ("[top_k]", "settings are 'key: value' lines, not a list"),
-        ("top_k: [", "is no YAML"),
+        ("top_k: [", "is not YAML"),
     ],
 )
 def test_a_wrong_setting_is_named_with_its_file_and_what_is_allowed(tmp_path, line, said):

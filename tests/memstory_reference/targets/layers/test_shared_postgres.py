@@ -96,7 +96,7 @@ async def test_a_killed_case_finds_its_server_and_its_memory_again(tmp_path, mon
     await target.kill()
     await target.open(env, StoryClock())
     assert await texts(target) == ["I like tea."]
-    assert (await target.perform(About()))["store"] == "postgres (a server of its own)"
+    assert (await target.perform(About()))["store"] == "postgres (a private server)"
     await target.close()
     left = embedded_postgres.EmbeddedPostgres(tmp_path / "host").folder
     assert left.exists()
