@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -13,13 +13,11 @@ from memstory_reference.composition.chat_models import chat_of
 from memstory_reference.composition.embedders import embedder_of
 from memstory_reference.composition.layers import LAYERS_FILE
 from memstory_reference.errors import InputError
-from memstory_reference.ports import BY_RULES, Json
+from memstory_reference.ports import BY_RULES
 from memstory_reference.systems.layers.modes import MemoryMode
-from memstory_reference.systems.layers.process import LayersAnswer
-from memstory_reference.systems.layers.service import LayersService, Who
+from memstory_reference.systems.layers.service import LayersService
 from memstory_reference.systems.layers.settings import NO_EMBEDDER, RULES, LayersSettings
 from memstory_reference.systems.layers.stores.postgres.place import parse_place
-from memstory_reference.systems.layers.turns.session_end import parse_reason
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,29 +59,3 @@ async def open_stored_layers(settings: LayersSettings) -> LayersService:
             "with 'chat --system layers'"
         )
     return (await open_layers(settings)).service
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LocalLayers:
-    """One owner's conversation with layers in this process, as `RemoteLayers` has it over a bus."""
-
-    service: LayersService
-    who: Who
-
-    async def turn(self, said: str) -> LayersAnswer:
-        """Take one turn."""
-        answer = await self.service.turn(said, self.who)
-        return LayersAnswer(answer=answer.answer, context=answer.context, trouble=answer.diagnostics)
-
-    async def settle(self, _: LayersAnswer) -> None:
-        """Return when what the turn leaves is decided."""
-        await self.service.settle()
-
-    async def end(self, reason: str) -> Mapping[str, Json] | None:
-        """End the session; None if it had ended."""
-        report = await self.service.end_session(self.who, parse_reason(reason))
-        return None if report is None else {"arc": report.arc is not None, "promoted": list(report.promoted)}
-
-    async def status(self) -> Mapping[str, Json]:
-        """Return counts and the state of the memory."""
-        return await self.service.status(self.who.owner)

@@ -4,32 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Protocol
 
 from memstory_reference.commands.chat.talk import Command, Conversation
 from memstory_reference.ports import Json
-from memstory_reference.systems.layers.process import LayersAnswer
+from memstory_reference.systems.layers.process import LayersTalk
 from memstory_reference.systems.layers.turns.session_end import EndReason
-
-
-class LayersTalk(Protocol):
-    """One owner's conversation, here or in another process."""
-
-    async def turn(self, said: str) -> LayersAnswer:
-        """Take one turn."""
-        ...
-
-    async def settle(self, answer: LayersAnswer) -> None:
-        """Return when what the turn leaves is decided."""
-        ...
-
-    async def end(self, reason: str) -> Mapping[str, Json] | None:
-        """End the session; None if it had ended."""
-        ...
-
-    async def status(self) -> Mapping[str, Json]:
-        """Return counts and the state of the memory."""
-        ...
 
 
 @dataclass(kw_only=True)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field, replace
+from typing import Protocol
 
 from memstory_reference.bus.calls import Act, Caller, CallServer, PartMissingError, refuse_a_second
 from memstory_reference.errors import InputError
@@ -49,31 +50,24 @@ class LayersPart:
         said = args.get("said")
         if not isinstance(said, str):
             raise InputError(f"said must be text, not {type(said).__name__}")
-        answer = await self._service.turn(said, await self._who(args, owner))
-        return {
-            "answer": answer.answer,
-            "context": answer.context,
-            "diagnostics": dict(answer.diagnostics),
-            "process": "" if self._server is None else self._server.process,
-        }
+        answer = await (await self._talk(args, owner)).turn(said)
+        return asdict(replace(answer, process="" if self._server is None else self._server.process))
 
     async def _end(self, args: Mapping[str, Json], owner: str) -> Json:
-        report = await self._service.end_session(await self._who(args, owner), parse_reason(str(args.get("reason"))))
-        if report is None:
-            return None
-        return {"arc": report.arc is not None, "promoted": list(report.promoted), "dropped": list(report.dropped)}
+        return await (await self._talk(args, owner)).end(str(args.get("reason")))
 
     async def _status(self, args: Mapping[str, Json], owner: str) -> Json:
-        return await self._service.status((await self._who(args, owner)).owner)
+        return await (await self._talk(args, owner)).status()
 
     async def _settle(self, _: Mapping[str, Json], __: str) -> Json:
         await self._service.settle()
         return None
 
-    async def _who(self, args: Mapping[str, Json], owner: str) -> Who:
+    async def _talk(self, args: Mapping[str, Json], owner: str) -> LocalLayers:
         user_id, thread_id = _of_owner(owner)
         session = args.get("session_id", thread_id)
-        return await self._service.who(user_id, thread_id if user_id is None else session)
+        who = await self._service.who(user_id, thread_id if user_id is None else session)
+        return LocalLayers(service=self._service, who=who)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -86,6 +80,50 @@ class LayersAnswer:
     process: str = ""
 
 
+class LayersTalk(Protocol):
+    """One owner's conversation with layers, here or in another process."""
+
+    async def turn(self, said: str) -> LayersAnswer:
+        """Take one turn."""
+        ...
+
+    async def settle(self, answer: LayersAnswer) -> None:
+        """Return when what the turn leaves is decided."""
+        ...
+
+    async def end(self, reason: str) -> Mapping[str, Json] | None:
+        """End the session; None if it had ended."""
+        ...
+
+    async def status(self) -> Mapping[str, Json]:
+        """Return counts and the state of the memory."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LocalLayers:
+    """The conversation in this process."""
+
+    service: LayersService
+    who: Who
+
+    async def turn(self, said: str) -> LayersAnswer:
+        answer = await self.service.turn(said, self.who)
+        return LayersAnswer(answer=answer.answer, context=answer.context, trouble=dict(answer.diagnostics))
+
+    async def settle(self, _: LayersAnswer) -> None:
+        await self.service.settle()
+
+    async def end(self, reason: str) -> Mapping[str, Json] | None:
+        report = await self.service.end_session(self.who, parse_reason(reason))
+        if report is None:
+            return None
+        return {"arc": report.arc is not None, "promoted": list(report.promoted), "dropped": list(report.dropped)}
+
+    async def status(self) -> Mapping[str, Json]:
+        return await self.service.status(self.who.owner)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RemoteLayers:
     """One owner's conversation with layers in other processes."""
@@ -96,10 +134,7 @@ class RemoteLayers:
 
     async def turn(self, said: str) -> LayersAnswer:
         """Take one turn; UnavailableError if no process answers."""
-        found = await self._long_call("turn", said=said)
-        return LayersAnswer(
-            answer=found["answer"], context=found["context"], trouble=found["diagnostics"], process=found["process"]
-        )
+        return LayersAnswer(**await self._long_call("turn", said=said))
 
     async def settle(self, answer: LayersAnswer) -> None:
         """Return when what the turn leaves is decided, in the process that answered it."""

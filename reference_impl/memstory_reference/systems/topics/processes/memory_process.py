@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 
 from memstory_reference.bus.calls import Act, Caller, CallServer, refuse_a_second
@@ -14,6 +14,20 @@ from memstory_reference.systems.topics.memory_service import MemoryService
 
 PART = "memory"
 START_BY = "memstory-reference serve memory"
+
+_TEXTS: Mapping[str, Sequence[str]] = {
+    "write_topic": ("topic", "content"),
+    "topic_entry": ("topic",),
+    "write_episodic": ("content",),
+    "search_episodic": ("query",),
+    "list_topics": ("prefix",),
+    "list_engrams": (),
+    "entry": ("entry_id",),
+    "forget": ("entry_id",),
+}
+"""The methods of the service that other processes may call, each with the arguments that must be texts."""
+
+_OTHERS: Mapping[str, Sequence[str]] = {"write_episodic": ("metadata",), "search_episodic": ("top_k",)}
 
 
 class MemoryPart:
@@ -41,46 +55,20 @@ class MemoryPart:
         """Do nothing: a server that is there again knows what we listen to."""
 
     def _acts(self) -> dict[str, Act]:
-        return {
-            "write_topic": self._write_topic,
-            "topic_entry": self._topic_entry,
-            "write_episodic": self._write_episodic,
-            "search_episodic": self._search_episodic,
-            "list_topics": self._list_topics,
-            "list_engrams": self._list_engrams,
-            "entry": self._entry,
-            "forget": self._forget,
-            "status": self._status,
-            "settle": self._settle,
-        }
+        called = {name: self._act(name, texts) for name, texts in _TEXTS.items()}
+        return {**called, "status": self._status, "settle": self._settle}
 
-    async def _write_topic(self, args: Mapping[str, Json], owner: str) -> Json:
-        return await self._service.write_topic(owner, _text(args, "topic"), _text(args, "content"))
+    def _act(self, name: str, texts: Sequence[str]) -> Act:
+        async def act(args: Mapping[str, Json], owner: str) -> Json:
+            for text in texts:
+                if not isinstance(args.get(text), str):
+                    raise InputError(f"{text} must be text, not {type(args.get(text)).__name__}")
+            if not isinstance(args.get("metadata"), dict | None):
+                raise InputError("metadata must be an object")
+            known = {one: args[one] for one in (*texts, *_OTHERS.get(name, ())) if one in args}
+            return _data(await getattr(self._service, name)(owner, **known))
 
-    async def _topic_entry(self, args: Mapping[str, Json], owner: str) -> Json:
-        return _data(await self._service.topic_entry(owner, _text(args, "topic")))
-
-    async def _write_episodic(self, args: Mapping[str, Json], owner: str) -> Json:
-        metadata = args.get("metadata")
-        if not isinstance(metadata, dict | None):
-            raise InputError("metadata must be an object")
-        return await self._service.write_episodic(owner, _text(args, "content"), metadata)
-
-    async def _search_episodic(self, args: Mapping[str, Json], owner: str) -> Json:
-        found = await self._service.search_episodic(owner, _text(args, "query"), args.get("top_k"))
-        return [asdict(one) for one in found]
-
-    async def _list_topics(self, args: Mapping[str, Json], owner: str) -> Json:
-        return [asdict(one) for one in await self._service.list_topics(owner, _text(args, "prefix"))]
-
-    async def _list_engrams(self, _: Mapping[str, Json], owner: str) -> Json:
-        return [asdict(one) for one in await self._service.list_engrams(owner)]
-
-    async def _entry(self, args: Mapping[str, Json], owner: str) -> Json:
-        return _data(await self._service.entry(owner, _text(args, "id")))
-
-    async def _forget(self, args: Mapping[str, Json], owner: str) -> Json:
-        return await self._service.forget(owner, _text(args, "id"))
+        return act
 
     async def _status(self, _: Mapping[str, Json], owner: str) -> Json:
         return {
@@ -123,21 +111,16 @@ class RemoteMemory:
         return [EngramEntry(**one) for one in await self._caller.call("list_engrams", owner)]
 
     async def entry(self, owner: str, entry_id: str) -> TopicEntry | EngramEntry | None:
-        found = await self._caller.call("entry", owner, id=entry_id)
+        found = await self._caller.call("entry", owner, entry_id=entry_id)
         if found is None:
             return None
         return TopicEntry(**found) if "topic" in found else EngramEntry(**found)
 
     async def forget(self, owner: str, entry_id: str) -> bool:
-        return bool(await self._caller.call("forget", owner, id=entry_id))
+        return bool(await self._caller.call("forget", owner, entry_id=entry_id))
 
 
-def _data(entry: TopicEntry | EngramEntry | None) -> Json:
-    return None if entry is None else asdict(entry)
-
-
-def _text(args: Mapping[str, Json], name: str) -> str:
-    value = args.get(name)
-    if not isinstance(value, str):
-        raise InputError(f"{name} must be text, not {type(value).__name__}")
-    return value
+def _data(found: object) -> Json:
+    if isinstance(found, list):
+        return [_data(one) for one in found]
+    return asdict(found) if isinstance(found, TopicEntry | EngramEntry | FoundEngram) else found
