@@ -15,9 +15,9 @@ from memstory.controls import FAULTS
 from memstory.datasets.loading import DATASETS, LOCOMO_VARIABLE
 from memstory.errors import SetupError
 from memstory.language.capabilities import FEATURES, families, operations
+from memstory.language.grammar import grammar, schema_text
 from memstory.language.matchers import CALL_CHECKS, HIT_CHECKS, HIT_FIELDS, MATCHERS, METRICS, Check
 from memstory.language.registry import Registry
-from memstory.language.schema import grammar, schema_text
 from memstory.language.words import WORDS, Word
 from memstory.language.words.step_parsing import MODIFIERS
 from memstory.pytest_plugin.options import add_options

@@ -12,7 +12,7 @@ import pytest
 from memstory.cli import COMMANDS, load_command, parser_of
 from memstory.controls import CONTROLS
 from memstory.language.capabilities import FEATURES, operations
-from memstory.language.schema import grammar
+from memstory.language.grammar import grammar
 from memstory.language.stories import InvalidStory, parse_stories
 from memstory.play import play
 from memstory.targets.discovery import load_targets

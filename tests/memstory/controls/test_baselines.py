@@ -5,7 +5,7 @@ import pytest
 from memstory.clock import StoryClock
 from memstory.controls import BASELINES, CONTROLS, FAULTS
 from memstory.language.capabilities import FEATURES, operations
-from memstory.language.schema import grammar
+from memstory.language.grammar import grammar
 from memstory.target import Environment, Item, Query, Ref, Scope
 from memstory.targets.discovery import load_targets
 

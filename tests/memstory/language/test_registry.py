@@ -15,13 +15,13 @@ from jsonschema import Draft202012Validator
 
 from memstory.cli import main
 from memstory.controls import Oracle, OracleFactory
+from memstory.language.grammar import grammar, schema_text
 from memstory.language.matchers import MATCHERS, Finding, matcher
 from memstory.language.registry import Registry
-from memstory.language.schema import grammar, schema_text
 from memstory.language.stories import InvalidStory, parse_stories
 from memstory.language.words import WORDS, Word
 from memstory.language.words.memories import hits_of
-from memstory.language.words.word import always, in_list, named, past
+from memstory.language.words.word import in_list, named
 from memstory.play import play
 from memstory.target import Hit, Query, Scope, Target
 
@@ -102,9 +102,8 @@ def recollect():
             read=named("words"),
             request=lambda args: Recollect(words=args["words"]),
             able={"recollect": "finds what fits words best"},
-            needs=always("recollect"),
             results={"hits": hits_of},
-            leads=past("hits", then=in_list),
+            leads=in_list,
             example="- recollect: the ferry",
         )
     )

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from memstory.commands.command import OK, Command
 from memstory.errors import SetupError
-from memstory.language.schema import schema_text
+from memstory.language.grammar import schema_text
 
 SCHEMA_NAME = "story.schema.json"
 MODE_LINE = f"# yaml-language-server: $schema={SCHEMA_NAME}"

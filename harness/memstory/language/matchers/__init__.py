@@ -7,9 +7,10 @@ from typing import Final
 from memstory.language.matchers import contents, numbers, structures
 from memstory.language.matchers.calls import CALL_CHECKS
 from memstory.language.matchers.check import MATCHERS, Check, matcher
+from memstory.language.matchers.entries import HIT_FIELDS
 from memstory.language.matchers.expectable import EXPECTABLE, judge
 from memstory.language.matchers.finding import Context, Finding
-from memstory.language.matchers.hits import HIT_CHECKS, HIT_FIELDS
+from memstory.language.matchers.hits import HIT_CHECKS
 from memstory.language.matchers.means import METRICS
 
 __all__ = [

@@ -2,20 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any, TypeAlias, Unpack
+from collections.abc import Mapping, Sequence
+from typing import Any, TypeAlias
 
-from memstory.language.matchers.check import (
-    About,
-    Check,
-    Group,
-    Judge,
-    declared_in,
-    joined,
-    negated,
-    read_checks,
-    together,
-)
+from memstory.language.matchers.check import Check, Declares, Group, joined, negated, read_checks, together
 from memstory.language.matchers.finding import Context, Finding, show
 from memstory.language.matchers.groups import NUMBER, VALUE, group, groups
 from memstory.language.reading import Reading
@@ -27,6 +17,8 @@ from memstory.target import Json
 Calls: TypeAlias = Sequence[Mapping[str, Json]]
 
 CALL_CHECKS: Registry[Check] = Registry("check of tool calls")
+call_check = Declares(CALL_CHECKS)
+
 _CALL_SHAPE = {
     "title": "tool call",
     "minProperties": 1,
@@ -39,11 +31,6 @@ CALL = {"type": ["string", "object"], "minLength": 1, **_CALL_SHAPE}
 _CALLS = {"type": "array", "minItems": 1, "items": {"$ref": "#/$defs/call"}}
 _MOST_COMPARED = 8
 """Beyond so many patterns in `any_order`, pairing them in every way could take long: the first fit is taken."""
-
-
-def call_check(name: str, **about: Unpack[About]) -> Callable[[Judge], Judge]:
-    """Make a function a check of tool calls."""
-    return declared_in(CALL_CHECKS, name, about)
 
 
 def read_call_checks(reading: Reading, checks: Json, path: TreePath) -> Group:
@@ -221,11 +208,7 @@ def _read_alternatives(reading: Reading, argument: list[Json], path: TreePath) -
 @call_check(
     "any_of",
     summary="at least one of these happened: calls, or lists of calls in order",
-    grammar={
-        "type": "array",
-        "minItems": 1,
-        "items": {**_CALL_SHAPE, **_CALLS, "type": ["string", "object", "array"]},
-    },
+    grammar={"type": "array", "minItems": 1, "items": {**_CALL_SHAPE, **_CALLS, "type": ["string", "object", "array"]}},
     read=_read_alternatives,
     example="{any_of: [recall_topic, memory_recall]}",
 )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Required, TypeAlias, TypedDict, Unpack
+from typing import Any, TypeAlias
 
 from memstory.language.matchers.finding import Context, Finding
 from memstory.language.reading import Reading
@@ -33,19 +33,7 @@ def needs_nothing(_argument: object) -> frozenset[Capability]:
     return frozenset()
 
 
-class About(TypedDict, total=False):
-    """What is said of a check beside its name, for `Check`."""
-
-    summary: Required[str]
-    grammar: Required[Schema]
-    example: Required[str]
-    fits: Json
-    misfits: Json
-    read: Read
-    needs: Callable[[Any], frozenset[Capability]]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class Check:
     """One check. `example` is YAML; `fits` and `misfits` are a value for which it holds and one for which it does not.
 
@@ -63,23 +51,39 @@ class Check:
     needs: Callable[[Any], frozenset[Capability]] = needs_nothing
 
 
+@dataclass(frozen=True, slots=True)
+class Declares:
+    """The decorator that makes a function a check of a registry."""
+
+    registry: Registry[Check]
+
+    def __call__(
+        self,
+        name: str,
+        *,
+        summary: str,
+        grammar: Schema,
+        example: str,
+        fits: Json = None,
+        misfits: Json = None,
+        read: Read = as_written,
+        needs: Callable[[Any], frozenset[Capability]] = needs_nothing,
+    ) -> Callable[[Judge], Judge]:
+        """Declare a check; see `Check`."""
+
+        def declare(judge: Judge) -> Judge:
+            self.registry.add(
+                Check(name, summary, grammar, example, judge=judge, fits=fits, misfits=misfits, read=read, needs=needs)
+            )
+            return judge
+
+        return declare
+
+
 MATCHERS: Registry[Check] = Registry("matcher")
 """Checks of any value."""
 
-
-def declared_in(registry: Registry[Check], name: str, about: About) -> Callable[[Judge], Judge]:
-    """Return the decorator that makes a function a check of `registry`."""
-
-    def declare(judge: Judge) -> Judge:
-        registry.add(Check(name=name, judge=judge, **about))
-        return judge
-
-    return declare
-
-
-def matcher(name: str, **about: Unpack[About]) -> Callable[[Judge], Judge]:
-    """Make a function a matcher of any value."""
-    return declared_in(MATCHERS, name, about)
+matcher = Declares(MATCHERS)
 
 
 def read_check(registry: Registry[Check], reading: Reading, name: str, argument: Json, path: TreePath) -> Matcher:

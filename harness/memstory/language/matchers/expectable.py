@@ -27,7 +27,7 @@ _LETTERS_A_TOKEN = 6
 """Words longer than this are counted as several tokens, as tokenizers split them; an estimate, for comparing runs."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class Expectable:
     """One field: its grammar, how what is written becomes matchers, and how one of these is judged.
 
@@ -91,72 +91,61 @@ def _judge_tools(value: Json, one: Matcher, context: Context) -> Finding:
 
 EXPECTABLE: Registry[Expectable] = Registry("expected field")
 for _field in (
-    Expectable(name="answer", summary="what the agent said", grammar=TEXTUAL),
+    Expectable("answer", "what the agent said", TEXTUAL),
     Expectable(
-        name="tool_calls",
-        summary="the tools that were called: a list (in this order), or checks that combine",
-        grammar={"$ref": "#/$defs/tool_calls"},
+        "tool_calls",
+        "the tools that were called: a list (in this order), or checks that combine",
+        {"$ref": "#/$defs/tool_calls"},
         read=read_call_checks,
         judge=judge_calls,
     ),
     Expectable(
-        name="receipt",
-        summary="what became of what was added: {items: [{id, text, outcome, …}], outcomes: [stored, …]}",
-        grammar=VALUE,
+        "receipt", "what became of what was added: {items: [{id, text, outcome, …}], outcomes: [stored, …]}", VALUE
     ),
     Expectable(
-        name="hits",
-        summary="what came back, best first; checks combine",
-        grammar={"$ref": "#/$defs/hits"},
+        "hits",
+        "what came back, best first; checks combine",
+        {"$ref": "#/$defs/hits"},
         read=read_hit_checks,
         judge=judge_hits,
     ),
-    Expectable(name="text", summary="the text for the prompt", grammar=TEXTUAL),
+    Expectable("text", "the text for the prompt", TEXTUAL),
+    Expectable("result", "what the tool, job or deletion returned; of a tool that failed, its error text", VALUE),
     Expectable(
-        name="result",
-        summary="what the tool, job or deletion returned; of a tool that failed, its error text",
-        grammar=VALUE,
-    ),
-    Expectable(
-        name="tools",
-        summary="the announced tools: a list of names, or matchers on {name: {description, parameters}}",
-        grammar=VALUE,
+        "tools",
+        "the announced tools: a list of names, or matchers on {name: {description, parameters}}",
+        VALUE,
         read=_read_tools,
         judge=_judge_tools,
     ),
-    Expectable(name="data", summary="what was seen inside", grammar=VALUE),
+    Expectable("data", "what was seen inside", VALUE),
     Expectable(
-        name="error",
-        summary="the text of a refusal; `true` for any refusal",
-        grammar={"type": ["string", "object", "boolean"], "$ref": "#/$defs/matchers"},
+        "error",
+        "the text of a refusal; `true` for any refusal",
+        {"type": ["string", "object", "boolean"], "$ref": "#/$defs/matchers"},
         read=_read_refusal,
         is_everywhere=True,
     ),
     Expectable(
-        name="latency_ms",
-        summary="how long the step took, in milliseconds",
-        grammar=NUMBER,
+        "latency_ms",
+        "how long the step took, in milliseconds",
+        NUMBER,
         view=latency_ms,
         is_measure=True,
         is_everywhere=True,
     ),
+    Expectable("context_tokens", "an estimate of the tokens that a context has", NUMBER, is_measure=True),
     Expectable(
-        name="context_tokens",
-        summary="an estimate of the tokens that a context has",
-        grammar=NUMBER,
-        is_measure=True,
-    ),
-    Expectable(
-        name="eventually",
-        summary="how long to ask again, for a backend that cannot settle",
-        grammar={"$ref": "#/$defs/duration"},
+        "eventually",
+        "how long to ask again, for a backend that cannot settle",
+        {"$ref": "#/$defs/duration"},
         is_everywhere=True,
     ),
     Expectable(
-        name="refusal",
-        summary="`allowed`: the target may refuse; what else is expected must be so if it does not",
-        grammar={"enum": ["allowed"]},
-        read=lambda _reading, _value, _path: (),
+        "refusal",
+        "`allowed`: the target may refuse; what else is expected must be so if it does not",
+        {"enum": ["allowed"]},
+        read=lambda *_: (),
         is_everywhere=True,
     ),
 ):

@@ -1,14 +1,19 @@
-"""What a check finds, and how values are shown to a person."""
+"""What a check finds, and how values and their difference are shown to a person."""
 
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+
+from deepdiff import DeepDiff
 
 from memstory.target import Json
 
 _SHOWN = 200
+_LARGEST_COMPARED = 20_000
+_LONGEST_SHOWN = 2_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,3 +51,15 @@ def show(value: Json, limit: int = _SHOWN) -> str:
 def listed(values: Json) -> str:
     """Return several values for a sentence."""
     return ", ".join(show(value, 80) for value in values) or "nothing"
+
+
+def difference(wanted: Json, found: Json) -> str | None:
+    """Return what turns `wanted` into `found`, a line for each change; None unless both are structures of fair size."""
+    if not all(isinstance(value, (list, Mapping)) for value in (wanted, found)):
+        return None
+    if max(len(repr(wanted)), len(repr(found))) > _LARGEST_COMPARED:
+        return None
+
+    changes = DeepDiff(wanted, found, ignore_numeric_type_changes=True, verbose_level=2)
+    text = re.sub(r"\broot(?=[\[ ])", "it", str(changes.pretty()))
+    return text if len(text) <= _LONGEST_SHOWN else f"{text[: _LONGEST_SHOWN - 1]}…"

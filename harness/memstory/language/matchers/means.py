@@ -16,7 +16,7 @@ _LARGE_SHARE = 0.1
 _EARLY_CUT = 5
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class Metric:
     """A number for one question, of which a task has the mean: from what was retrieved, what is relevant, and k.
 
@@ -33,37 +33,25 @@ class Metric:
 
 METRICS: Registry[Metric] = Registry("metric")
 for _metric in (
+    Metric("recall", "the part of the relevant documents that is among the first k", metrics.recall_at_k),
     Metric(
-        name="recall",
-        summary="the part of the relevant documents that is among the first k",
-        value=metrics.recall_at_k,
+        "recall_all",
+        "the part of the questions whose relevant documents are all among the first k",
+        metrics.recall_all_at_k,
     ),
+    Metric("precision", "the part of the first k that is relevant", metrics.precision_at_k),
+    Metric("success", "the part of the questions with a relevant document among the first k", metrics.success_at_k),
+    Metric("ndcg", "normalised discounted cumulative gain of the first k, binary gains", metrics.ndcg_at_k),
     Metric(
-        name="recall_all",
-        summary="the part of the questions whose relevant documents are all among the first k",
-        value=metrics.recall_all_at_k,
-    ),
-    Metric(name="precision", summary="the part of the first k that is relevant", value=metrics.precision_at_k),
-    Metric(
-        name="success",
-        summary="the part of the questions with a relevant document among the first k",
-        value=metrics.success_at_k,
-    ),
-    Metric(
-        name="ndcg",
-        summary="normalised discounted cumulative gain of the first k, binary gains",
-        value=metrics.ndcg_at_k,
-    ),
-    Metric(
-        name="mrr",
-        summary="the mean of 1 / rank of the first relevant document",
-        value=lambda retrieved, relevant, _: metrics.reciprocal_rank(retrieved, relevant),
+        "mrr",
+        "the mean of 1 / rank of the first relevant document",
+        lambda retrieved, relevant, _: metrics.reciprocal_rank(retrieved, relevant),
         is_cut=False,
     ),
     Metric(
-        name="abstention",
-        summary="the part of the questions without an answer for which nothing came back",
-        value=lambda retrieved, _relevant, _k: float(not retrieved),
+        "abstention",
+        "the part of the questions without an answer for which nothing came back",
+        lambda retrieved, _relevant, _k: float(not retrieved),
         is_cut=False,
         abstains=True,
     ),

@@ -7,8 +7,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from memstory.language.matchers.check import matcher
-from memstory.language.matchers.difference import difference
-from memstory.language.matchers.finding import Context, Finding, listed, show
+from memstory.language.matchers.finding import Context, Finding, difference, listed, show
 from memstory.target import Json
 
 _TOLERANCE = 1e-6

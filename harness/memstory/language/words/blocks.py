@@ -7,15 +7,12 @@ from typing import Final
 from memstory.language.reading import Reading
 from memstory.language.text import TreePath
 from memstory.language.words.parts import STEP, count, keys, listing
-from memstory.language.words.word import Args, Word, always
+from memstory.language.words.word import Args, Word
 from memstory.target import Json
 
 _BLOCK = keys(
     "key of a block of steps",
-    {
-        "times": count("How often.", minimum=1, maximum=1000),
-        "steps": listing("The inner steps.", STEP, minItems=1),
-    },
+    {"times": count("How often.", minimum=1, maximum=1000), "steps": listing("The inner steps.", STEP, minItems=1)},
     "times",
     "steps",
     type="object",
@@ -87,7 +84,6 @@ STEPS: Final = (
         ),
         inner=_during,
         able={"crash": "can be killed and opened again"},
-        needs=always("crash"),
         barred_in=("parallel", "crash"),
         has_user=False,
         example="""

@@ -9,7 +9,7 @@ from memstory.language.reading import Reading
 from memstory.language.story import Expectation
 from memstory.language.text import TreePath
 from memstory.language.words.parts import free, keys, name_of
-from memstory.language.words.word import Args, Word, named, past, whole
+from memstory.language.words.word import Args, Word, named, whole
 from memstory.requests import Inspect, RunJob
 from memstory.target import Json
 
@@ -51,8 +51,6 @@ STEPS: Final = (
         able={"job.": "a maintenance job"},
         needs=lambda args: [f"job.{args['job']}"],
         results={"result": whole},
-        leads=past("result"),
-        is_timed=True,
         example="""
 - run: cleanup
 - run: {job: compress, args: {older_than_days: 30}}
@@ -80,7 +78,6 @@ STEPS: Final = (
         able={"inspect.": "something that can be looked at"},
         needs=lambda args: [] if args["what"] == FILES else [f"inspect.{args['what']}"],
         results={"data": whole},
-        leads=past("data"),
         expecting=_look_for_texts,
         has_user=False,
         example="""

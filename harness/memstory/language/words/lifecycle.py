@@ -8,7 +8,7 @@ from typing import Final
 from memstory.language.reading import Reading
 from memstory.language.text import TreePath
 from memstory.language.words.parts import NOTHING, choice, keys
-from memstory.language.words.word import Args, Word, always
+from memstory.language.words.word import Args, Word
 from memstory.requests import Fault, Settle
 from memstory.target import Json
 
@@ -42,7 +42,6 @@ STEPS: Final = (
         summary="close and open again",
         grammar=NOTHING,
         able={"restart": "can be closed and opened again"},
-        needs=always("restart"),
         barred_in=("parallel",),
         has_user=False,
         example="""

@@ -21,7 +21,7 @@ from memstory.language.words.parts import (
     number,
     text,
 )
-from memstory.language.words.word import Args, Word, always, in_items, in_list, past, whole
+from memstory.language.words.word import Args, Word, in_items, in_list, whole
 from memstory.requests import Add, Delete, Feedback, Get, List, Update
 from memstory.results.recording import StepRecord
 from memstory.target import Item, Json, Ref
@@ -146,10 +146,9 @@ STEPS: Final = (
         able={"add": "remembers texts", "add.key": "remembers a text under a key that the caller chose"},
         needs=_needs_of_add,
         results={"receipt": _receipt},
-        leads=past("receipt", then=in_items),
+        leads=in_items,
         in_session=True,
         is_settled=True,
-        is_timed=True,
         example="""
 - add: The ferry leaves at nine.
   save: {ferry: id}
@@ -171,8 +170,7 @@ STEPS: Final = (
         able={"get.id": "looks a memory up by its id", "get.key": "looks a memory up by its key"},
         needs=lambda args: ["get.id" if "id" in args else "get.key"],
         results={"hits": hits_of},
-        leads=past("hits", then=lambda path: path.removeprefix("0.") if path != "0" else ""),
-        is_timed=True,
+        leads=lambda path: path.removeprefix("0.") if path != "0" else "",
         example="""
 - add: {text: The ferry leaves at nine., key: ferry}
   save: {ferry: id}
@@ -193,10 +191,8 @@ STEPS: Final = (
         args="kinds?, limit?",
         request=lambda args: List(kinds=tuple(args.get("kinds") or ()), limit=args.get("limit")),
         able={"list": "enumerates memories"},
-        needs=always("list"),
         results={"hits": hits_of},
-        leads=past("hits", then=in_list),
-        is_timed=True,
+        leads=in_list,
         example="""
 - list:
   expect: {hits: {empty: true}}
@@ -218,10 +214,8 @@ STEPS: Final = (
         args="id? or key?, text, kind?, metadata?",
         request=lambda args: Update(ref=Ref(id=args.get("id"), key=args.get("key")), item=_item(args)),
         able={"update": "replaces what a memory says"},
-        needs=always("update"),
         results={"receipt": _receipt},
-        leads=past("receipt", then=in_items),
-        is_timed=True,
+        leads=in_items,
         example="""
 - add: {text: The ferry leaves at nine., key: ferry}
 - update: {key: ferry, text: The ferry leaves at ten.}
@@ -242,10 +236,7 @@ STEPS: Final = (
         args=_ONE,
         request=lambda args: Delete(ref=_ref(args)),
         able={"delete": "forgets"},
-        needs=always("delete"),
         results={"result": whole},
-        leads=past("result"),
-        is_timed=True,
         example="""
 - add: The ferry leaves at nine.
   save: {ferry: id}
@@ -263,10 +254,7 @@ STEPS: Final = (
         args=f"{_ONE}, value",
         request=lambda args: Feedback(ref=_ref(args), value=args["value"]),
         able={"feedback": "takes ratings"},
-        needs=always("feedback"),
         results={"result": whole, "receipt": whole},
-        leads=past("result", "receipt"),
-        is_timed=True,
         example="""
 - add: The ferry leaves at nine.
   save: {ferry: id}

@@ -11,7 +11,7 @@ from memstory.language.reading import Reading
 from memstory.language.text import TreePath
 from memstory.language.words.memories import hits_of, with_kinds, without_vector
 from memstory.language.words.parts import KINDS, VECTOR, count, free, keys, number, text
-from memstory.language.words.word import Args, Needs, Word, in_list, past, whole
+from memstory.language.words.word import Args, Needs, Word, in_list, whole
 from memstory.requests import Context, Search
 from memstory.target import Capability, Json, Query
 
@@ -78,8 +78,7 @@ STEPS: Final = (
         needs=_needs("search"),
         needs_to_judge={"hits": needs_of_hit_checks},
         results={"hits": hits_of},
-        leads=past("hits", then=in_list),
-        is_timed=True,
+        leads=in_list,
         example="""
 - search: when does the ferry leave
   expect: {hits: {count: {ge: 1}}}
@@ -97,8 +96,6 @@ STEPS: Final = (
         able={"context": "gives the text that it would put into a prompt"},
         needs=_needs("context"),
         results={"text": whole, "context_tokens": context_tokens},
-        leads=past("text"),
-        is_timed=True,
         example="""
 - context: {query: when does the ferry leave, token_budget: 200}
   expect:

@@ -113,7 +113,7 @@ def _inner(
 
 def _saves(reading: Reading, word: Word, tree: Mapping[str, Json], path: TreePath) -> dict[str, str]:
     """Map names to paths in the recorded result, from `save:` beside the word and from within its argument."""
-    found = {name: word.leads(field) for name, field in tree.get("save", {}).items()}
+    found = {name: word.saved_path(field) for name, field in tree.get("save", {}).items()}
     found |= word.saves(tree[word.name])
     if found and not word.fields:
         reading.fault((*path, "save"), f"'{word.name}' has no result to save from", at_key=True)

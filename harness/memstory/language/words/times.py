@@ -9,7 +9,7 @@ from typing import Final
 from memstory.language.reading import Reading
 from memstory.language.text import TreePath
 from memstory.language.words.parts import Schema, keys, number
-from memstory.language.words.word import Args, Word, always
+from memstory.language.words.word import Args, Word
 from memstory.target import Json
 
 _UNITS = {
@@ -76,7 +76,6 @@ STEPS: Final = (
         read=_moment,
         args="moment (ISO 8601, UTC)",
         able=_CLOCK,
-        needs=always("clock"),
         barred_in=("parallel",),
         has_user=False,
         example="""
@@ -91,7 +90,6 @@ STEPS: Final = (
         read=_span,
         args="microseconds (integer)",
         able=_CLOCK,
-        needs=always("clock"),
         barred_in=("parallel",),
         has_user=False,
         example="""

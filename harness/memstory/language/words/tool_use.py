@@ -7,7 +7,7 @@ from typing import Final
 
 from memstory.language.matchers.announced import faulty_schemas
 from memstory.language.words.parts import NOTHING, free, keys, name_of
-from memstory.language.words.word import Word, always, in_list, named, past
+from memstory.language.words.word import Word, in_list, named
 from memstory.requests import AnnounceTools, CallTool
 from memstory.results.recording import StepRecord
 from memstory.target import Json, ToolSchema
@@ -55,11 +55,10 @@ STEPS: Final = (
         args="name, args, caller?",
         request=lambda args: CallTool(name=args["name"], args=args.get("args") or {}, caller=args.get("caller")),
         able={"tool": "lets any agent call its tools"},
-        needs=always("tool"),
         results={"result": _result},
         refusal=_refusal,
+        names_results=True,
         in_session=True,
-        is_timed=True,
         example="""
 - tool: {name: recall_topic, args: {topic: user.name}, caller: another-agent}
   expect: {result: {contains: Ana}}
@@ -73,9 +72,8 @@ STEPS: Final = (
         grammar=NOTHING,
         request=lambda _: AnnounceTools(),
         able={"tool.schema": "announces its tools with their schemas"},
-        needs=always("tool.schema"),
         results={"tools": _announced},
-        leads=past("tools", then=in_list),
+        leads=in_list,
         faults=_faulty,
         has_user=False,
         example="""

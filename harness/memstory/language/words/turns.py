@@ -50,7 +50,6 @@ STEPS: Final = (
         args="text",
         request=lambda args: Say(text=args["text"]),
         able={"chat": "takes conversational turns", "chat.tools": "reports the tool calls of a turn"},
-        needs=always("chat"),
         needs_to_judge={"tool_calls": always("chat.tools")},
         results={
             "answer": _part("answer", ""),
@@ -58,9 +57,9 @@ STEPS: Final = (
             "context_tokens": context_tokens,
         },
         faults=_faulty_calls,
+        names_results=True,
         in_session=True,
         is_settled=True,
-        is_timed=True,
         example="""
 - say: What language do I prefer?
   expect:
@@ -89,7 +88,6 @@ STEPS: Final = (
         args="reason",
         request=lambda args: EndSession(reason=args.get("reason") or "explicit"),
         able={"session": "is told when a session ends"},
-        needs=always("session"),
         in_session=True,
         example="""
 - end_session:

@@ -39,22 +39,12 @@ def named(key: str, **defaults: Json) -> Callable[[Reading, Any, TreePath], Args
     return read
 
 
-def past(*names: str, then: Callable[[str], str] = str) -> Callable[[str], str]:
-    """Return how `save:` leads into a recorded result that is the field itself, so that its name may be left out.
+def in_list(path: str) -> str:
+    """Return the path into a list, of which the first element is meant where no number says which.
 
-    >>> past("hits", then=in_list)("hits.1.id"), past("hits", then=in_list)("id"), past("text")("text")
+    >>> in_list("1.id"), in_list("id"), in_list("")
     ('1.id', '0.id', '')
     """
-
-    def lead(path: str) -> str:
-        head, _, rest = path.partition(".")
-        return then(rest if head in names else path)
-
-    return lead
-
-
-def in_list(path: str) -> str:
-    """Return the path into a list, of which the first element is meant where no number says which."""
     return f"0.{path}" if path and not path.partition(".")[0].isdigit() else path
 
 
@@ -72,10 +62,12 @@ class Word:
 
     What is done: `request` makes of the arguments what the target is asked; a word without one is the harness's own.
     `able` describes the capabilities that the word calls for, a whole family where the name ends with a dot; `needs`
-    says which of them the arguments call for, `needs_to_judge` which the matchers of a result.
+    says which of them the arguments call for (the first, if it is left out), `needs_to_judge` which the matchers of a
+    result.
 
-    What comes of it: `results` are the fields that `expect:` may speak of, each with its view on the record; `leads`
-    turns a path of `save:` into one in the recorded result; `refusal` and `faults` find in a record what the target
+    What comes of it: `results` are the fields that `expect:` may speak of, each with its view on the record. The
+    recorded result is the one field itself, unless it `names_results`; `leads` says where a path of `save:` goes on in
+    it. `refusal` and `faults` find in a record what the target
     refused, and (field, fault) that no expectation has to name.
     """
 
@@ -90,10 +82,11 @@ class Word:
     saves: Callable[[Json], Mapping[str, str]] = lambda _: {}
     request: Callable[[Mapping[str, Json]], Request[Any]] | None = None
     able: Mapping[Capability, str] = field(default_factory=dict)
-    needs: Needs = lambda _: ()
+    needs: Needs | None = None
     needs_to_judge: Mapping[str, Needs] = field(default_factory=dict)
     results: Mapping[str, View] = field(default_factory=dict)
     leads: Callable[[str], str] = str
+    names_results: bool = False
     refusal: View = lambda record: record.error
     faults: Callable[[StepRecord, Sequence[ToolSchema]], Iterable[tuple[str, str]]] = lambda _record, _tools: ()
     expecting: Callable[[Reading, Args, Expectation, TreePath], None] = lambda *_: None
@@ -102,7 +95,6 @@ class Word:
     has_user: bool = True
     in_session: bool = False
     is_settled: bool = False
-    is_timed: bool = False
 
     @property
     def fields(self) -> tuple[str, ...]:
@@ -110,11 +102,22 @@ class Word:
         return tuple(name for name in self.results if not EXPECTABLE[name].is_measure)
 
     @property
+    def is_timed(self) -> bool:
+        """Whether its time is that of a memory's work for a user; the others mostly wait."""
+        return self.has_user and self.request is not None and bool(self.results)
+
+    @property
     def expectable(self) -> tuple[str, ...]:
         """Everything that `expect:` may speak of."""
         more = (one.name for one in EXPECTABLE.values()
                 if one.is_everywhere or (one.is_measure and one.name in self.results))  # fmt: skip
         return (*self.fields, *more)
+
+    def saved_path(self, path: str) -> str:
+        """Return where a path of `save:` leads in the recorded result."""
+        head, _, rest = path.partition(".")
+        is_field_itself = head in self.fields and not self.names_results
+        return self.leads(rest if is_field_itself else path)
 
     def value(self, name: str, record: StepRecord) -> Json:
         """Return what an expectation on the field of this name speaks of."""
@@ -124,7 +127,8 @@ class Word:
     def needed(self, args: Mapping[str, Json], expect: Sequence[Expectation]) -> frozenset[Capability]:
         """Return the capabilities that a step with these arguments and expectations calls for."""
         judging = [self.needs_to_judge[one.field](one.matchers) for one in expect if one.field in self.needs_to_judge]
-        return frozenset(self.needs(args)).union(*judging)
+        own = self.needs(args) if self.needs else [*self.able][:1]
+        return frozenset(own).union(*judging)
 
 
 WORDS: Registry[Word] = Registry("step")

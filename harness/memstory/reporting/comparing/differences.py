@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from memstory.language.matchers.difference import difference
+from memstory.language.matchers.finding import difference
 from memstory.reporting.comparing.columns import Column
 from memstory.reporting.views import step_number
 from memstory.results.document import evidence, natural

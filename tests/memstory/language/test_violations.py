@@ -3,10 +3,10 @@
 import pytest
 from jsonschema import Draft202012Validator
 
-from memstory.language.grammar import violations
+from memstory.language.grammar import grammar
 from memstory.language.registry import nearest
-from memstory.language.schema import grammar
 from memstory.language.text import documents
+from memstory.language.violations import violations
 
 START = "story: A\ntitle: T\n"
 

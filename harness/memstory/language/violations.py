@@ -1,0 +1,218 @@
+"""A tree is checked by the grammar of stories; what it violates is put into an author's words."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import cast
+
+from jsonschema import Draft202012Validator, ValidationError
+
+from memstory.errors import StoryError
+from memstory.language.grammar import changes, grammar
+from memstory.language.matchers import MATCHERS
+from memstory.language.references import REFERENCE
+from memstory.language.registry import nearest, shortened, unknown
+from memstory.language.text import Document, TreePath
+from memstory.language.words.step_parsing import MODIFIERS
+from memstory.target import Json
+
+_TYPE_WORDS: Mapping[str, str] = {
+    "array": "a list",
+    "boolean": "true or false",
+    "integer": "a whole number",
+    "null": "nothing",
+    "number": "a number",
+    "object": "a mapping",
+    "string": "a text",
+}
+
+
+@lru_cache(maxsize=1)
+def _validators(_changes: tuple[int, ...]) -> tuple[Callable[[Json], bool], Draft202012Validator]:
+    """Return what says yes or no at once, and what says at length what is wrong and where."""
+    validator = Draft202012Validator(grammar())
+    return validator.is_valid, validator
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Violation:
+    """One keyword of the schema that the tree does not satisfy; `of_name` if it is a key that does not."""
+
+    keyword: str
+    wanted: Json
+    found: Json
+    schema: Mapping[str, Json]
+    path: TreePath
+    of_name: bool
+    told: str
+
+
+def violations(tree: Json, document: Document) -> Iterator[tuple[TreePath, StoryError]]:
+    """Yield all that the grammar has against `tree`, each with the path of the part that is wrong."""
+    fits, validator = _validators(changes())
+    # Nearly every tree is sound, and to find that out is all that this costs then.
+    if fits(tree):
+        return
+    for fault in validator.iter_errors(tree):
+        if _is_saved_value(fault):
+            continue
+        error = _Violation(
+            keyword=str(fault.validator),
+            wanted=fault.validator_value,
+            found=fault.instance,
+            schema=cast("Mapping[str, Json]", fault.schema),
+            path=tuple(fault.absolute_path),
+            of_name="propertyNames" in fault.absolute_schema_path,
+            told=fault.message,
+        )
+        for inner, is_key, message in _messages(error):
+            mark = document.at_key(inner) if is_key else document.at(inner)
+            yield inner, StoryError(message, mark)
+
+
+def _is_saved_value(fault: ValidationError) -> bool:
+    """Return whether a whole `${name}` stands where a matcher wants another type: the value comes with the run."""
+    path, schema = tuple(fault.absolute_path), cast("Mapping[str, Json]", fault.schema)
+    if not (isinstance(fault.instance, str) and REFERENCE.fullmatch(fault.instance)) or path[0] != "steps":
+        return False
+    check = MATCHERS.get(str(path[-1]))
+    is_of_matcher = check is not None and schema.get(str(fault.validator)) == check.grammar.get(str(fault.validator))
+    is_read_as_group = schema.get("$ref") == "#/$defs/matchers"
+    return (
+        fault.validator in ("type", "enum")
+        and fault.validator_value != "object"
+        and (is_of_matcher or is_read_as_group)
+    )
+
+
+def _short(value: Json) -> str:
+    return shortened(value if isinstance(value, str) else json.dumps(value, ensure_ascii=False))
+
+
+def _shown(value: Json) -> str:
+    """What was found, for the end of a sentence."""
+    if value is None:
+        return "nothing"
+    if isinstance(value, bool):
+        return f"the truth value {str(value).lower()}"
+    if isinstance(value, str):
+        return f"the text '{_short(value)}'"
+    word = "a mapping" if isinstance(value, dict) else "a list" if isinstance(value, list) else "the number"
+    return f"{word} {_short(value)}"
+
+
+def _name(error: _Violation) -> str:
+    """What the part is called: its key, its place in a list, or the noun of the schema."""
+    path = error.path
+    if not path:
+        return f"a {error.schema.get('title', 'story')}"
+    if isinstance(path[-1], int):
+        owner = next((f" of '{part}'" for part in reversed(path) if isinstance(part, str)), "")
+        return f"item {path[-1] + 1}{owner}"
+    return f"'{path[-1]}'"
+
+
+def _messages(error: _Violation) -> Iterator[tuple[TreePath, bool, str]]:
+    """Yield (path, whether its key is meant, message)."""
+    if error.keyword == "additionalProperties":
+        yield from _unknown_keys(error)
+    elif error.of_name:
+        yield (*error.path, error.found), True, _wrong_name(error)
+    else:
+        word = _WORDS.get(error.keyword, _other)
+        yield error.path, error.keyword == "required", f"{_name(error)} {word(error)}"
+
+
+def _unknown_keys(error: _Violation) -> Iterator[tuple[TreePath, bool, str]]:
+    named, patterns = error.schema.get("properties", {}), error.schema.get("patternProperties", {})
+    known = [*named, *error.schema["examples"]] if patterns else list(named)
+    noun = error.schema.get("title", "key")
+    beside = MODIFIERS if noun == "step" else ()
+    for key in error.found:
+        if key not in named and not any(re.search(pattern, key) for pattern in patterns):
+            listed = [name for name in known if name not in beside]
+            yield (*error.path, key), True, unknown(key, "key of a story" if noun == "story" else noun, listed, beside)
+
+
+def _wrong_name(error: _Violation) -> str:
+    noun = error.schema.get("title", "name")
+    if error.keyword == "enum":
+        return unknown(error.found, noun, error.wanted)
+    return f"'{_short(error.found)}' is no {noun}{_examples(error.schema)}"
+
+
+def _examples(schema: Mapping[str, Json]) -> str:
+    examples = schema.get("examples", ())
+    return f"; write it like {' or '.join(f'{example!r}' for example in examples)}" if examples else ""
+
+
+def _wrong_type(error: _Violation) -> str:
+    wanted: Sequence[str] = [error.wanted] if isinstance(error.wanted, str) else error.wanted
+    hint = ""
+    if "string" in wanted and isinstance(error.found, (int, float)):
+        hint = "; quote it to mean a text"
+    words = [_TYPE_WORDS[word] for word in wanted]
+    return f"must be {_listed(words)}, but is {_shown(error.found)}{hint}"
+
+
+def _listed(words: Sequence[str]) -> str:
+    return words[0] if len(words) == 1 else f"{', '.join(words[:-1])} or {words[-1]}"
+
+
+def _required(error: _Violation) -> str:
+    missing = [key for key in error.wanted if key not in error.found]
+    near = "".join(nearest(key, [found for found in error.found if found not in error.schema["properties"]])
+                   for key in missing)  # fmt: skip
+    meaning = error.schema["properties"].get(missing[0], {}).get("description", "")
+    gloss = f" ({meaning[0].lower()}{meaning[1:-1]})" if meaning else ""
+    return f"needs '{missing[0]}'{gloss}.{near}"
+
+
+def _enumerated(error: _Violation) -> str:
+    allowed = [value if isinstance(value, str) else json.dumps(value) for value in error.wanted if value is not None]
+    near = nearest(error.found, allowed) if isinstance(error.found, str) else ""
+    return f"must be one of {', '.join(allowed)}, but is {_shown(error.found)}.{near}"
+
+
+def _bound(word: str) -> Callable[[_Violation], str]:
+    return lambda error: f"must be {word} {error.wanted}, but is {_short(error.found)}"
+
+
+def _ill_formed(error: _Violation) -> str:
+    if not error.found.strip():
+        return "must not be blank"
+    noun = error.schema.get("title")
+    return f"is '{_short(error.found)}', which is no {noun or 'such text'}{_examples(error.schema)}"
+
+
+def _too_long(error: _Violation) -> str:
+    count = len(error.found)
+    if isinstance(error.found, dict):
+        return f"may have {error.wanted or 'no'} keys, but has {count}" if error.wanted != 1 else (
+            f"must have exactly one key, but has {count}: {', '.join(error.found)}")  # fmt: skip
+    return f"may be {error.wanted} long, but is {count}"
+
+
+def _other(error: _Violation) -> str:
+    return f"is wrong: {_short(error.told)}"
+
+
+_WORDS: Mapping[str, Callable[[_Violation], str]] = {
+    "type": _wrong_type,
+    "required": _required,
+    "enum": _enumerated,
+    "pattern": _ill_formed,
+    "minimum": _bound("at least"),
+    "maximum": _bound("at most"),
+    "minLength": lambda _: "must not be empty",
+    "minItems": lambda error: "must not be empty" if error.wanted == 1 else (
+        f"must have at least {error.wanted} items"),
+    "minProperties": lambda error: "must not be empty" if not error.found else "needs one key more",
+    "maxProperties": _too_long,
+    "maxLength": _too_long,
+    "uniqueItems": lambda error: f"names something twice: {_short(error.found)}",
+}  # fmt: skip
