@@ -4,6 +4,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 import nox
+from nox.command import CommandFailed
 
 nox.needs_version = ">=2025.5.1"
 nox.options.default_venv_backend = "uv|virtualenv"
@@ -145,8 +146,15 @@ def bench(session: nox.Session) -> None:
     """Print the ratios of every benchmark, or of those named: `nox -s bench -- embedding`."""
     install(session, "bench")
     scripts = {path.stem: path for path in sorted(Path("benchmarks").glob("*.py"))}
+    missed = []
     for name in session.posargs or scripts:
         if name not in scripts:
             session.error(f"no benchmark '{name}'. Known: {', '.join(scripts)}.")
         session.log(f"benchmarks/{name}.py")
-        session.run("python", str(scripts[name]))
+        try:
+            session.run("python", str(scripts[name]))
+        except CommandFailed:
+            # One that misses its goal says nothing about the others.
+            missed.append(name)
+    if missed:
+        session.error(f"these missed their goals: {', '.join(missed)}")

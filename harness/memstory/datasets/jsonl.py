@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import replace
 from difflib import get_close_matches
 from pathlib import Path
@@ -106,12 +105,9 @@ def _lines(
 
 def _parse(raw: bytes, file: str, number: int, mark: Mark) -> Json:
     try:
-        text = raw.decode("utf-8-sig" if number == 1 else "utf-8")
-        with suppress(ValueError):
-            tree, end = _DECODER.raw_decode(text)
-            if end == len(text):
-                return tree
-        return _DECODER.decode(text)  # with blanks around it, or with what is wrong
+        text = raw.decode("utf-8-sig" if number == 1 else "utf-8").strip(" \t\r")
+        tree, end = _DECODER.raw_decode(text)
+        return tree if end == len(text) else _DECODER.decode(text)
     except UnicodeDecodeError as error:
         _refuse(file, number, f"byte {error.start + 1} is not UTF-8", mark)
     except RecursionError:

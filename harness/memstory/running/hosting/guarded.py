@@ -147,11 +147,11 @@ def _mapping_check(inner: Check) -> Check:
 
 
 def _dataclass_check(cls: type) -> Check:
-    checks = {field.name: _check_of(hint) for field, hint in zip(fields(cls), _hints_in_order(cls), strict=True)}
-    plain = [field.name for field, hint in zip(fields(cls), _hints_in_order(cls), strict=True) if _is_plain(hint)]
-    nested = [(name, check) for name, check in checks.items() if name not in plain or len(plain) == 1]
-    values_of = attrgetter(*plain) if len(plain) > 1 else _no_values
-    # Of plain fields the types alone decide; a corpus has thousands of answers of the same few combinations.
+    hints = _hints_of(cls)
+    checks = {name: _check_of(hint) for name, hint in hints.items()}
+    nested = [name for name, hint in hints.items() if not _is_plain(hint)]
+    values_of = attrgetter("__class__", *hints)  # the first, so that there are always several
+    # Of plain and of empty fields the types alone decide; a corpus has thousands of answers of the same few kinds.
     known: set[tuple[type, ...]] = set()
 
     def check(value: Any) -> str:
@@ -159,9 +159,9 @@ def _dataclass_check(cls: type) -> Check:
             return f" is {_named(value)}, not a {cls.__name__}"
         kinds = tuple(map(type, values_of(value)))
         is_known = kinds in known
-        for name, inner in nested if is_known else checks.items():
-            wrong = inner(getattr(value, name))
-            if wrong:
+        for name in nested if is_known else checks:
+            one = getattr(value, name)
+            if (one or not is_known) and (wrong := checks[name](one)):
                 return f".{name}{wrong}"
         if not is_known:
             known.add(kinds)
@@ -170,17 +170,13 @@ def _dataclass_check(cls: type) -> Check:
     return check
 
 
-def _hints_in_order(cls: type) -> list[Any]:
+def _hints_of(cls: type) -> dict[str, Any]:
     hints = get_type_hints(cls)
-    return [hints[field.name] for field in fields(cls)]
+    return {field.name: hints[field.name] for field in fields(cls)}
 
 
 def _is_plain(hint: Any) -> bool:
     return all(one in _WORDS or one is type(None) for one in get_args(hint) or (hint,))
-
-
-def _no_values(_value: Any) -> tuple[()]:
-    return ()
 
 
 def _named(value: Any) -> str:
