@@ -6,19 +6,20 @@ import json
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
-from typing import cast
-
-from jsonschema import Draft202012Validator, ValidationError
+from typing import TYPE_CHECKING, cast
 
 from memstory.errors import StoryError
-from memstory.language.grammar import changes, grammar
+from memstory.language.grammar import grammar
 from memstory.language.matchers import MATCHERS
+from memstory.language.matchers.json_schemas import faults_of
 from memstory.language.references import REFERENCE
 from memstory.language.registry import nearest, shortened, unknown
 from memstory.language.text import Document, TreePath
 from memstory.language.words.step_parsing import MODIFIERS
 from memstory.target import Json
+
+if TYPE_CHECKING:
+    from jsonschema import ValidationError
 
 _TYPE_WORDS: Mapping[str, str] = {
     "array": "a list",
@@ -29,13 +30,6 @@ _TYPE_WORDS: Mapping[str, str] = {
     "object": "a mapping",
     "string": "a text",
 }
-
-
-@lru_cache(maxsize=1)
-def _validators(_changes: tuple[int, ...]) -> tuple[Callable[[Json], bool], Draft202012Validator]:
-    """Return what says yes or no at once, and what says at length what is wrong and where."""
-    validator = Draft202012Validator(grammar())
-    return validator.is_valid, validator
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,11 +47,7 @@ class _Violation:
 
 def violations(tree: Json, document: Document) -> Iterator[tuple[TreePath, StoryError]]:
     """Yield all that the grammar has against `tree`, each with the path of the part that is wrong."""
-    fits, validator = _validators(changes())
-    # Nearly every tree is sound, and to find that out is all that this costs then.
-    if fits(tree):
-        return
-    for fault in validator.iter_errors(tree):
+    for fault in faults_of(tree, grammar()):
         if _is_saved_value(fault):
             continue
         error = _Violation(

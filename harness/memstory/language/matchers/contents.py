@@ -50,7 +50,7 @@ def _found(value: Json, said: str, *, holds: bool, wanted: str | None = None) ->
 @matcher(
     "contains",
     summary="text: has this substring; list: has this element; mapping: has this key",
-    grammar={"type": ["string", "number", "boolean", "array", "object"]},
+    grammar={"type": ["string", "number", "boolean"]},
     example="{contains: tea}",
     fits="green tea",
     misfits="coffee",

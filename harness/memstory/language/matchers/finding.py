@@ -7,8 +7,6 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from deepdiff import DeepDiff
-
 from memstory.target import Json
 
 _SHOWN = 200
@@ -59,6 +57,8 @@ def difference(wanted: Json, found: Json) -> str | None:
         return None
     if max(len(repr(wanted)), len(repr(found))) > _LARGEST_COMPARED:
         return None
+
+    from deepdiff import DeepDiff  # noqa: PLC0415  (takes up to a second, and most runs find no difference)
 
     changes = DeepDiff(wanted, found, ignore_numeric_type_changes=True, verbose_level=2)
     text = re.sub(r"\broot(?=[\[ ])", "it", str(changes.pretty()))

@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from jsonschema import Draft202012Validator, SchemaError
-
 from memstory.language.matchers.check import Group, joined, matcher, negated, together
 from memstory.language.matchers.finding import Context, Finding, listed, show
 from memstory.language.matchers.groups import NUMBER, VALUE, group, groups, saved_name
+from memstory.language.matchers.json_schemas import fault_of_schema, faults_of
 from memstory.language.matchers.numbers import equals, is_number
 from memstory.language.reading import Reading
 from memstory.language.story import Matcher
@@ -51,10 +50,9 @@ def _type(value: Json, name: Json, _context: Context) -> Finding:
 
 
 def _schema(reading: Reading, schema: Json, path: TreePath) -> Json:
-    try:
-        Draft202012Validator.check_schema(schema)
-    except SchemaError as error:
-        reading.fault(path, f"is no JSON Schema: {error.message:.120}")
+    fault = fault_of_schema(schema)
+    if fault:
+        reading.fault(path, f"is no JSON Schema: {fault:.120}")
     return schema
 
 
@@ -69,8 +67,7 @@ def _schema(reading: Reading, schema: Json, path: TreePath) -> Json:
 )
 def _json_schema(value: Json, schema: Mapping[str, Json], _context: Context) -> Finding:
     faults = [
-        f"{'.'.join(map(str, error.absolute_path)) or 'it'}: {error.message:.120}"
-        for error in Draft202012Validator(schema).iter_errors(value)
+        f"{'.'.join(map(str, error.absolute_path)) or 'it'}: {error.message:.120}" for error in faults_of(value, schema)
     ]
     says = f"does not fit the JSON Schema: {'; '.join(faults[:3])}" if faults else "fits the JSON Schema"
     return Finding(holds=not faults, says=says, expected="valid by the JSON Schema", actual=show(value))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
-from memstory.language.matchers.announced import faulty_schemas
+from memstory.language.matchers.json_schemas import faulty_schemas
 from memstory.language.words.parts import NOTHING, free, keys, name_of
 from memstory.language.words.word import Word, in_list, named
 from memstory.requests import AnnounceTools, CallTool

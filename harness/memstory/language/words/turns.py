@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Final
 
-from memstory.language.matchers.announced import violations_of_schema
 from memstory.language.matchers.expectable import View, context_tokens
+from memstory.language.matchers.json_schemas import violations_of_schema
 from memstory.language.reading import Reading
 from memstory.language.text import TreePath
 from memstory.language.words.memories import said

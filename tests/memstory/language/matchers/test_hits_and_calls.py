@@ -3,8 +3,8 @@
 import pytest
 
 from memstory.judging.step_verdicts import step_verdicts
-from memstory.language.matchers.announced import faulty_schemas, violations_of_schema
 from memstory.language.matchers.expectable import estimated_tokens
+from memstory.language.matchers.json_schemas import faulty_schemas, violations_of_schema
 from memstory.language.stories import parse_stories
 from memstory.results.recording import Recording, StepRecord
 from memstory.target import ToolSchema

@@ -1,0 +1,50 @@
+"""JSON Schemas of stories and of announced tools: what is wrong with a value, and with a schema itself."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from memstory.target import Json, ToolSchema
+
+if TYPE_CHECKING:
+    from jsonschema import ValidationError
+
+
+def faults_of(value: Json, schema: Mapping[str, Json]) -> Iterator[ValidationError]:
+    """Yield all that `schema` has against `value`."""
+    from jsonschema import Draft202012Validator  # noqa: PLC0415  (takes 0.1 s, and most runs need none)
+
+    yield from Draft202012Validator(schema).iter_errors(value)
+
+
+def fault_of_schema(schema: Json) -> str | None:
+    """Return what keeps `schema` from being a JSON Schema."""
+    from jsonschema import Draft202012Validator, SchemaError  # noqa: PLC0415  (the same)
+
+    try:
+        Draft202012Validator.check_schema(schema)
+    except SchemaError as error:
+        return error.message
+    return None
+
+
+def violations_of_schema(calls: Sequence[Mapping[str, Json]], announced: Sequence[ToolSchema]) -> Iterator[str]:
+    """Yield what each call violates of the schema of its tool; where nothing was announced, nothing is said."""
+    schemas = {tool.name: tool.parameters for tool in announced}
+    for call in calls if schemas else ():
+        name = call.get("name")
+        if name not in schemas:
+            yield f"'{name}' was called, but only {', '.join(sorted(schemas))} were announced"
+            continue
+        for error in faults_of(call.get("args") or {}, schemas[name]):
+            place = ".".join(map(str, error.absolute_path))
+            yield f"'{name}' was called against its schema: {f'{place}: ' if place else ''}{error.message:.160}"
+
+
+def faulty_schemas(tools: Sequence[Mapping[str, Json]]) -> Iterator[str]:
+    """Yield the announced tools whose parameters are no JSON Schema."""
+    for tool in tools:
+        fault = fault_of_schema(tool.get("parameters") or {})
+        if fault:
+            yield f"'{tool.get('name')}' was announced with parameters that are no JSON Schema: {fault:.160}"
