@@ -3,15 +3,29 @@
 from __future__ import annotations
 
 import types
-from collections.abc import Mapping, Sequence
-from dataclasses import fields, is_dataclass
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import MISSING, Field, fields, is_dataclass
 from functools import cache
-from typing import Any, Final, Literal, Union, get_args, get_origin, get_type_hints
+from typing import Any, Final, TypeAlias, Union, get_args, get_origin, get_type_hints
 
 from memstory.target import Json
 
 _PLAIN: Final = frozenset({str, int, float, bool, type(None)})
 """What most values are: looked up first, since whole corpora go through here."""
+
+_NOT_FINITE: Final = ("nan", "inf", "-inf")
+"""JSON has no word for these numbers: a file that keeps to JSON has them as texts."""
+
+Decoder: TypeAlias = Callable[[Json], Any]
+
+
+class Misfit(ValueError):  # noqa: N818  (data that is not of the type asked for; who decodes it says what that means)
+    """Data that does not fit a type; the message starts with its place, such as `cases[3].trials[0].outcome`."""
+
+    def __init__(self, message: str, place: str = "") -> None:
+        super().__init__(f"{place.removeprefix('.')}: {message}" if place else message)
+        self.message = message
+        self.place = place
 
 
 def encode(value: Any) -> Json:
@@ -37,6 +51,22 @@ def encode(value: Any) -> Json:
     raise TypeError(f"{type(value).__name__} is not JSON: {value!r:.80}")
 
 
+def encode_lean(value: Any) -> Json:
+    """Return what `encode` does without the fields that are empty, as by default; `decode` puts them back.
+
+    >>> from memstory.target import Scope
+    >>> encode_lean(Scope(user="ann"))
+    {'user': 'ann'}
+    """
+    if _names(value.__class__) is None:
+        if isinstance(value, (list, tuple)):
+            return [encode_lean(inner) for inner in value]
+        return encode(value)
+    empty = _empty_defaults(value.__class__)
+    made = {name: encode_lean(inner) for name, inner in encode_fields(value).items()}
+    return {name: inner for name, inner in made.items() if inner or name not in empty or inner != empty[name]}
+
+
 def encode_fields(value: Any) -> Mapping[str, Any]:
     """Return the fields of a dataclass, for `json.dumps(…, default=encode_fields)`, which is quicker than `encode`."""
     names = _names(value.__class__)
@@ -50,36 +80,99 @@ def _names(cls: type) -> tuple[str, ...] | None:
     return tuple(field.name for field in fields(cls)) if is_dataclass(cls) else None
 
 
+@cache
+def _empty_defaults(cls: type) -> Mapping[str, Json]:
+    """Return the fields of `cls` that are empty by default, with that default as JSON."""
+    return {field.name: default for field in fields(cls) if (default := default_of(field)) in _EMPTY}
+
+
+def default_of(field: Field[Any]) -> Json:
+    """Return the default of `field` as JSON, MISSING if it has none."""
+    if field.default_factory is not MISSING:
+        return encode(field.default_factory())
+    return MISSING if field.default is MISSING else encode(field.default)
+
+
 def decode(hint: Any, data: Json) -> Any:
-    """Return `data` as the type that `hint` names; fields that the dataclass does not know are an error.
+    """Return `data` as the type that `hint` names; Misfit if it does not fit, or has fields that nobody knows.
 
     >>> from memstory.target import Scope
     >>> decode(Scope, {"user": "ann"})
     Scope(user='ann', session=None)
     """
-    origin, args = get_origin(hint), get_args(hint)
-    if origin in (Union, types.UnionType):
-        (inner_hint,) = (arg for arg in args if arg is not type(None))
-        return None if data is None else decode(inner_hint, data)
-    if isinstance(hint, type) and is_dataclass(hint):
-        return _decode_dataclass(hint, data)
-    if origin in (Sequence, list, tuple):
-        return tuple(decode(args[0], inner) for inner in data)
-    if origin in (Mapping, dict):
-        return {key: decode(args[1], inner) for key, inner in data.items()}
-    if origin is Literal and data not in args:
-        raise ValueError(f"{data!r} is none of {', '.join(map(repr, args))}")
-    return frozenset(data) if origin is frozenset else data
+    return _decoder(hint)(data)
 
 
 @cache
-def _hints(cls: type) -> dict[str, Any]:
-    return get_type_hints(cls)
+def _decoder(hint: Any) -> Decoder:
+    origin, args = get_origin(hint), get_args(hint)
+    if isinstance(hint, type) and is_dataclass(hint):
+        return lambda data: _dataclass(hint, data)
+    if origin is None:
+        return _decoder_of_plain(hint)
+    if origin in (Union, types.UnionType):
+        (inner,) = (_decoder(arg) for arg in args if arg is not type(None))
+        return lambda data: None if data is None else inner(data)
+    if origin in (Sequence, list, tuple):
+        return lambda data: tuple(_inner(_decoder(args[0]), enumerate(_checked(data, list)), "[{}]"))
+    if origin in (Mapping, dict):
+        return lambda data: dict(zip(data, _inner(_decoder(args[1]), _checked(data, dict).items(), ".{}"), strict=True))
+    return frozenset if origin is frozenset else lambda data: _one_of(args, data)
 
 
-def _decode_dataclass(cls: type, data: Json) -> Any:
-    hints = _hints(cls)
-    unknown = set(data) - set(hints)
-    if unknown:
-        raise ValueError(f"{cls.__name__} has no {', '.join(sorted(unknown))}")
-    return cls(**{name: decode(hints[name], inner) for name, inner in data.items()})
+def _decoder_of_plain(hint: Any) -> Decoder:
+    if hint in (str, int, bool):
+        return lambda data: data if type(data) is hint else _checked(data, hint)
+    return _number if hint is float else lambda data: data
+
+
+def _inner(decoder: Decoder, pairs: Iterable[tuple[Any, Json]], place: str) -> Iterable[Any]:
+    for key, value in pairs:
+        try:
+            yield decoder(value)
+        except Misfit as error:
+            raise Misfit(error.message, place.format(key) + error.place) from None
+
+
+def _checked(data: Json, wanted: type) -> Any:
+    if not isinstance(data, (list, tuple) if wanted is list else wanted):
+        names = {str: "a text", int: "a whole number", bool: "true or false", list: "a list", dict: "a mapping"}
+        raise Misfit(f"{data!r:.60} is not {names[wanted]}")
+    return data
+
+
+def _one_of(allowed: Sequence[Json], data: Json) -> Json:
+    if data not in allowed:
+        raise Misfit(f"{data!r:.60} is none of {', '.join(map(repr, allowed))}")
+    return data
+
+
+def _number(data: Json) -> float:
+    if data in _NOT_FINITE:
+        return float(data)
+    if not isinstance(data, (int, float)):
+        raise Misfit(f"{data!r:.60} is not a number")
+    return data
+
+
+@cache
+def _field_decoders(cls: type) -> tuple[Mapping[str, Decoder], frozenset[str]]:
+    hints = get_type_hints(cls)
+    needed = frozenset(field.name for field in fields(cls) if default_of(field) is MISSING)
+    return {field.name: _decoder(hints[field.name]) for field in fields(cls)}, needed
+
+
+def _dataclass(cls: type, data: Json) -> Any:
+    decoders, needed = _field_decoders(cls)
+    for name in _checked(data, dict):
+        if name not in decoders:
+            raise Misfit(f"{cls.__name__} has no {name}")
+    if missing := needed - data.keys():
+        raise Misfit(f"{', '.join(sorted(missing))} is missing")
+    made = {}
+    for name, inner in data.items():
+        try:
+            made[name] = decoders[name](inner)
+        except Misfit as error:
+            raise Misfit(error.message, f".{name}{error.place}") from None
+    return cls(**made)

@@ -11,6 +11,7 @@ from memstory.language.matchers.means import scores_of, warnings_of
 from memstory.language.story import Story, Trials
 from memstory.results.outcomes import CaseResult, Outcome, Score, TrialResult, Verdict
 from memstory.results.recording import Failure, Recording
+from memstory.results.totals import with_totals
 
 
 def evaluate(case: Case, recordings: Sequence[Recording]) -> CaseResult:
@@ -18,7 +19,7 @@ def evaluate(case: Case, recordings: Sequence[Recording]) -> CaseResult:
     story = case.story
     trials = tuple(judge_trial(story, recording) for recording in recordings)
     outcome, reason = _together(trials, story.trials)
-    return CaseResult(
+    result = CaseResult(
         id=case.id,
         story=story.id,
         title=story.title,
@@ -37,6 +38,7 @@ def evaluate(case: Case, recordings: Sequence[Recording]) -> CaseResult:
         control_because=story.control_because,
         seconds=sum(recording.seconds for recording in recordings),
     )
+    return with_totals(result)
 
 
 def judge_trial(story: Story, recording: Recording) -> TrialResult:

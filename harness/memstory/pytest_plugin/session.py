@@ -15,18 +15,15 @@ from memstory.pytest_plugin.hookspecs import SESSION
 from memstory.pytest_plugin.leaving import leave_in_time
 from memstory.pytest_plugin.options import chosen_options, redaction_level, report_folder
 from memstory.pytest_plugin.worker import Worker
-from memstory.reporting import (
-    Secrets,
-    Spool,
-    begin_reports,
-    known_secrets,
-    make_fingerprint,
-    redacted,
-    terminal_summary,
-    write_reports,
-)
+from memstory.reporting.terminal import terminal_summary
+from memstory.reporting.writing import begin_reports, write_reports
+from memstory.results.fingerprint import make_fingerprint
+from memstory.results.folder.spool import Spool
 from memstory.results.outcomes import CaseResult
+from memstory.results.redaction import redacted
 from memstory.results.redaction_level import Level, stricter
+from memstory.results.run import Part, Run, make_run
+from memstory.results.secret_values import Secrets, known_secrets
 from memstory.target import Json
 
 LEFT: Final = "memstory_left"
@@ -42,7 +39,7 @@ class SessionState:
         self.started = datetime.now(UTC).isoformat(timespec="seconds")
         self.summary = ""
         self.begun = False
-        self.shard: Json = None
+        self.shard: Part | None = None
         self.left: list[str] = []
         self.first_places: dict[str, Mark] = {}
         self.options = chosen_options(config)
@@ -138,18 +135,19 @@ def finish(session: pytest.Session) -> None:
 def _report(session: pytest.Session, state: SessionState) -> None:
     try:
         results = state.spool.read()
-        if results or state.shard is not None:
-            fingerprint = make_fingerprint(results, started=state.started, options=_shown(state), shard=state.shard)
-            write_reports(state.folder, results, fingerprint, complete=not _is_cut_short(session))
+        if not results and state.shard is None:
+            return
+        fingerprint = make_fingerprint(results, started=state.started, options=_shown(state), shard=state.shard)
+        run = write_reports(state.folder, make_run(results, fingerprint, complete=not _is_cut_short(session)))
     except (OSError, SetupError) as error:
         state.summary = f"the reports could not be written to {state.folder}: {error}"
         session.exitstatus = pytest.ExitCode.INTERNAL_ERROR
         return
-    if results:
-        state.summary = _summary(state, results, session)
+    if run.cases:
+        state.summary = _summary(state, run, session)
     elif state.shard is not None:
         state.summary = f"No story falls to this shard; {state.folder / 'results.json'} says so."
-        if session.exitstatus == pytest.ExitCode.NO_TESTS_COLLECTED and state.shard["of"]:
+        if session.exitstatus == pytest.ExitCode.NO_TESTS_COLLECTED and state.shard.of:
             session.exitstatus = pytest.ExitCode.OK
 
 
@@ -167,9 +165,9 @@ def _is_cut_short(session: pytest.Session) -> bool:
     return stopped or bool(session.shouldfail or session.shouldstop)
 
 
-def _summary(state: SessionState, results: list[CaseResult], session: pytest.Session) -> str:
-    lines = [terminal_summary(results), f"report: {state.folder / 'report.md'}"]
-    if all(result.outcome == "unsupported" for result in results):
+def _summary(state: SessionState, run: Run, session: pytest.Session) -> str:
+    lines = [terminal_summary(run), f"report: {state.folder / 'report.md'}"]
+    if all(case.outcome == "unsupported" for case in run.cases):
         lines.append("No story ran: every one that was selected is unsupported here. This counts as a failure.")
         if session.exitstatus == pytest.ExitCode.OK:
             session.exitstatus = pytest.ExitCode.TESTS_FAILED

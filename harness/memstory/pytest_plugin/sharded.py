@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from hashlib import blake2b
 from typing import Final
 
 import pytest
 
+from memstory.codec import decode, encode
 from memstory.pytest_plugin.items import InvalidItem, StoryItem
 from memstory.pytest_plugin.session import LEFT, begin, is_worker, state_of
-from memstory.pytest_plugin.sharding import Shard, part_of, places_in
+from memstory.pytest_plugin.sharding import Shard, places_in
+from memstory.results.run import Part
 from memstory.target import Json
 
 _OUTPUT: Final = "memstory_shard"
@@ -21,9 +24,9 @@ def deselect_others(config: pytest.Config, items: list[pytest.Item]) -> None:
     ours = [item for item in items if isinstance(item, (StoryItem, InvalidItem))]
     keys = [_key(item) for item in ours]
     own = {ours[place] for place in places_in(shard, keys)}
-    part = part_of(shard, keys).as_json()
+    part = part_of(shard, keys)
     if is_worker(config):
-        config.workeroutput[_OUTPUT] = part  # type: ignore[attr-defined]  # of xdist
+        config.workeroutput[_OUTPUT] = encode(part)  # type: ignore[attr-defined]  # of xdist
     else:
         state_of(config).shard = part
     others = [item for item in ours if item not in own]
@@ -38,10 +41,17 @@ def hear_worker(config: pytest.Config, output: Mapping[str, Json]) -> None:
     state.left += output.get(LEFT, [])
     if _OUTPUT not in output:
         return
-    state.shard = output[_OUTPUT]
+    state.shard = decode(Part, output[_OUTPUT])
     if not state.begun:
         # A shard may have no case at all; its report says so.
         begin(config)
+
+
+def part_of(shard: Shard, cases: Sequence[tuple[str, ...]]) -> Part:
+    """Return what `shard` has of `cases`."""
+    digest = blake2b(repr(sorted(cases)).encode(), digest_size=16).hexdigest()
+    own = len(places_in(shard, cases))
+    return Part(number=shard.number, count=shard.count, cases=own, of=len(cases), digest=digest)
 
 
 def _key(item: StoryItem | InvalidItem) -> tuple[str, ...]:

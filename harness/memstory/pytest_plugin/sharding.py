@@ -5,11 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from hashlib import blake2b
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from memstory.target import Json
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -18,29 +13,6 @@ class Shard:
 
     number: int
     count: int
-
-    def __str__(self) -> str:
-        return f"shard {self.number} of {self.count}"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Part:
-    """What a shard has of the whole run: `cases` of its cases; `digest` tells those from another selection."""
-
-    shard: Shard
-    cases: int
-    of: int
-    digest: str
-
-    def as_json(self) -> Json:
-        """Return it as it stands in a results document."""
-        return {
-            "number": self.shard.number,
-            "count": self.shard.count,
-            "cases": self.cases,
-            "of": self.of,
-            "digest": self.digest,
-        }
 
 
 def parse_shard(text: str) -> Shard:
@@ -63,9 +35,3 @@ def places_in(shard: Shard, cases: Sequence[tuple[str, ...]]) -> set[int]:
     """
     order = sorted(range(len(cases)), key=lambda place: cases[place])
     return set(order[shard.number - 1 :: shard.count])
-
-
-def part_of(shard: Shard, cases: Sequence[tuple[str, ...]]) -> Part:
-    """Return what `shard` has of `cases`."""
-    digest = blake2b(repr(sorted(cases)).encode(), digest_size=16).hexdigest()
-    return Part(shard=shard, cases=len(places_in(shard, cases)), of=len(cases), digest=digest)

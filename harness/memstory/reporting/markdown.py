@@ -1,18 +1,18 @@
-"""report.md: what a stranger needs to know about a run, made from a results document alone."""
+"""report.md: what a stranger needs to know about a run, made from results.json alone."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Final
 
 from memstory.reporting import views
 from memstory.reporting.escaping import inline, table
-from memstory.reporting.failures import could_not_run, went_wrong
+from memstory.reporting.not_passed import could_not_run, went_wrong
 from memstory.reporting.repetition import repetition
-from memstory.reporting.scores import retrieval
-from memstory.results.document import natural
+from memstory.reporting.retrieval_tables import retrieval
+from memstory.results.outcomes import Outcome
 from memstory.results.redaction import told
-from memstory.target import Json
+from memstory.results.run import Run, natural
 
 SLOWEST: Final = 10
 
@@ -26,25 +26,25 @@ judge: R@k is the mean share of the right documents among the first k, nDCG@10 r
 mean of 1 / rank of the first right one; *n* is the number of questions in that mean. Categories marked *apart* are
 not part of the total. All of it stands in `results.json` in full."""
 
-_WRONG: Final = {
+_WRONG: Final[Mapping[Outcome, str]] = {
     "failed": "failed",
     "error": "ended in an error before a judgement",
     "invalid": "not run because the story itself is wrong",
 }
 
 
-def render(document: Json) -> str:
+def render(run: Run) -> str:
     """Return the report as markdown; everything that came from a story or a target is escaped."""
     sections = [
-        _head(document),
-        _section("Stories on targets", _matrix(document)),
-        _section("Retrieval", retrieval(document)),
-        _section("Repeated trials", repetition(document)),
-        went_wrong(document),
-        _section("Could not run", could_not_run(document)),
-        _section("Warnings", _warnings(document)),
-        _section("Slowest cases", _slowest(document)),
-        _section("Requirements", _coverage(document)),
+        _head(run),
+        _section("Stories on targets", _matrix(run)),
+        _section("Retrieval", retrieval(run)),
+        _section("Repeated trials", repetition(run)),
+        went_wrong(run),
+        _section("Could not run", could_not_run(run)),
+        _section("Warnings", _warnings(run)),
+        _section("Slowest cases", _slowest(run)),
+        _section("Requirements", _coverage(run)),
         _section("How to read this", HOW_TO_READ),
     ]
     return "\n\n".join(section for section in sections if section) + "\n"
@@ -54,14 +54,12 @@ def _section(title: str, body: str) -> str:
     return f"## {title}\n\n{body}" if body else ""
 
 
-def _head(document: Json) -> str:
-    return "\n\n".join(
-        [f"# memstory: {views.headline(document)}", _conclusion(document), _facts(document), *_notes(document)]
-    )
+def _head(run: Run) -> str:
+    return "\n\n".join([f"# memstory: {views.headline(run)}", _conclusion(run), _facts(run), *_notes(run)])
 
 
-def _conclusion(document: Json) -> str:
-    counts, cases = document["summary"], len(document["cases"])
+def _conclusion(run: Run) -> str:
+    counts, cases = run.summary, len(run.cases)
     ran = counts["passed"] + counts["failed"]
     wrong = [f"{counts[name]} {words}" for name, words in _WRONG.items() if counts[name]]
     if not ran:
@@ -72,35 +70,34 @@ def _conclusion(document: Json) -> str:
         first = f"**Every case that ran passed** ({ran} of {cases})."
     if counts["unsupported"]:
         first += f" {counts['unsupported']} could not run on their target and prove nothing."
-    if part := views.shard_name(document):
+    if part := views.shard_name(run):
         first += f" **This is only {part}**: 'memstory merge' puts all of them together."
-    if not document["complete"]:
+    if not run.complete:
         first += f" **The run was cut short**: this report holds the {cases} cases that had ended by then."
     return first
 
 
-def _facts(document: Json) -> str:
-    made = document["fingerprint"]
-    seconds = sum(case["seconds"] for case in document["cases"])
+def _facts(run: Run) -> str:
+    made = run.fingerprint
+    seconds = sum(case.seconds for case in run.cases)
     rows = [
-        ("Targets", ", ".join(map(inline, views.targets_of(document))) or "none"),
-        ("When", inline(made.get("started") or "not recorded")),
+        ("Targets", ", ".join(map(inline, views.targets_of(run))) or "none"),
+        ("When", inline(made.started or "not recorded")),
         ("Time in cases", f"{seconds:.1f} s"),
-        ("Machine", inline(f"{made.get('platform', '?')}, {made.get('processors', '?')} processors")),
-        ("Versions", inline(f"memstory {made.get('memstory', '?')}, Python {made.get('python', '?')}")),
-        ("Embedder", _said(document, "embedder")),
-        ("Chat model", _said(document, "chat")),
+        ("Machine", inline(f"{made.platform}, {made.processors} processors")),
+        ("Versions", inline(f"memstory {made.memstory}, Python {made.python}")),
+        ("Embedder", _said(run, "embedder")),
+        ("Chat model", _said(run, "chat")),
+        ("Redacted", told(run.redacted)),
     ]
-    if "redacted" in document:
-        rows.append(("Redacted", told(document["redacted"])))
-    if made.get("options"):
-        rows.append(("Options", inline(", ".join(f"{name}={value}" for name, value in made["options"].items()))))
+    if made.options:
+        rows.append(("Options", inline(", ".join(f"{name}={value}" for name, value in made.options.items()))))
     return table(["", ""], rows)
 
 
-def _said(document: Json, name: str) -> str:
+def _said(run: Run, name: str) -> str:
     """Return what the targets named; one that all share is said once."""
-    said = {target: ", ".join(values) for target, values in views.said_of_itself(document, name).items()}
+    said = {target: ", ".join(values) for target, values in views.said_of_itself(run, name).items()}
     if not said:
         return "none was named"
     if len(set(said.values())) == 1:
@@ -108,8 +105,8 @@ def _said(document: Json, name: str) -> str:
     return "; ".join(f"{inline(target)}: {inline(values)}" for target, values in said.items())
 
 
-def _notes(document: Json) -> Iterable[str]:
-    models = [f"“{inline(model)}”" for model in views.stand_ins(document)]
+def _notes(run: Run) -> Iterable[str]:
+    models = [f"“{inline(model)}”" for model in views.stand_ins(run)]
     if models:
         yield (
             f"> **Not a language model:** {', '.join(models)}. A deterministic stand-in chooses tools and words by"
@@ -118,41 +115,41 @@ def _notes(document: Json) -> Iterable[str]:
         )
 
 
-def _matrix(document: Json) -> str:
-    targets = views.targets_of(document)
+def _matrix(run: Run) -> str:
+    targets = views.targets_of(run)
     rows = [
         [inline(story), inline(title), *(_cell(outcomes.get(target)) for target in targets)]
-        for (story, title), outcomes in views.matrix(document).items()
+        for (story, title), outcomes in views.matrix(run).items()
     ]
     return table(["Story", "Title", *map(inline, targets)], rows) if rows else "No case ended."
 
 
-def _cell(outcome: str | None) -> str:
+def _cell(outcome: Outcome | None) -> str:
     return f"{views.SYMBOLS[outcome]} {outcome}" if outcome else "-"
 
 
-def _warnings(document: Json) -> str:
+def _warnings(run: Run) -> str:
     cases: dict[str, list[str]] = {}
-    for case in document["cases"]:
-        for warning in case["warnings"]:
-            cases.setdefault(warning, []).append(case["id"])
+    for case in run.cases:
+        for warning in case.warnings:
+            cases.setdefault(warning, []).append(case.id)
     return "\n".join(f"- {inline(warning)} ({inline(', '.join(names))})" for warning, names in cases.items())
 
 
-def _slowest(document: Json) -> str:
-    ranked = sorted(document["cases"], key=lambda case: -case["seconds"])[:SLOWEST]
-    rows = [[inline(case["id"]), f"{case['seconds']:.2f}"] for case in ranked if case["seconds"] > 0]
+def _slowest(run: Run) -> str:
+    ranked = sorted(run.cases, key=lambda case: -case.seconds)[:SLOWEST]
+    rows = [[inline(case.id), f"{case.seconds:.2f}"] for case in ranked if case.seconds > 0]
     return table(["Case", "Seconds"], rows, right=[1]) if rows else ""
 
 
-def _coverage(document: Json) -> str:
+def _coverage(run: Run) -> str:
     """Return which requirements passing stories show, and which are claimed by stories that did not pass."""
     shown: dict[str, list[str]] = {}
     claimed: dict[str, list[str]] = {}
-    for case in document["cases"]:
-        for requirement in case["covers"]:
+    for case in run.cases:
+        for requirement in case.covers:
             claimed.setdefault(requirement, [])
-            (shown if case["outcome"] == "passed" else claimed).setdefault(requirement, []).append(case["id"])
+            (shown if case.outcome == "passed" else claimed).setdefault(requirement, []).append(case.id)
     if not claimed:
         return ""
     rows = [

@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from typing import Final
 
 from tabulate import tabulate
 
 from memstory.reporting import views
 from memstory.reporting.escaping import shorten, visible
-from memstory.results.document import build
-from memstory.results.fingerprint import make_fingerprint
-from memstory.results.outcomes import CaseResult
 from memstory.results.redaction import told
-from memstory.target import Json
+from memstory.results.run import Run
 
 ALL_ROWS: Final = 40
 """Up to this many stories are all listed; of more, those that did not pass everywhere."""
@@ -28,28 +25,27 @@ REASONS: Final = 8
 TITLE_LIMIT: Final = 60
 
 
-def terminal_summary(results: Sequence[CaseResult]) -> str:
+def terminal_summary(run: Run) -> str:
     """Return the summary as plain text without control characters."""
-    document = build(results, make_fingerprint(results))
-    return "\n\n".join(part for part in _parts(document) if part)
+    return "\n\n".join(part for part in _parts(run) if part)
 
 
-def _parts(document: Json) -> Iterator[str]:
-    yield _matrix(document)
-    yield _scores(document)
-    yield "\n".join(_flaky(document))
-    yield "\n".join(_unsupported(document))
-    models = [f"'{_plain(model)}'" for model in views.stand_ins(document)]
+def _parts(run: Run) -> Iterator[str]:
+    yield _matrix(run)
+    yield _scores(run)
+    yield "\n".join(_flaky(run))
+    yield "\n".join(_unsupported(run))
+    models = [f"'{_plain(model)}'" for model in views.stand_ins(run)]
     if models:
         yield f"Not a language model: {', '.join(models)}. Tools and words were chosen by fixed rules."
-    if any(document["redacted"].values()):
-        yield f"Redacted before it was written: {told(document['redacted'])}."
-    yield f"memstory: {views.headline(document)}"
+    if any(run.redacted.values()):
+        yield f"Redacted before it was written: {told(run.redacted)}."
+    yield f"memstory: {views.headline(run)}"
 
 
-def _matrix(document: Json) -> str:
-    targets = views.targets_of(document)
-    rows = views.matrix(document)
+def _matrix(run: Run) -> str:
+    targets = views.targets_of(run)
+    rows = views.matrix(run)
     if len(rows) > ALL_ROWS:
         rows = {name: outcomes for name, outcomes in rows.items() if set(outcomes.values()) != {"passed"}}
     if not rows:
@@ -75,8 +71,8 @@ def _counted(rows: Mapping[tuple[str, str], Mapping[str, str]]) -> str:
     return tabulate(cells, headers=["story", "title", *seen], disable_numparse=True, colalign=align)
 
 
-def _scores(document: Json) -> str:
-    rows = [row for case in document["cases"] for row in views.score_rows(case)]
+def _scores(run: Run) -> str:
+    rows = [row for case in run.cases for row in views.score_rows(case)]
     if not rows:
         return ""
     columns = views.score_columns(rows)
@@ -95,17 +91,17 @@ def _scores(document: Json) -> str:
     return tabulate(cells, headers=header, disable_numparse=True, colalign=align)
 
 
-def _flaky(document: Json) -> Iterator[str]:
-    for case in filter(views.is_flaky, document["cases"]):
-        rate = case["rate"]
-        interval = f"95% interval {rate['low']:.2f} to {rate['high']:.2f}"
-        yield f"flaky: {_plain(case['id'])} passed {rate['passed']} of {rate['trials']} trials ({interval})"
+def _flaky(run: Run) -> Iterator[str]:
+    for case in run.cases:
+        if (rate := case.rate) and rate.flaky:
+            interval = f"95% interval {rate.low:.2f} to {rate.high:.2f}"
+            yield f"flaky: {_plain(case.id)} passed {rate.passed} of {rate.trials} trials ({interval})"
 
 
-def _unsupported(document: Json) -> Iterator[str]:
+def _unsupported(run: Run) -> Iterator[str]:
     counts: dict[str, int] = {}
-    for case in views.with_outcome(document, "unsupported"):
-        reason = case["reason"] or "no reason was given"
+    for case in views.with_outcome(run, "unsupported"):
+        reason = case.reason or "no reason was given"
         counts[reason] = counts.get(reason, 0) + 1
     ranked = sorted(counts.items(), key=lambda item: -item[1])
     for reason, count in ranked[:REASONS]:

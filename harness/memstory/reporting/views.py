@@ -1,4 +1,4 @@
-"""Plain rows out of a results document, which the markdown and the terminal report both lay out."""
+"""Plain rows out of a run, which the markdown and the terminal report both lay out."""
 
 from __future__ import annotations
 
@@ -6,10 +6,17 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from memstory.target import Json
+from memstory.results.outcomes import CaseResult, Outcome, Score
+from memstory.results.run import Run
 from memstory.tasks.perturbation import level_name
 
-SYMBOLS: Final = {"passed": "✅", "failed": "❌", "unsupported": "⬜", "error": "💥", "invalid": "⚠️"}
+SYMBOLS: Final[Mapping[str, str]] = {
+    "passed": "✅",
+    "failed": "❌",
+    "unsupported": "⬜",
+    "error": "💥",
+    "invalid": "⚠️",
+}
 SCORE_COLUMNS: Final = {"recall@5": "R@5", "recall@10": "R@10", "ndcg@10": "nDCG@10", "mrr": "MRR"}
 ABSTENTION: Final = "abstention"
 STAND_IN: Final = "stand-in"
@@ -29,67 +36,51 @@ class ScoreRow:
     scores: Mapping[str, float]
 
 
-def targets_of(document: Json) -> list[str]:
+def targets_of(run: Run) -> list[str]:
     """Return every target that was asked, sorted; a story that could not be read was for none of them."""
-    return sorted({case["target"] for case in document["cases"] if case["target"]})
+    return sorted({case.target for case in run.cases if case.target})
 
 
-def story_name(case: Json) -> str:
-    """Return `S5`, or `S5[row]` for a row of a parametrized story."""
-    return f"{case['story']}[{case['row']}]" if case["row"] else str(case["story"])
-
-
-def matrix(document: Json) -> dict[tuple[str, str], dict[str, str]]:
-    """Return `(story, title) -> target -> outcome`, in the document's order; an absent pair was not asked for.
+def matrix(run: Run) -> dict[tuple[str, str], dict[str, Outcome]]:
+    """Return `(story, title) -> target -> outcome`, in the run's order; an absent pair was not asked for.
 
     A story that could not be read has its outcome under every target.
     """
-    rows: dict[tuple[str, str], dict[str, str]] = {}
-    for case in document["cases"]:
-        asked = [case["target"]] if case["target"] else targets_of(document)
-        row = rows.setdefault((story_name(case), case["title"] or f"{UNREADABLE} {case['where']}"), {})
-        row.update(dict.fromkeys(asked, case["outcome"]))
+    rows: dict[tuple[str, str], dict[str, Outcome]] = {}
+    for case in run.cases:
+        asked = [case.target] if case.target else targets_of(run)
+        row = rows.setdefault((case.name, case.title or f"{UNREADABLE} {case.where}"), {})
+        row.update(dict.fromkeys(asked, case.outcome))
     return rows
 
 
-def with_outcome(document: Json, outcome: str) -> list[Json]:
+def with_outcome(run: Run, outcome: Outcome) -> list[CaseResult]:
     """Return the cases that ended so."""
-    return [case for case in document["cases"] if case["outcome"] == outcome]
+    return [case for case in run.cases if case.outcome == outcome]
 
 
-def repeated(document: Json) -> list[Json]:
-    """Return the cases that were judged in several trials."""
-    return [case for case in document["cases"] if case["rate"]]
-
-
-def is_flaky(case: Json) -> bool:
-    """Whether some trials of a case passed and some did not."""
-    return bool(case["rate"] and case["rate"]["flaky"])
-
-
-def headline(document: Json) -> str:
+def headline(run: Run) -> str:
     """Return the five counts in words; those that are zero are left out, except passed and failed."""
-    counts = document["summary"]
-    said = [f"{count} {name}" for name, count in counts.items() if count or name in {"passed", "failed"}]
+    said = [f"{count} {name}" for name, count in run.summary.items() if count or name in {"passed", "failed"}]
     return ", ".join(said)
 
 
-def score_rows(case: Json) -> Iterator[ScoreRow]:
+def score_rows(case: CaseResult) -> Iterator[ScoreRow]:
     """Yield the retrieval scores of a case: for each level the total, the categories, then those that stand apart."""
-    apart = {name for record in case["retrieval"] for name in record["apart"]}
-    groups: dict[tuple[str, str | None], list[Json]] = {}
-    for score in case["scores"]:
-        groups.setdefault((level_name(score["level"]), score["category"]), []).append(score)
+    apart = {name for record in case.retrieval for name in record.apart}
+    groups: dict[tuple[str, str | None], list[Score]] = {}
+    for score in case.scores:
+        groups.setdefault((level_name(score.level), score.category), []).append(score)
     levels = list(dict.fromkeys(level for level, _ in groups))
     for (level, category), scores in sorted(groups.items(), key=lambda item: _place(item[0], levels, apart)):
         yield ScoreRow(
-            story=story_name(case),
-            target=case["target"],
+            story=case.name,
+            target=case.target,
             level=level,
             category=category,
             apart=category in apart,
             questions=_denominator(scores),
-            scores={score["metric"]: score["value"] for score in scores},
+            scores={score.metric: score.value for score in scores},
         )
 
 
@@ -104,21 +95,19 @@ def score_columns(rows: Sequence[ScoreRow]) -> dict[str, str]:
     return SCORE_COLUMNS | ({ABSTENTION: "silent when it should be"} if has_abstention else {})
 
 
-def said_of_itself(document: Json, name: str) -> dict[str, list[str]]:
+def said_of_itself(run: Run, name: str) -> dict[str, Sequence[str]]:
     """Return what each target said about `name` (`embedder`, `chat` …), for the targets that said anything."""
-    targets = document["fingerprint"].get("targets", {})
-    return {target: about[name] for target, about in targets.items() if about.get(name)}
+    return {target: about[name] for target, about in run.fingerprint.targets.items() if about.get(name)}
 
 
-def shard_name(document: Json) -> str:
+def shard_name(run: Run) -> str:
     """Return `shard 2 of 5` for a part of a run, nothing for a whole one."""
-    shard = document["fingerprint"].get("shard")
-    return f"shard {shard['number']} of {shard['count']}" if shard else ""
+    return str(run.fingerprint.shard or "")
 
 
-def stand_ins(document: Json) -> list[str]:
+def stand_ins(run: Run) -> list[str]:
     """Return the chat models that are no language models, by their own word."""
-    models = {model for said in said_of_itself(document, "chat").values() for model in said}
+    models = {model for said in said_of_itself(run, "chat").values() for model in said}
     return sorted(model for model in models if STAND_IN in model.lower())
 
 
@@ -131,11 +120,11 @@ def step_number(path: Sequence[int]) -> str:
     return ".".join(str(index + 1) for index in path)
 
 
-def _denominator(scores: Sequence[Json]) -> int:
+def _denominator(scores: Sequence[Score]) -> int:
     """Return the number of questions behind the usual four; abstention has questions of its own."""
-    counts = {score["metric"]: score["questions"] for score in scores}
+    counts = {score.metric: score.questions for score in scores}
     usual = [counts[metric] for metric in SCORE_COLUMNS if metric in counts]
-    return int(max(usual or counts.values()))
+    return max(usual or counts.values())
 
 
 def _place(group: tuple[str, str | None], levels: Sequence[str], apart: set[str]) -> tuple[int, bool, bool, str]:

@@ -2,24 +2,18 @@
 
 from __future__ import annotations
 
-import json
-import os
-from collections.abc import Mapping, Sequence
 from pathlib import Path
-from tempfile import NamedTemporaryFile
 from typing import Final
 
-from memstory.errors import SetupError
 from memstory.reporting.markdown import render
-from memstory.results.document import SCHEMA, build
 from memstory.results.fingerprint import make_fingerprint
-from memstory.results.holding import Hold
-from memstory.results.outcomes import CaseResult
-from memstory.results.recordings import RECORDINGS_NAME, recordings_text
-from memstory.results.spool import SPOOL_NAME, Spool
-from memstory.target import Json
+from memstory.results.folder.holding import Hold
+from memstory.results.folder.recordings_file import RECORDINGS_NAME, write_recordings
+from memstory.results.folder.results_file import RESULTS_NAME, read_results, write_results
+from memstory.results.folder.spool import Spool
+from memstory.results.folder.whole_files import write_text
+from memstory.results.run import Run, make_run
 
-RESULTS_NAME: Final = "results.json"
 REPORT_NAME: Final = "report.md"
 _PROBE: Final = ".writable"
 
@@ -48,19 +42,19 @@ def _clear(folder: Path) -> None:
     (folder / _PROBE).unlink()
 
 
-def write_reports(
-    folder: Path, results: Sequence[CaseResult], fingerprint: Mapping[str, Json], *, complete: bool = True
-) -> None:
-    """Write `results.json`, `report.md` and `recordings.jsonl`.
+def write_reports(folder: Path, run: Run, *, recordings: bool = True) -> Run:
+    """Write `results.json`, `report.md` and `recordings.jsonl`; return the run as results.json has it.
 
     Then the spool is done with, so that one left over marks a killed run.
     """
-    document = build(results, fingerprint, complete=complete)
     folder.mkdir(parents=True, exist_ok=True)
-    write_text(folder / RESULTS_NAME, json.dumps(document, indent=1, ensure_ascii=False) + "\n")
-    write_text(folder / REPORT_NAME, render(document))
-    write_text(folder / RECORDINGS_NAME, recordings_text(results))
+    write_results(folder / RESULTS_NAME, run)
+    written = read_results(folder / RESULTS_NAME)
+    write_text(folder / REPORT_NAME, render(written))
+    if recordings:
+        write_recordings(folder / RECORDINGS_NAME, run.cases)
     Spool(folder).clear()
+    return written
 
 
 def report_from_spool(folder: Path) -> str:
@@ -78,45 +72,9 @@ def report_from_spool(folder: Path) -> str:
 def _report_from_spool(folder: Path) -> str:
     spooled = Spool(folder).load()
     if spooled.results:
-        write_reports(folder, spooled.results, make_fingerprint(spooled.results), complete=False)
+        write_reports(folder, make_run(spooled.results, make_fingerprint(spooled.results), complete=False))
         torn = f"; {spooled.torn} more was being written and is lost" if spooled.torn else ""
         return f"{folder / REPORT_NAME}: the run was cut short, {len(spooled.results)} cases were done{torn}"
-    document = read_results(folder / RESULTS_NAME)
-    write_text(folder / REPORT_NAME, render(document))
-    return f"{folder / REPORT_NAME}: made from {RESULTS_NAME}, {len(document['cases'])} cases"
-
-
-def read_results(path: Path) -> Json:
-    """Return the document at `path`, which is `results.json` of some folder.
-
-    Raises:
-        SetupError: it is not there, is no JSON, or is of another version.
-    """
-    try:
-        document = json.loads(path.read_text(encoding="utf-8"))
-    except FileNotFoundError as error:
-        raise SetupError(
-            f"{path.parent} holds neither {SPOOL_NAME} nor {RESULTS_NAME}:"
-            " name the folder of a run, such as reports/latest"
-        ) from error
-    except ValueError as error:
-        raise SetupError(f"{path} is not JSON: {error}") from error
-    found = document.get("schema") if isinstance(document, dict) else None
-    if found != SCHEMA:
-        raise SetupError(f"{path} has the schema {found!r}, this version reads {SCHEMA!r}: run the stories again")
-    return document
-
-
-def write_text(path: Path, text: str) -> None:
-    """Put `text` at `path`, whole or not at all."""
-    # A reader, or a kill between two writes, finds the old file or the new one. A lone surrogate becomes its escape,
-    # which JSON reads back as what it was.
-    with NamedTemporaryFile("wb", dir=path.parent, prefix=f".{path.name}.", delete=False) as file:
-        try:
-            file.write(text.encode("utf-8", "backslashreplace"))
-            file.close()
-            Path(file.name).chmod(0o644)
-            os.replace(file.name, path)  # noqa: PTH105  (the same call, and what the comment speaks of)
-        except BaseException:
-            Path(file.name).unlink(missing_ok=True)
-            raise
+    run = read_results(folder / RESULTS_NAME)
+    write_text(folder / REPORT_NAME, render(run))
+    return f"{folder / REPORT_NAME}: made from {RESULTS_NAME}, {len(run.cases)} cases"

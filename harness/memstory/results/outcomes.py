@@ -1,15 +1,16 @@
-"""The outcome of a case and the reasons for it: what reports are made from."""
+"""A case as it was judged: its outcome, the reasons for it and its scores, which is what reports are made from."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Final, Literal, get_args
 
-from memstory.results.recording import Recording
-from memstory.target import Json
+from memstory.results.recording import Recording, RetrievalRecord
+from memstory.target import Json, Turn
 
 Outcome = Literal["passed", "failed", "unsupported", "error", "invalid"]
+OUTCOMES: Final[Sequence[Outcome]] = get_args(Outcome)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,8 +43,47 @@ class Score:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class StepTime:
+    """How long a step took; `embedding_seconds` is the part in which the memory waited for its embedder, if known."""
+
+    path: Sequence[int]
+    op: str
+    seconds: float
+    embedding_seconds: float | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AgentStep:
+    """What an agent did in a step, for reports: its answer to `said`, or without that one tool that was called."""
+
+    path: Sequence[int]
+    turn: Turn
+    said: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rate:
+    """How often a case passed that ran several times, over the trials that could be judged.
+
+    `low` and `high` are Wilson's interval of 95%; `pass_at` and `pass_hat` are pass@k and pass^k for k = 1, 2, …
+    """
+
+    passed: int
+    trials: int
+    low: float
+    high: float
+    flaky: bool
+    pass_at: Sequence[float]
+    pass_hat: Sequence[float]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class TrialResult:
-    """One run of a case, judged."""
+    """One run of a case, judged.
+
+    In results.json the recording has no `steps` and no `tools`: those are in recordings.jsonl. What reports need of
+    the steps is in `times`, and in `agent` where the trial did not pass.
+    """
 
     outcome: Outcome
     reason: str | None
@@ -51,6 +91,8 @@ class TrialResult:
     scores: Sequence[Score]
     recording: Recording
     warnings: Sequence[str] = ()
+    times: Sequence[StepTime] = ()
+    agent: Sequence[AgentStep] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,6 +102,8 @@ class CaseResult:
     `needs` are the capabilities that the story asks of its target, sorted.
     `control` and `control_because` are the story's own words on which controls are meant to pass or fail it. `redacted`
     counts the `secrets` and `texts` that were taken out after the case was judged, before it was written anywhere.
+    `scores` are means over the trials; `metrics` are those over all categories, of the first level where there are
+    several. `shown` is the trial that stands for the case; `rate` is null for a single trial.
     """
 
     id: str
@@ -80,3 +124,28 @@ class CaseResult:
     control: Mapping[str, str] = field(default_factory=dict)
     control_because: str | None = None
     redacted: Mapping[str, int] = field(default_factory=dict)
+    metrics: Mapping[str, float] = field(default_factory=dict)
+    scores: Sequence[Score] = ()
+    rate: Rate | None = None
+    warnings: Sequence[str] = ()
+    shown: int = 0
+
+    @property
+    def name(self) -> str:
+        """`S5`, or `S5[row]` for a row of a parametrized story."""
+        return f"{self.story}[{self.row}]" if self.row else self.story
+
+    @property
+    def deciding(self) -> TrialResult | None:
+        """The trial that stands for the case; None for a story that could not be read."""
+        return self.trials[self.shown] if self.trials else None
+
+    @property
+    def retrieval(self) -> Sequence[RetrievalRecord]:
+        """The retrieval tasks of the trial that stands for the case."""
+        return self.deciding.recording.retrieval if self.deciding else ()
+
+    @property
+    def is_flaky(self) -> bool:
+        """Whether some trials passed and some did not."""
+        return self.rate is not None and self.rate.flaky

@@ -46,7 +46,10 @@ class StepRecord:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QuestionRecord:
-    """One question of a retrieval task: its gold ids and what came back, best first, cut to k by the harness."""
+    """One question of a retrieval task: its gold ids and what came back, best first, cut to k by the harness.
+
+    `ranks` is set in a baseline alone, which has the ids only where gold was missed: the places, from 1, of found gold.
+    """
 
     id: str
     relevant: Sequence[str]
@@ -56,6 +59,17 @@ class QuestionRecord:
     judged: bool = True
     seconds: float = 0.0
     embedding_seconds: float | None = None
+    ranks: Sequence[int] | None = None
+
+    @property
+    def places(self) -> tuple[int, ...]:
+        """The places, from 1, at which its gold was found; an id that came twice counts once."""
+        return tuple(place for place, found in enumerate(dict.fromkeys(self.retrieved), 1) if found in self.relevant)
+
+    @property
+    def is_answered(self) -> bool:
+        """Whether all its gold was found; where there is none, whether nothing came."""
+        return set(self.relevant) <= set(self.retrieved) if self.relevant else not self.retrieved
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -12,18 +12,14 @@ from memstory.commands.command import FINDINGS, OK, USAGE, Command, add_json
 from memstory.commands.output import counted, say, say_json
 from memstory.commands.results.results_files import runs_at
 from memstory.errors import SetupError
-from memstory.reporting.comparing import (
-    Run,
-    as_markdown,
-    as_text,
-    columns_of,
-    compare,
-    differences_in_words,
-    named_column,
-    what_differs,
-)
+from memstory.reporting.comparing.columns import columns_of, named_column
+from memstory.reporting.comparing.comparison import compare
+from memstory.reporting.comparing.differences import differences_in_words
+from memstory.reporting.comparing.sections import as_markdown, as_text
 from memstory.reporting.escaping import visible
-from memstory.reporting.writing import write_text
+from memstory.results.folder.whole_files import write_text
+from memstory.results.likeness import what_differs
+from memstory.results.run import NamedRun
 
 _SHOWN = 20
 _TWO = 2
@@ -31,7 +27,11 @@ _TWO = 2
 
 def _options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
-        "results", nargs="+", type=Path, metavar="RESULTS", help="the folder of a run, or a results.json of any name"
+        "results",
+        nargs="+",
+        type=Path,
+        metavar="RESULTS",
+        help="the folder of a run, or a results.json of any name, such as a baseline",
     )
     parser.add_argument("--against", metavar="COLUMN", help="hold every column against this one (default: the same "
                         "target in an earlier run, else the first column)")  # fmt: skip
@@ -41,7 +41,7 @@ def _options(parser: argparse.ArgumentParser) -> None:
 
 
 def _run(chosen: argparse.Namespace) -> int:
-    runs = runs_at(chosen.results)
+    runs = runs_at(chosen.results, with_steps=chosen.diff)
     unlike = what_differs(runs)
     if unlike:
         sys.stderr.write(_refusal(unlike))
@@ -72,7 +72,7 @@ def _refusal(unlike: Sequence[str]) -> str:
     )
 
 
-def _diff(runs: Sequence[Run]) -> int:
+def _diff(runs: Sequence[NamedRun]) -> int:
     columns = columns_of(runs)
     if len(runs) != _TWO or len(columns) != _TWO or columns[0].target != columns[1].target:
         raise SetupError(

@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 import argparse
-import json
 from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 
 from memstory.commands.command import OK, Command, add_json
 from memstory.commands.output import counted, say, say_json
-from memstory.commands.results.results_files import document_at
+from memstory.commands.results.results_files import run_at
 from memstory.errors import SetupError
-from memstory.reporting.comparing import Gate, Run, as_baseline, gate
+from memstory.reporting.comparing.regression import Gate, gate
 from memstory.reporting.escaping import visible
 from memstory.reporting.views import shard_name
-from memstory.reporting.writing import write_text
+from memstory.results.baseline import as_baseline
+from memstory.results.folder.results_file import write_results
+from memstory.results.run import NamedRun, Run
 
 _VERDICTS = ("passed", "regression", "could not be measured")
 
@@ -39,14 +40,13 @@ def _count(text: str) -> int:
 
 
 def _run(chosen: argparse.Namespace) -> int:
-    current = Run(name="this run", document=document_at(chosen.results))
+    current = run_at(chosen.results)
     if chosen.update and not chosen.baseline.exists():
-        _check_whole(current)
         _write(chosen.baseline, current)
-        say(f"{chosen.baseline}: written, {counted(len(current.document['cases']), 'case')}")
+        say(f"{chosen.baseline}: written, {counted(len(current.cases), 'case')}")
         return OK
-    baseline = Run(name="the baseline", document=document_at(chosen.baseline))
-    found = gate(baseline, current, least_cases=chosen.least_cases)
+    baseline = NamedRun(name="the baseline", run=run_at(chosen.baseline))
+    found = gate(baseline, NamedRun(name="this run", run=current), least_cases=chosen.least_cases)
     if chosen.json:
         say_json({**asdict(found), "code": found.code})
     else:
@@ -55,23 +55,20 @@ def _run(chosen: argparse.Namespace) -> int:
         if not chosen.json:
             say(f"gate: {_VERDICTS[found.code]} ({counted(found.judged, 'case')} judged in both runs)")
         return found.code
-    _check_whole(current)
     _write(chosen.baseline, current)
     if not chosen.json:
-        say(f"{chosen.baseline}: rewritten, {counted(len(current.document['cases']), 'case')}")
+        say(f"{chosen.baseline}: rewritten, {counted(len(current.cases), 'case')}")
     return OK
 
 
-def _check_whole(current: Run) -> None:
-    if part := shard_name(current.document):
+def _write(path: Path, current: Run) -> None:
+    if part := shard_name(current):
         raise SetupError(f"the run is only {part} and cannot become the baseline: 'memstory merge' makes a whole run")
-    if not current.document["complete"]:
+    if not current.complete:
         raise SetupError("the run was cut short and cannot become the baseline: run the stories to their end")
 
-
-def _write(path: Path, current: Run) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
-    write_text(path, json.dumps(as_baseline(current.document), indent=1, ensure_ascii=False) + "\n")
+    write_results(path, as_baseline(current))
 
 
 def _lines(found: Gate) -> list[str]:
@@ -92,14 +89,14 @@ COMMAND = Command(
         "Hold a run against a baseline of the same targets. A case that passed and no longer does is a "
         "regression, and so is a retrieval score that is lower by more than chance: the 95% interval of the difference "
         "over the same questions lies below 0. Errors, missing cases, other stories, other data and too few cases "
-        "cannot be measured. --update makes the run the new baseline: without steps and times, so that it can be kept "
-        "in git."
+        "cannot be measured. --update makes the run the new baseline: without steps, times and ids of found "
+        "documents, and packed if its name ends in .gz, so that it can be kept in git."
     ),
     examples="""
 examples:
-  memstory gate reports/latest --baseline reports/baseline/mine.json
-  memstory gate reports/latest --baseline reports/baseline/mine.json --least-cases 20
-  memstory gate reports/latest --baseline reports/baseline/mine.json --update
+  memstory gate reports/latest --baseline reports/baseline/mine.json.gz
+  memstory gate reports/latest --baseline reports/baseline/mine.json.gz --least-cases 20
+  memstory gate reports/latest --baseline reports/baseline/mine.json.gz --update
 """,
     exit_codes=("exit codes: 0 as good as the baseline, or --update wrote it, 1 regression, 2 could not be measured"),
     options=_options,

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import argparse
-import json
 import sys
-from collections.abc import Sequence
 from pathlib import Path
 
 from memstory.commands.command import OK, Command
@@ -13,13 +11,11 @@ from memstory.commands.output import counted, say
 from memstory.commands.results.results_files import runs_at
 from memstory.errors import SetupError
 from memstory.reporting.escaping import visible
-from memstory.reporting.markdown import render
-from memstory.reporting.merging import cut_short, merged
 from memstory.reporting.views import headline
-from memstory.reporting.writing import REPORT_NAME, RESULTS_NAME, begin_reports, write_text
-from memstory.results.holding import Hold
-from memstory.results.recordings import RECORDINGS_NAME
-from memstory.target import Json
+from memstory.reporting.writing import begin_reports, write_reports
+from memstory.results.folder.holding import Hold
+from memstory.results.folder.recordings_file import RECORDINGS_NAME
+from memstory.results.merging import cut_short, merged
 
 
 def _options(parser: argparse.ArgumentParser) -> None:
@@ -31,22 +27,20 @@ def _options(parser: argparse.ArgumentParser) -> None:
 
 def _run(chosen: argparse.Namespace) -> int:
     output: Path = chosen.output
-    runs = runs_at(chosen.results)
+    runs = runs_at(chosen.results, with_steps=True)
     if any(output.resolve() in (typed.resolve(), typed.resolve().parent) for typed in chosen.results):
         raise SetupError(f"{output} holds one of the shards: name another folder for --output")
-    document = merged(runs)
-    recordings, missing = _recordings(chosen.results, document)
+    run = merged(runs)
+    folders = [path if path.is_dir() else path.parent for path in chosen.results]
+    missing = [folder for folder in folders if not (folder / RECORDINGS_NAME).is_file()]
     with _begun(output):
-        write_text(output / RESULTS_NAME, json.dumps(document, indent=1, ensure_ascii=False) + "\n")
-        write_text(output / REPORT_NAME, render(document))
-        if not missing:
-            write_text(output / RECORDINGS_NAME, recordings)
+        write_reports(output, run, recordings=not missing)
     for line in [
         *(f"cut short: {line}" for line in cut_short(runs)),
         *(f"without recordings: {folder} has no {RECORDINGS_NAME}" for folder in missing),
     ]:
         sys.stderr.write(visible(f"{line}\n"))
-    say(visible(f"{output}: {counted(len(runs), 'shard')}, {headline(document)}"))
+    say(visible(f"{output}: {counted(len(runs), 'shard')}, {headline(run)}"))
     return OK
 
 
@@ -55,18 +49,6 @@ def _begun(output: Path) -> Hold:
         return begin_reports(output)
     except OSError as error:
         raise SetupError(f"nothing can be written to {output}: {error.strerror}. Name another --output") from error
-
-
-def _recordings(typed: Sequence[Path], document: Json) -> tuple[str, Sequence[Path]]:
-    """Return the recordings of all shards in the order of the document's cases, and the folders that have none."""
-    folders = [path if path.is_dir() else path.parent for path in typed]
-    missing = [folder for folder in folders if not (folder / RECORDINGS_NAME).is_file()]
-    if missing:
-        return "", missing
-    lines = [line for folder in folders for line in (folder / RECORDINGS_NAME).read_text("utf-8").splitlines()]
-    order = {case["id"]: place for place, case in enumerate(document["cases"])}
-    ranked = sorted(lines, key=lambda line: order.get(json.loads(line)["id"], len(order)))
-    return "".join(f"{line}\n" for line in ranked), ()
 
 
 COMMAND = Command(

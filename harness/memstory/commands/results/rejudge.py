@@ -11,12 +11,11 @@ from memstory.commands.command import FINDINGS, OK, Command, add_json
 from memstory.commands.loaded import Loaded, load
 from memstory.commands.output import counted, say, say_json, table, with_progress
 from memstory.commands.results.rejudging import Rejudged, rejudged
-from memstory.commands.results.run_folder import run_folder
+from memstory.commands.results.results_files import recorded_run_at
 from memstory.commands.story_files import story_files
 from memstory.errors import SetupError
 from memstory.language.story import Story
-from memstory.reporting import read_recordings
-from memstory.results.recordings import RECORDINGS_NAME, RecordedCase
+from memstory.results.outcomes import CaseResult
 
 
 def _options(parser: argparse.ArgumentParser) -> None:
@@ -28,7 +27,8 @@ def _options(parser: argparse.ArgumentParser) -> None:
 
 
 def _run(chosen: argparse.Namespace) -> int:
-    cases = read_recordings(run_folder(chosen.results) / RECORDINGS_NAME)
+    # A story that could not be read has nothing recorded.
+    cases = [case for case in recorded_run_at(chosen.results).cases if case.trials]
     loaded = load(story_files(chosen.paths or _files_of(cases)))
     for error in loaded.errors:
         sys.stderr.write(f"{error}\n")
@@ -42,7 +42,7 @@ def _run(chosen: argparse.Namespace) -> int:
     return FINDINGS if flipped or loaded.invalid else OK
 
 
-def _files_of(cases: Sequence[RecordedCase]) -> Sequence[str]:
+def _files_of(cases: Sequence[CaseResult]) -> Sequence[str]:
     files = dict.fromkeys(case.where.rsplit(":", 2)[0] for case in cases)
     missing = [file for file in files if not Path(file).is_file()]
     if missing:
@@ -88,7 +88,7 @@ COMMAND = Command(
 examples:
   memstory rejudge reports/latest                        by the files of that run
   memstory rejudge reports/latest mine.story.yaml        by other files
-  memstory rejudge reports/baseline --json
+  memstory rejudge reports/latest --json                 for programs
 """,
     exit_codes=(
         "exit codes: 0 every case is judged as before, 1 some are not, 2 there are no recordings, or of another version"

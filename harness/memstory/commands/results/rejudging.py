@@ -14,9 +14,8 @@ from memstory.judging.step_verdicts import locate
 from memstory.language.references import REFERENCE, substitute
 from memstory.language.story import Step, Story
 from memstory.reporting.views import step_number
-from memstory.results.outcomes import Outcome
+from memstory.results.outcomes import CaseResult, Outcome
 from memstory.results.recording import Recording, StepRecord
-from memstory.results.recordings import RecordedCase
 from memstory.results.redaction import told
 from memstory.tasks.perturbation import levels_of
 
@@ -39,7 +38,7 @@ class Rejudged:
         return self.now != self.was
 
 
-def rejudged(recorded: RecordedCase, story: Story | None) -> Rejudged:
+def rejudged(recorded: CaseResult, story: Story | None) -> Rejudged:
     """Judge `recorded` by `story`, which is None where no file has it any more."""
     if story is None:
         return _cannot(recorded, f"the story {recorded.story} is in none of the files")
@@ -48,23 +47,25 @@ def rejudged(recorded: RecordedCase, story: Story | None) -> Rejudged:
     changed = story.digest != recorded.digest
     if changed and (difference := _does_other_things(story, recorded)):
         return _cannot(recorded, f"{difference}: run it again")
-    story = replace(story, trials=story.trials.times(len(recorded.recordings)))
-    result = evaluate(Case(story=story, target=recorded.target), recorded.recordings)
+    recordings = [trial.recording for trial in recorded.trials]
+    # As many trials as were recorded, as a run with `--trials` does.
+    story = replace(story, trials=story.trials.times(len(recordings)))
+    result = evaluate(Case(story=story, target=recorded.target), recordings)
     return Rejudged(
         id=recorded.id, was=recorded.outcome, now=result.outcome, reason=result.reason, story_changed=changed
     )
 
 
-def _cannot(recorded: RecordedCase, reason: str) -> Rejudged:
+def _cannot(recorded: CaseResult, reason: str) -> Rejudged:
     return Rejudged(id=recorded.id, was=recorded.outcome, now="cannot", reason=reason, story_changed=True)
 
 
-def _does_other_things(story: Story, recorded: RecordedCase) -> str | None:
+def _does_other_things(story: Story, recorded: CaseResult) -> str | None:
     """Return in what the story does something else now than was recorded; what it expects may differ."""
     if dict(story.options) != dict(recorded.options):
         return "the story's options changed since"
-    for recording in recorded.recordings:
-        if difference := _other_steps(story, recording) or _other_data(story, recording):
+    for trial in recorded.trials:
+        if difference := _other_steps(story, trial.recording) or _other_data(story, trial.recording):
             return difference
     return None
 

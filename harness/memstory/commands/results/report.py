@@ -7,7 +7,7 @@ from pathlib import Path
 
 from memstory.commands.command import OK, Command
 from memstory.commands.output import say
-from memstory.reporting import report_from_spool
+from memstory.reporting.writing import report_from_spool
 
 
 def _options(parser: argparse.ArgumentParser) -> None:

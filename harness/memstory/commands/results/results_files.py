@@ -1,42 +1,69 @@
-"""Results documents from what a person types: the folder of a run, or a file of any name."""
+"""Runs from what a person types: the folder of a run, or a file of any name."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
 
-from memstory.commands.results.run_folder import run_folder
 from memstory.errors import SetupError
-from memstory.reporting import read_results
-from memstory.reporting.comparing import Run
-from memstory.reporting.writing import RESULTS_NAME
-from memstory.target import Json
-
-_PARTS = ("complete", "fingerprint", "summary", "cases")
+from memstory.results.folder.recordings_file import RECORDINGS_NAME, read_recordings, with_steps
+from memstory.results.folder.results_file import PACKED, RESULTS_NAME, read_results
+from memstory.results.folder.spool import SPOOL_NAME
+from memstory.results.run import NamedRun, Run
 
 
-def document_at(typed: Path) -> Json:
-    """Return the results document that `typed` names.
+def run_folder(typed: Path) -> Path:
+    """Return the folder of a run that ended; `typed` may be the folder itself or `results.json` in it."""
+    folder = typed if typed.is_dir() else typed.parent
+    if not typed.exists():
+        raise SetupError(f"no file or folder {typed}: name the folder of a run, such as reports/latest")
+    if (folder / SPOOL_NAME).exists() and not (folder / RESULTS_NAME).exists():
+        raise SetupError(
+            f"{folder} holds a run that was killed: 'memstory report {folder}' first writes what it had done"
+        )
+    return folder
+
+
+def run_at(typed: Path) -> Run:
+    """Return the run that `typed` names, without its steps.
 
     Raises:
         SetupError: there is none, it is damaged, or of another version.
     """
     folder = run_folder(typed)
-    path = folder / RESULTS_NAME if typed.is_dir() else typed
-    document = read_results(path)
-    missing = [part for part in _PARTS if part not in document]
-    if missing:
-        raise SetupError(f"{path} is damaged: it has no {', '.join(missing)}. Run the stories again")
-    return document
+    return read_results(folder / RESULTS_NAME if typed.is_dir() else typed)
 
 
-def runs_at(typed: Sequence[Path]) -> list[Run]:
-    """Return the runs, each under the shortest end of its path that no other has."""
-    paths = [path.resolve().parent if path.name == RESULTS_NAME else path.resolve().with_suffix("") for path in typed]
+def recorded_run_at(typed: Path) -> Run:
+    """Return the run that `typed` names with its steps; SetupError if there are no recordings beside it."""
+    run = run_at(typed)
+    return with_steps(run, read_recordings(run_folder(typed) / RECORDINGS_NAME))
+
+
+def has_recordings(typed: Path) -> bool:
+    """Whether recordings lie beside the run that `typed` names; a baseline has none."""
+    named = typed.is_dir() or typed.name == RESULTS_NAME
+    return named and (run_folder(typed) / RECORDINGS_NAME).is_file()
+
+
+def runs_at(typed: Sequence[Path], *, with_steps: bool = False) -> list[NamedRun]:
+    """Return the runs, each under the shortest end of its path that no other has; with steps where there are any."""
+    paths = [_without_suffix(path.resolve()) for path in typed]
     twice = [str(one) for number, one in enumerate(typed) if paths[number] in paths[:number]]
     if twice:
         raise SetupError(f"{twice[0]} is named twice: leave one of the two out")
-    return [Run(name=_name(path, paths), document=document_at(one)) for path, one in zip(paths, typed, strict=True)]
+    return [
+        NamedRun(
+            name=_name(path, paths), run=recorded_run_at(one) if with_steps and has_recordings(one) else run_at(one)
+        )
+        for path, one in zip(paths, typed, strict=True)
+    ]
+
+
+def _without_suffix(path: Path) -> Path:
+    if path.name == RESULTS_NAME:
+        return path.parent
+    return path.with_suffix("").with_suffix("") if path.suffix == PACKED else path.with_suffix("")
 
 
 def _name(path: Path, paths: Sequence[Path]) -> str:

@@ -4,18 +4,21 @@ from __future__ import annotations
 
 import argparse
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
+from memstory.codec import encode
 from memstory.commands.command import OK, Command, add_json
 from memstory.commands.output import say, say_json
-from memstory.commands.results.run_folder import run_folder
+from memstory.commands.results.results_files import has_recordings, recorded_run_at, run_at
 from memstory.commands.results.timeline import SHORT, timeline
 from memstory.errors import SetupError
 from memstory.language.registry import nearest, unknown
-from memstory.reporting import read_results
-from memstory.reporting.writing import RESULTS_NAME
-from memstory.target import Json
+from memstory.results.folder.recordings_file import RECORDINGS_NAME
+from memstory.results.outcomes import CaseResult
+from memstory.results.redaction import told
+from memstory.results.run import Run
 
 _FEW: Final = 20
 """So many names are read; of more, only a near one helps."""
@@ -32,58 +35,62 @@ def _options(parser: argparse.ArgumentParser) -> None:
 
 
 def _run(chosen: argparse.Namespace) -> int:
-    document = read_results(_results_file(chosen.results))
-    case = _case(document, chosen.case)
-    if chosen.json:
-        say_json(case)
-        return OK
+    is_recorded = has_recordings(chosen.results)
+    case = _case(recorded_run_at(chosen.results) if is_recorded else run_at(chosen.results), chosen.case)
     trial = _trial(case, chosen.trial)
+    for line in _incomplete(case, is_recorded=is_recorded):
+        sys.stderr.write(f"memstory show: {line}\n")
+    if chosen.json:
+        say_json(encode(case))
+        return OK
     for line in timeline(case, trial, limit=sys.maxsize if chosen.full else SHORT):
         say(line)
     return OK
 
 
-def _results_file(typed: Path) -> Path:
-    return typed if typed.is_file() else run_folder(typed) / RESULTS_NAME
+def _incomplete(case: CaseResult, *, is_recorded: bool) -> Iterator[str]:
+    """Yield what of the case is not there to be shown."""
+    if not is_recorded and case.trials:
+        yield f"there is no {RECORDINGS_NAME} beside these results, so the steps are not shown"
+    if any(case.redacted.values()):
+        yield f"{told(case.redacted)} were redacted before anything was written"
 
 
-def _case(document: Json, wanted: str) -> Json:
-    by_id = {case["id"]: case for case in document["cases"]}
+def _case(run: Run, wanted: str) -> CaseResult:
+    by_id = {case.id: case for case in run.cases}
     if wanted in by_id:
         return by_id[wanted]
-    of_story = [case for case in document["cases"] if case["story"] == wanted]
+    of_story = [case for case in run.cases if case.story == wanted]
     if len(of_story) == 1:
         return of_story[0]
     if of_story:
-        raise SetupError(
-            f"the story {wanted} has several cases; name one: {', '.join(case['id'] for case in of_story)}"
-        )
+        raise SetupError(f"the story {wanted} has several cases; name one: {', '.join(case.id for case in of_story)}")
     if len(by_id) <= _FEW:
         raise SetupError(unknown(wanted, "case", by_id))
-    near = nearest(wanted, [*by_id, *dict.fromkeys(case["story"] for case in document["cases"])])
+    near = nearest(wanted, [*by_id, *dict.fromkeys(case.story for case in run.cases)])
     raise SetupError(f"unknown case '{wanted}'.{near} The run has {len(by_id)} cases; its report.md names them.")
 
 
-def _trial(case: Json, wanted: int | None) -> int:
+def _trial(case: CaseResult, wanted: int | None) -> int:
     if wanted is None:
-        return int(case["shown"])
-    count = len(case["trials"])
+        return case.shown
+    count = len(case.trials)
     if not 1 <= wanted <= count:
-        raise SetupError(f"{case['id']} has no trial {wanted}; it ran {count} time{'s' if count != 1 else ''}")
+        raise SetupError(f"{case.id} has no trial {wanted}; it ran {count} time{'s' if count != 1 else ''}")
     return wanted - 1
 
 
 COMMAND = Command(
     about=(
         "Show what happened in a case of a run: each step with its arguments and result, the tool calls and "
-        "answers, and how each expectation was judged. It reads results.json alone; no target is needed."
+        "answers, and how each expectation was judged. It reads results.json and recordings.jsonl; no target is needed."
     ),
     examples="""
 examples:
   memstory show reports/latest S5                      a story that ran on one target
   memstory show reports/latest 'S5[topics]' --full     one case, nothing shortened
   memstory show reports/latest S5 --trial 2            another trial
-  memstory show reports/latest S5 --json | jq .steps   for programs
+  memstory show reports/latest S5 --json | jq .trials[0].recording.steps
 """,
     exit_codes=("exit codes: 0 fine, 2 there is no such run, case or trial"),
     options=_options,

@@ -8,8 +8,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from memstory.reporting.comparing.columns import Column
-from memstory.results.document import OUTCOMES
-from memstory.target import Json
+from memstory.results.outcomes import OUTCOMES, CaseResult, Outcome
 
 EVERY: Final = "all of these"
 OTHER: Final = "other"
@@ -72,7 +71,7 @@ class CapabilityScore:
 
     name: str
     stories: Sequence[str]
-    columns: Mapping[str, Mapping[str, int]]
+    columns: Mapping[str, Mapping[Outcome, int]]
 
 
 def capability_scores(columns: Sequence[Column]) -> list[CapabilityScore]:
@@ -91,11 +90,10 @@ def capability_scores(columns: Sequence[Column]) -> list[CapabilityScore]:
     ]
 
 
-def _groups_of(case: Json) -> Iterator[str]:
-    # A document of an older version does not tell what a story needs.
-    yield from (name for name, group in GROUPS.items() if group.has(case["tags"], case.get("needs", ())))
+def _groups_of(case: CaseResult) -> Iterator[str]:
+    yield from (name for name, group in GROUPS.items() if group.has(case.tags, case.needs))
 
 
-def _counts(column: Column, stories: Sequence[str]) -> Mapping[str, int]:
-    found = Counter(column.cases[story]["outcome"] for story in stories if story in column.cases)
+def _counts(column: Column, stories: Sequence[str]) -> Mapping[Outcome, int]:
+    found = Counter(column.cases[story].outcome for story in stories if story in column.cases)
     return {outcome: found[outcome] for outcome in OUTCOMES}

@@ -9,15 +9,8 @@ from difflib import get_close_matches
 
 from memstory.errors import SetupError
 from memstory.reporting import views
-from memstory.target import Json
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Run:
-    """One results document under the name by which a reader knows it."""
-
-    name: str
-    document: Json
+from memstory.results.outcomes import CaseResult
+from memstory.results.run import NamedRun
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -25,29 +18,28 @@ class Column:
     """One target of one run; `cases` by story. A story that could not be read is in every column of its run."""
 
     title: str
-    run: Run
+    run: NamedRun
     target: str
-    cases: Mapping[str, Json]
+    cases: Mapping[str, CaseResult]
 
     @property
     def about(self) -> Mapping[str, Sequence[str]]:
         """What the target said of itself."""
-        said: Mapping[str, Sequence[str]] = self.run.document["fingerprint"]["targets"].get(self.target, {})
-        return said
+        return self.run.run.fingerprint.targets.get(self.target, {})
 
 
-def columns_of(runs: Sequence[Run]) -> list[Column]:
+def columns_of(runs: Sequence[NamedRun]) -> list[Column]:
     """Return the columns in order of runs and targets; one is named by its run too where another has its target."""
-    counts = Counter(target for run in runs for target in views.targets_of(run.document))
+    counts = Counter(target for named in runs for target in views.targets_of(named.run))
     return [
         Column(
-            title=target if counts[target] == 1 else f"{run.name}: {target}",
-            run=run,
+            title=target if counts[target] == 1 else f"{named.name}: {target}",
+            run=named,
             target=target,
-            cases={views.story_name(case): case for case in run.document["cases"] if case["target"] in (target, "")},
+            cases={case.name: case for case in named.run.cases if case.target in (target, "")},
         )
-        for run in runs
-        for target in views.targets_of(run.document)
+        for named in runs
+        for target in views.targets_of(named.run)
     ]
 
 

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 
 from memstory.reporting import views
 from memstory.reporting.comparing.capability_scores import CapabilityScore, capability_scores
-from memstory.reporting.comparing.columns import Column, Run, columns_of, opponent
+from memstory.reporting.comparing.columns import Column, columns_of, opponent
 from memstory.reporting.comparing.latency import Latency, latencies
-from memstory.reporting.comparing.outcomes import (
+from memstory.reporting.comparing.matrix import (
     Disagreement,
     Flip,
     Inability,
@@ -22,8 +22,8 @@ from memstory.reporting.comparing.outcomes import (
     shares_of,
 )
 from memstory.reporting.comparing.paired import Difference, differences, metrics_of
-from memstory.results.document import OUTCOMES
-from memstory.target import Json
+from memstory.results.outcomes import OUTCOMES, CaseResult, Outcome
+from memstory.results.run import NamedRun
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,7 +38,7 @@ class Made:
     target: str
     complete: bool
     shard: str
-    counts: Mapping[str, int]
+    counts: Mapping[Outcome, int]
     facts: Mapping[str, str]
 
 
@@ -79,7 +79,7 @@ class Comparison:
     inabilities: Sequence[Inability]
 
 
-def compare(runs: Sequence[Run], against: Column | None = None) -> Comparison:
+def compare(runs: Sequence[NamedRun], against: Column | None = None) -> Comparison:
     """Return the comparison of runs that `what_differs` has nothing against; `against` is held against all others."""
     columns = columns_of(runs)
     pairs = [(one, other) for one in columns if (other := opponent(one, columns, against)) is not None]
@@ -98,25 +98,27 @@ def compare(runs: Sequence[Run], against: Column | None = None) -> Comparison:
 
 
 def _made(column: Column) -> Made:
-    printed = column.run.document["fingerprint"]
-    options = {f"option {name}": str(value) for name, value in printed["options"].items()}
+    run, printed = column.run.run, column.run.run.fingerprint
+    options = {f"option {name}": str(value) for name, value in printed.options.items()}
     return Made(
         column=column.title,
         run=column.run.name,
         target=column.target,
-        complete=column.run.document["complete"],
-        shard=views.shard_name(column.run.document),
+        complete=run.complete,
+        shard=views.shard_name(run),
         counts={name: _counted(column, name) for name in OUTCOMES},
         facts={
             **{name: ", ".join(values) for name, values in column.about.items()},
             **options,
-            **{name: str(printed[name]) for name in ("memstory", "python", "platform")},
+            "memstory": printed.memstory,
+            "python": printed.python,
+            "platform": printed.platform,
         },
     )
 
 
-def _counted(column: Column, outcome: str) -> int:
-    return sum(case["outcome"] == outcome for case in column.cases.values())
+def _counted(column: Column, outcome: Outcome) -> int:
+    return sum(case.outcome == outcome for case in column.cases.values())
 
 
 def _scored(column: Column) -> list[Scored]:
@@ -143,5 +145,5 @@ def _differences(column: Column, against: Column) -> list[ScoreDifference]:
     ]
 
 
-def _is_measured(case: Json) -> bool:
-    return bool(case["retrieval"] and case["scores"])
+def _is_measured(case: CaseResult) -> bool:
+    return bool(case.retrieval and case.scores)

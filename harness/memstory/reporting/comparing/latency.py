@@ -9,8 +9,8 @@ from typing import Final, NamedTuple
 
 from memstory.language.words import WORDS
 from memstory.reporting.comparing.columns import Column
-from memstory.results.document import evidence
-from memstory.target import Json
+from memstory.results.outcomes import StepTime, TrialResult
+from memstory.results.recording import QuestionRecord
 
 QUESTION: Final = "search (retrieval)"
 _MIDDLE, _SLOW = 0.5, 0.95
@@ -96,15 +96,14 @@ def _spread(seconds: Sequence[float]) -> Spread:
 
 def _timed(column: Column) -> Iterator[_Timed]:
     for case in column.cases.values():
-        for trial in case["trials"] if case["outcome"] in ("passed", "failed") else ():
-            shown = evidence(case, trial)
-            embeds = shown.get("about", {}).get("embedder", _NO_EMBEDDER) != _NO_EMBEDDER
-            yield from (_one(step["op"], step, embeds=embeds) for step in shown["steps"])
-            for record in shown["retrieval"]:
-                yield from (_one(QUESTION, asked, embeds=embeds) for asked in record["questions"])
+        for trial in case.trials if case.outcome in ("passed", "failed") else ():
+            # Where nothing embeds, there is nothing to tell.
+            untold = None if trial.recording.about.get("embedder", _NO_EMBEDDER) != _NO_EMBEDDER else 0.0
+            for operation, timed in _calls(trial):
+                told = timed.embedding_seconds
+                yield _Timed(operation, timed.seconds, untold if told is None else told)
 
 
-def _one(operation: str, recorded: Json, *, embeds: bool) -> _Timed:
-    # A result of an older version does not tell it; where nothing embeds, there is nothing to tell.
-    told = recorded.get("embedding_seconds")
-    return _Timed(operation, recorded["seconds"], told if embeds or told is not None else 0.0)
+def _calls(trial: TrialResult) -> Iterator[tuple[str, StepTime | QuestionRecord]]:
+    yield from ((step.op, step) for step in trial.times)
+    yield from ((QUESTION, asked) for record in trial.recording.retrieval for asked in record.questions)

@@ -6,14 +6,12 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Final, TypeAlias
 
-from memstory.codec import decode
 from memstory.language.matchers.means import value_of
 from memstory.reporting.views import ABSTENTION
-from memstory.results.document import evidence
-from memstory.results.recording import QuestionRecord
+from memstory.results.outcomes import CaseResult
+from memstory.results.recording import QuestionRecord, RetrievalRecord
 from memstory.scoring.metrics import mean
 from memstory.scoring.statistics import Interval, paired_bootstrap
-from memstory.target import Json
 from memstory.tasks.perturbation import level_name
 
 SEED: Final = 1
@@ -48,7 +46,7 @@ class Difference:
         return self.high < 0
 
 
-def differences(before: Json, after: Json) -> list[Difference]:
+def differences(before: CaseResult, after: CaseResult) -> list[Difference]:
     """Return for each task, level and metric of two cases of one story how `after` differs from `before`."""
     metrics = [name for name in metrics_of(before) if name in metrics_of(after)]
     old, new = _values(before, metrics), _values(after, metrics)
@@ -73,9 +71,9 @@ def differences(before: Json, after: Json) -> list[Difference]:
     return found
 
 
-def metrics_of(case: Json) -> list[str]:
+def metrics_of(case: CaseResult) -> list[str]:
     """Return the metrics to compare a case by; those left out say the same once more."""
-    names = dict.fromkeys(score["metric"] for score in case["scores"] if score["category"] is None)
+    names = dict.fromkeys(score.metric for score in case.scores if score.category is None)
     return [name for name in names if name.startswith(_COMPARED)]
 
 
@@ -85,12 +83,12 @@ def _interval(before: list[float], after: list[float]) -> Interval:
     return paired_bootstrap(before, after, seed=SEED)
 
 
-def _values(case: Json, metrics: list[str]) -> Mapping[tuple[Place, str], Mapping[tuple[str, int], float]]:
+def _values(case: CaseResult, metrics: list[str]) -> Mapping[tuple[Place, str], Mapping[tuple[str, int], float]]:
     """Return each metric of each question, as its mean over the trials; what stands apart is no part of a total."""
     gathered: dict[tuple[Place, str], dict[tuple[str, int], list[float]]] = {}
-    for trial in case["trials"]:
-        for record in evidence(case, trial)["retrieval"]:
-            place = record["name"], level_name(record["level"])
+    for trial in case.trials:
+        for record in trial.recording.retrieval:
+            place = record.name, level_name(record.level)
             for question, asked in _questions(record):
                 for metric in metrics:
                     if (metric == ABSTENTION) == (not asked.relevant):
@@ -99,11 +97,10 @@ def _values(case: Json, metrics: list[str]) -> Mapping[tuple[Place, str], Mappin
     return {key: {one: mean(values) for one, values in asked.items()} for key, asked in gathered.items()}
 
 
-def _questions(record: Json) -> Iterator[tuple[tuple[str, int], QuestionRecord]]:
+def _questions(record: RetrievalRecord) -> Iterator[tuple[tuple[str, int], QuestionRecord]]:
     """Yield the questions that count; collections of one task may use the same id twice, so the place counts too."""
     seen: dict[str, int] = {}
-    for question in record["questions"]:
-        asked: QuestionRecord = decode(QuestionRecord, question)
+    for asked in record.questions:
         number = seen[asked.id] = seen.get(asked.id, 0) + 1
-        if asked.judged and asked.category not in record["apart"]:
+        if asked.judged and asked.category not in record.apart:
             yield (asked.id, number), asked

@@ -12,11 +12,12 @@ from tabulate import tabulate
 from memstory.reporting import views
 from memstory.reporting.comparing.comparison import Comparison, Made
 from memstory.reporting.comparing.latency import Latency, Spread
-from memstory.reporting.comparing.outcomes import JUDGED, Row
+from memstory.reporting.comparing.matrix import JUDGED, Row
 from memstory.reporting.comparing.paired import Difference
 from memstory.reporting.escaping import inline, shorten, visible
 from memstory.reporting.escaping import table as markdown_table
-from memstory.results.document import natural
+from memstory.results.outcomes import Outcome
+from memstory.results.run import natural
 
 _WIDTH = 60
 _NOTE_WIDTH = 100
@@ -153,7 +154,7 @@ def _capabilities(comparison: Comparison) -> Section:
     return Section(title="By capability", header=header, rows=rows, right=1, note=CAPABILITIES)
 
 
-def _share(counts: Mapping[str, int]) -> str:
+def _share(counts: Mapping[Outcome, int]) -> str:
     """Return `9/12 = 75%, 3 unsupported`; a dash where nothing was asked."""
     judged = sum(counts[outcome] for outcome in JUDGED)
     passed = counts["passed"]

@@ -1,7 +1,7 @@
 """What the controls say of a suite: which stories show nothing, and which faults no story finds.
 
-`python -m memstory.reporting.controls FOLDER` judges the results.json of a run on all controls, writes report.md beside
-it, and exits with 1 where a rule is broken.
+`python -m memstory.reporting.discrimination FOLDER` judges the results.json of a run on all controls, writes
+report.md beside it, and exits with 1 where a rule is broken.
 """
 
 from __future__ import annotations
@@ -17,8 +17,11 @@ from memstory.controls import BASELINES, BROAD, CONTROLS, FAULTS, MUTANTS
 from memstory.errors import SetupError
 from memstory.reporting import views
 from memstory.reporting.escaping import inline, table
-from memstory.reporting.writing import REPORT_NAME, RESULTS_NAME, read_results, write_text
-from memstory.target import Json
+from memstory.reporting.writing import REPORT_NAME
+from memstory.results.folder.results_file import RESULTS_NAME, read_results
+from memstory.results.folder.whole_files import write_text
+from memstory.results.outcomes import CaseResult, Outcome
+from memstory.results.run import Run
 
 KILLS: Final = 3
 """How many stories must find the fault of each broad mutant."""
@@ -33,7 +36,7 @@ does not. A story may say what it means a control to do: `control: {nothing: pas
 narrow fault runs the stories that name it so. A dash stands for a story that is not for this control, or that it
 cannot run."""
 
-Outcomes = Mapping[str, Mapping[str, str]]
+Outcomes = Mapping[str, Mapping[str, Outcome]]
 """Story -> control -> outcome."""
 
 
@@ -54,14 +57,16 @@ class Findings:
     unseen: Sequence[str]
 
 
-def judge_controls(document: Json) -> Findings:
-    """Return what the controls say of the stories of a results document."""
-    outcomes: dict[str, dict[str, str]] = {}
+def judge_controls(run: Run) -> Findings:
+    """Return what the controls say of the stories of a run."""
+    outcomes: dict[str, dict[str, Outcome]] = {}
     said: dict[str, Mapping[str, str]] = {}
-    for case in document["cases"]:
-        story = views.story_name(case)
-        said[story] = case["control"]
-        outcomes.setdefault(story, {})[case["target"].removeprefix(PREFIX)] = case["outcome"]
+    meant: dict[str, tuple[str, str]] = {}
+    for case in run.cases:
+        said[case.name] = case.control
+        outcomes.setdefault(case.name, {})[case.target.removeprefix(PREFIX)] = case.outcome
+        if case.control:
+            meant[case.name] = _meaning(case)
     ran = {control for found in outcomes.values() for control in found}
     kills = {
         mutant: [story for story, found in outcomes.items() if _kills(found, mutant)]
@@ -73,7 +78,7 @@ def judge_controls(document: Json) -> Findings:
         broken=[*_incomplete(outcomes), *_broken_by_stories(outcomes, said), *_survivors(kills)],
         kills=kills,
         weak={story: passed for story, found in outcomes.items() if (passed := _passed_by(found, said[story]))},
-        meant={story: _meaning(control) for story, control in said.items() if control},
+        meant=meant,
         unseen=[story for story, found in outcomes.items() if set(found.values()) == {"unsupported"}],
     )
 
@@ -96,7 +101,7 @@ def render_controls(found: Findings) -> str:
 def main(arguments: Sequence[str] | None = None) -> int:
     """Judge the run in a folder; return 0, 1 where a rule is broken, or 2 where there is nothing to judge."""
     parser = argparse.ArgumentParser(
-        prog="python -m memstory.reporting.controls", description="Judge the stories by a run on all controls."
+        prog="python -m memstory.reporting.discrimination", description="Judge the stories by a run on all controls."
     )
     parser.add_argument("folder", type=Path, help="the --report folder of that run")
     folder: Path = parser.parse_args(arguments).folder
@@ -149,9 +154,8 @@ def _passed_by(outcomes: Mapping[str, str], meant: Mapping[str, str]) -> list[st
     return [name for name in BASELINES if outcomes.get(name) == "passed" and name not in meant]
 
 
-def _meaning(control: Mapping[str, str]) -> tuple[str, str]:
-    said = ", ".join(f"{name} {outcome}" for name, outcome in control.items() if name != "because")
-    return said, control["because"]
+def _meaning(case: CaseResult) -> tuple[str, str]:
+    return ", ".join(f"{name} {outcome}" for name, outcome in case.control.items()), case.control_because or ""
 
 
 def _verdict(found: Findings) -> str:
@@ -196,7 +200,7 @@ def _narrow(outcomes: Mapping[str, str]) -> str:
     return ", ".join(name for name in FAULTS if _kills(outcomes, name)) or "-"
 
 
-def _cell(outcome: str | None) -> str:
+def _cell(outcome: Outcome | None) -> str:
     return "-" if outcome is None or outcome == "unsupported" else f"{views.SYMBOLS[outcome]} {outcome}"
 
 

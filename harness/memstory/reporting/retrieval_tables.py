@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from memstory.reporting import views
 from memstory.reporting.curves import curves
 from memstory.reporting.escaping import inline, table
 from memstory.reporting.views import ScoreRow
-from memstory.target import Json
+from memstory.results.run import Run
 
 
-def retrieval(document: Json) -> str:
+def retrieval(run: Run) -> str:
     """Return the tables of all cases that scored retrieval; empty if none did."""
-    rows = [row for case in document["cases"] for row in views.score_rows(case)]
+    rows = [row for case in run.cases for row in views.score_rows(case)]
     if not rows:
         return ""
-    parts = [_table(rows), curves(document), "\n".join(_measured_on(document)), *_unusable(document)]
+    parts = [_table(rows), curves(run), "\n".join(_measured_on(run)), *_unusable(run)]
     return "\n\n".join(part for part in parts if part)
 
 
@@ -44,28 +44,28 @@ def _category(row: ScoreRow) -> str:
     return f"{inline(row.category)} *(apart)*" if row.apart else inline(row.category)
 
 
-def _measured_on(document: Json) -> Iterator[str]:
+def _measured_on(run: Run) -> Iterator[str]:
     """Yield a line for each set of data, not for each target that was measured on it."""
     said: dict[str, list[str]] = {}
-    for case in document["cases"]:
-        for record in case["retrieval"]:
-            left_out = sum(not asked["judged"] for asked in record["questions"])
+    for case in run.cases:
+        for record in case.retrieval:
+            left_out = sum(not asked.judged for asked in record.questions)
             text = (
-                f"{inline(record['name'])}: {record['documents']} documents, the first {record['k']} hits of"
-                f" {len(record['questions'])} questions"
+                f"{inline(record.name)}: {record.documents} documents, the first {record.k} hits of"
+                f" {len(record.questions)} questions"
                 + (f" ({left_out} without a usable label are not judged)" if left_out else "")
-                + f", data {inline(record['digest'][:12])}"
+                + f", data {inline(record.digest[:12])}"
             )
-            said.setdefault(text, []).append(views.story_name(case))
+            said.setdefault(text, []).append(case.name)
     for text, stories in said.items():
         yield f"- {inline(', '.join(dict.fromkeys(stories)))} on {text}"
 
 
-def _unusable(document: Json) -> Iterator[str]:
-    listed: dict[str, list[str]] = {}
-    for case in document["cases"]:
-        for record in case["retrieval"]:
-            listed[record["name"]] = record["unusable"]
+def _unusable(run: Run) -> Iterator[str]:
+    listed: dict[str, Sequence[str]] = {}
+    for case in run.cases:
+        for record in case.retrieval:
+            listed[record.name] = record.unusable
     for name, labels in listed.items():
         if labels:
             lines = "\n".join(f"- {inline(label)}" for label in labels)

@@ -8,10 +8,10 @@ from typing import Final
 
 from memstory.reporting.comparing.columns import Column
 from memstory.reporting.comparing.latency import timed_steps
-from memstory.results.document import evidence, natural
-from memstory.target import Json
+from memstory.results.outcomes import CaseResult, Outcome
+from memstory.results.run import natural
 
-JUDGED: Final = ("passed", "failed")
+JUDGED: Final[Sequence[Outcome]] = ("passed", "failed")
 RETRIEVAL: Final = "retrieval"
 _ALSO_SHOWN: Final = ("restart", "crash", "fault", "parallel", "advance", RETRIEVAL)
 
@@ -22,7 +22,7 @@ class Row:
 
     story: str
     title: str
-    outcomes: Mapping[str, str]
+    outcomes: Mapping[str, Outcome]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,12 +71,12 @@ def rows_of(columns: Sequence[Column]) -> list[Row]:
     titles: dict[str, str] = {}
     for column in columns:
         for story, case in column.cases.items():
-            titles.setdefault(story, case["title"])
+            titles.setdefault(story, case.title)
     return [
         Row(
             story=story,
             title=titles[story],
-            outcomes={one.title: one.cases[story]["outcome"] for one in columns if story in one.cases},
+            outcomes={one.title: one.cases[story].outcome for one in columns if story in one.cases},
         )
         for story in sorted(titles, key=natural)
     ]
@@ -86,15 +86,15 @@ def flips_between(column: Column, against: Column) -> Iterator[Flip]:
     """Yield the stories that both were judged on, and not alike."""
     for story in sorted(column.cases, key=natural):
         now, was = column.cases[story], against.cases.get(story)
-        if was is not None and {now["outcome"], was["outcome"]} == set(JUDGED):
-            failed = now if now["outcome"] == "failed" else was
+        if was is not None and {now.outcome, was.outcome} == set(JUDGED):
+            failed = now if now.outcome == "failed" else was
             yield Flip(
                 story=story,
                 column=column.title,
-                outcome=now["outcome"],
+                outcome=now.outcome,
                 against=against.title,
-                was=was["outcome"],
-                reason=failed["reason"] or "",
+                was=was.outcome,
+                reason=failed.reason or "",
             )
 
 
@@ -105,7 +105,7 @@ def disagreements_of(columns: Sequence[Column]) -> list[Disagreement]:
         passed, failed = ([title for title, was in row.outcomes.items() if was == word] for word in JUDGED)
         if passed and failed:
             first = next(one for one in columns if one.title == failed[0])
-            reason = first.cases[row.story]["reason"] or ""
+            reason = first.cases[row.story].reason or ""
             found.append(Disagreement(story=row.story, passed=passed, failed=failed, reason=reason))
     return found
 
@@ -115,7 +115,7 @@ def shares_of(columns: Sequence[Column]) -> list[Share]:
     groups: dict[tuple[str, str], set[str]] = {}
     for column in columns:
         for story, case in column.cases.items():
-            for group in [*(("operation", op) for op in _operations(case)), *(("tag", tag) for tag in case["tags"])]:
+            for group in [*(("operation", op) for op in _operations(case)), *(("tag", tag) for tag in case.tags)]:
                 groups.setdefault(group, set()).add(story)
     shares = [
         Share(kind=kind, name=name, columns={one.title: _counts(one, stories) for one in columns})
@@ -130,8 +130,8 @@ def inabilities_of(columns: Sequence[Column]) -> list[Inability]:
     for column in columns:
         reasons: dict[tuple[str, str], list[str]] = {}
         for story, case in column.cases.items():
-            if case["outcome"] not in JUDGED:
-                reasons.setdefault((case["outcome"], case["reason"] or "no reason was given"), []).append(story)
+            if case.outcome not in JUDGED:
+                reasons.setdefault((case.outcome, case.reason or "no reason was given"), []).append(story)
         found += [
             Inability(column=column.title, outcome=outcome, reason=reason, stories=sorted(stories, key=natural))
             for (outcome, reason), stories in sorted(reasons.items(), key=lambda item: -len(item[1]))
@@ -139,15 +139,15 @@ def inabilities_of(columns: Sequence[Column]) -> list[Inability]:
     return found
 
 
-def _operations(case: Json) -> set[str]:
+def _operations(case: CaseResult) -> set[str]:
     """Return what a story does, as far as any trial of it came."""
-    found = {step["op"] for trial in case["trials"] for step in evidence(case, trial)["steps"]}
-    if case["retrieval"]:
+    found = {step.op for trial in case.trials for step in trial.times}
+    if case.retrieval:
         found.add(RETRIEVAL)
     return found & {*timed_steps(), *_ALSO_SHOWN}
 
 
 def _counts(column: Column, stories: set[str]) -> list[int]:
-    judged = [column.cases[one]["outcome"] for one in stories if one in column.cases]
+    judged = [column.cases[one].outcome for one in stories if one in column.cases]
     judged = [outcome for outcome in judged if outcome in JUDGED]
     return [judged.count("passed"), len(judged)]

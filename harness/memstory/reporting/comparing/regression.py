@@ -1,4 +1,4 @@
-"""A run held against its baseline: what got worse, what could not be measured, what got better."""
+"""A run compared with its baseline: what got worse, what could not be measured, what got better."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Final, TypeAlias
 
-from memstory.reporting.comparing.columns import Run
-from memstory.reporting.comparing.likeness import differing_stories, what_differs
-from memstory.reporting.comparing.outcomes import JUDGED
+from memstory.reporting.comparing.matrix import JUDGED
 from memstory.reporting.comparing.paired import differences
-from memstory.reporting.views import shard_name, story_name
-from memstory.target import Json
+from memstory.reporting.views import shard_name
+from memstory.results.likeness import differing_stories, what_differs
+from memstory.results.outcomes import CaseResult
+from memstory.results.run import NamedRun
 
 PASS: Final = 0
 REGRESSION: Final = 1
@@ -38,7 +38,7 @@ class Gate:
         return UNMEASURED if self.unmeasured else PASS
 
 
-def gate(baseline: Run, current: Run, *, least_cases: int = 1) -> Gate:
+def gate(baseline: NamedRun, current: NamedRun, *, least_cases: int = 1) -> Gate:
     """Return how `current` stands against `baseline`, of which it is to be another run of the same targets.
 
     A case that passed and now fails, or is no longer supported, is a regression; so is a metric whose interval of the
@@ -47,44 +47,40 @@ def gate(baseline: Run, current: Run, *, least_cases: int = 1) -> Gate:
     old, new = _by_id(baseline), _by_id(current)
     found: _Lists = {"regressions": [], "unmeasured": list(_unlike(baseline, current)), "improvements": [], "notes": []}
     unlike = differing_stories([baseline, current])
-    comparable = {name: was for name, was in old.items() if story_name(was) not in unlike}
+    comparable = {name: was for name, was in old.items() if was.name not in unlike}
     for name, was in comparable.items():
         for kind, text in _of_case(was, new[name]) if name in new else [_missing(was)]:
             found[kind].append(f"{name}: {text}")
-    found["notes"] += [
-        f"{name}: not in the baseline, {case['outcome']}" for name, case in new.items() if name not in old
-    ]
-    judged = sum(
-        name in new and {was["outcome"], new[name]["outcome"]} <= set(JUDGED) for name, was in comparable.items()
-    )
+    found["notes"] += [f"{name}: not in the baseline, {case.outcome}" for name, case in new.items() if name not in old]
+    judged = sum(name in new and {was.outcome, new[name].outcome} <= set(JUDGED) for name, was in comparable.items())
     if judged < least_cases:
         found["unmeasured"].append(f"too few cases were judged in both runs: {judged}, wanted are {least_cases}")
     return Gate(judged=judged, **found)
 
 
-def _by_id(run: Run) -> Mapping[str, Json]:
-    return {case["id"]: case for case in run.document["cases"]}
+def _by_id(named: NamedRun) -> Mapping[str, CaseResult]:
+    return {case.id: case for case in named.run.cases}
 
 
-def _unlike(baseline: Run, current: Run) -> Iterator[str]:
-    for run in (baseline, current):
-        if part := shard_name(run.document):
-            yield f"{run.name} is only {part}: merge all shards first ('memstory merge')"
-    if not current.document["complete"]:
+def _unlike(baseline: NamedRun, current: NamedRun) -> Iterator[str]:
+    for named in (baseline, current):
+        if part := shard_name(named.run):
+            yield f"{named.name} is only {part}: merge all shards first ('memstory merge')"
+    if not current.run.complete:
         yield "the run was cut short: cases that had not ended are missing"
     yield from what_differs([baseline, current])
 
 
-def _missing(was: Json) -> tuple[str, str]:
-    if was["outcome"] not in JUDGED:
-        return "notes", f"was {was['outcome']}, and was not run"
-    return "unmeasured", f"was {was['outcome']}, and was not run"
+def _missing(was: CaseResult) -> tuple[str, str]:
+    if was.outcome not in JUDGED:
+        return "notes", f"was {was.outcome}, and was not run"
+    return "unmeasured", f"was {was.outcome}, and was not run"
 
 
-def _of_case(was: Json, now: Json) -> Iterator[tuple[str, str]]:
+def _of_case(was: CaseResult, now: CaseResult) -> Iterator[tuple[str, str]]:
     """Yield `(kind, text)` for what changed in one case."""
-    before, after = was["outcome"], now["outcome"]
-    because = f": {now['reason']}" if now["reason"] else ""
+    before, after = was.outcome, now.outcome
+    because = f": {now.reason}" if now.reason else ""
     match before, after:
         case "passed", "failed" | "unsupported":
             yield "regressions", f"passed, now {after}{because}"
@@ -100,7 +96,7 @@ def _of_case(was: Json, now: Json) -> Iterator[tuple[str, str]]:
         yield from _of_metrics(was, now)
 
 
-def _of_metrics(was: Json, now: Json) -> Iterator[tuple[str, str]]:
+def _of_metrics(was: CaseResult, now: CaseResult) -> Iterator[tuple[str, str]]:
     for found in differences(was, now):
         at = f" at {found.level}" if found.level else ""
         text = (

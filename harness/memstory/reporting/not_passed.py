@@ -1,0 +1,101 @@
+"""The part of report.md on cases that did not pass: what was expected, what happened, and why others could not run."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Final
+
+from memstory.reporting import views
+from memstory.reporting.escaping import fenced, inline, table
+from memstory.results.outcomes import AgentStep, CaseResult, Outcome, TrialResult, Verdict
+from memstory.results.run import Run
+from memstory.target import ToolCall
+
+TITLES: Final[Mapping[Outcome, str]] = {"failed": "Failures", "error": "Errors", "invalid": "Invalid stories"}
+DETAIL_LIMIT: Final = 6000
+
+
+def went_wrong(run: Run) -> str:
+    """Return a section for each outcome that somebody has to act on; empty if there is none."""
+    sections = []
+    for outcome, title in TITLES.items():
+        cases = views.with_outcome(run, outcome)
+        if cases:
+            sections.append("\n\n".join([f"## {title}", *(_case(case) for case in cases)]))
+    return "\n\n".join(sections)
+
+
+def could_not_run(run: Run) -> str:
+    """Return the unsupported cases, grouped by their reason."""
+    cases: dict[str, list[str]] = {}
+    for case in views.with_outcome(run, "unsupported"):
+        cases.setdefault(case.reason or "no reason was given", []).append(case.id)
+    rows = [[inline(reason), str(len(names)), inline(", ".join(names))] for reason, names in cases.items()]
+    return table(["Why", "Cases", "Which"], rows, right=[1]) if rows else ""
+
+
+def _case(case: CaseResult) -> str:
+    title = f"### {views.SYMBOLS[case.outcome]} {inline(case.id)}: {inline(case.title or views.UNREADABLE)}"
+    trial = case.deciding
+    verdicts = [verdict for verdict in trial.verdicts if not verdict.passed] if trial else []
+    parts = [title, *_reason(case, verdicts)]
+    if rate := case.rate:
+        parts.append(
+            f"Passed {rate.passed} of {rate.trials} judged trials"
+            f" (95% interval {rate.low:.2f} to {rate.high:.2f}); shown is trial {case.shown + 1}."
+        )
+    return "\n\n".join([*parts, *(_of_trial(trial, verdicts) if trial else ())])
+
+
+def _of_trial(trial: TrialResult, verdicts: Sequence[Verdict]) -> Iterator[str]:
+    operations = {tuple(step.path): step.op for step in trial.times}
+    yield from (_verdict(verdict, operations) for verdict in verdicts)
+    if happened := "\n".join(line for step in trial.agent for line in _happened(step)):
+        yield f"What the agent did:\n\n{happened}"
+    failure = trial.recording.failure
+    if failure and failure.detail:
+        block = fenced(failure.detail, DETAIL_LIMIT)
+        yield f"<details><summary>Details</summary>\n\n{block}\n\n</details>"
+
+
+def _reason(case: CaseResult, verdicts: Sequence[Verdict]) -> Iterator[str]:
+    """Yield place and reason, unless the verdicts that follow say the same."""
+    where, reason = case.where, case.reason or "no reason was given"
+    if any(verdict.reason and verdict.reason in reason for verdict in verdicts):
+        return
+    # A reason that names a place in the story's file has the better place.
+    has_place = reason.startswith(f"{where.split(':')[0]}:")
+    yield inline(reason) if has_place else f"{inline(where)} — {inline(reason)}"
+
+
+def _verdict(verdict: Verdict, operations: Mapping[tuple[int, ...], str]) -> str:
+    path = tuple(verdict.step)
+    step = f"step {views.step_number(path)}" if path else "the story as a whole"
+    operation = f" ({inline(operations[path])})" if path in operations else ""
+    lines = [f"- {inline(verdict.where)}, {step}{operation}: {inline(verdict.reason)}"]
+    compared = {"expected": verdict.expected, "actual": verdict.actual}
+    lines += [f"  - {name}: {inline(text)}" for name, text in compared.items() if text is not None]
+    if verdict.difference:
+        lines.append("\n" + _indented(fenced(verdict.difference)))
+    return "\n".join(lines)
+
+
+def _happened(step: AgentStep) -> Iterator[str]:
+    """Yield what was said, called and answered in one step."""
+    number = views.step_number(step.path)
+    if step.said is None:
+        yield from (f"- step {number}, called {_call(call)}" for call in step.turn.tool_calls)
+        return
+    yield f"- step {number}, said: {inline(step.said)}"
+    yield from (f"  - called {_call(call)}" for call in step.turn.tool_calls)
+    yield f"  - answered: {inline(step.turn.answer or '(nothing)')}"
+
+
+def _call(call: ToolCall) -> str:
+    args = ", ".join(f"{name}={value!r}" for name, value in call.args.items())
+    outcome = f"error: {inline(call.error)}" if call.error else inline(call.result)
+    return f"{inline(call.name)}({inline(args)}) → {outcome}"
+
+
+def _indented(block: str) -> str:
+    return "\n".join(f"  {line}" for line in block.split("\n"))

@@ -1,0 +1,65 @@
+"""A run cut down to what a later run is compared with, fit to be kept in git; and made whole again for reports."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from memstory.results.outcomes import CaseResult, TrialResult
+from memstory.results.recording import QuestionRecord
+from memstory.results.run import Run
+
+
+def as_baseline(run: Run) -> Run:
+    """Return `run` without steps, verdicts, tracebacks and times: outcomes, scores and the ranks of gold stay.
+
+    What stories and memories said goes with the steps; a reason for failing may still quote them.
+    """
+    fingerprint = replace(run.fingerprint, started=None)
+    return replace(run, fingerprint=fingerprint, cases=tuple(map(_slim, run.cases)))
+
+
+def with_ids(run: Run) -> Run:
+    """Return `run` with ids for the gold that a baseline has by rank only: every metric is what it was."""
+    return replace(run, cases=tuple(_case_with_ids(case) if case.retrieval else case for case in run.cases))
+
+
+def _slim(case: CaseResult) -> CaseResult:
+    return replace(case, seconds=0.0, trials=tuple(map(_slim_trial, case.trials)))
+
+
+def _slim_trial(trial: TrialResult) -> TrialResult:
+    recording, failure = trial.recording, trial.recording.failure
+    recording = replace(
+        recording,
+        steps=(),
+        tools=(),
+        seconds=0.0,
+        # A traceback names folders of the machine that it comes from.
+        failure=failure and replace(failure, detail=None),
+        retrieval=tuple(
+            replace(task, add_seconds=0.0, add_embedding_seconds=None, questions=tuple(map(_by_rank, task.questions)))
+            for task in recording.retrieval
+        ),
+    )
+    return replace(trial, recording=recording, verdicts=(), scores=(), times=(), agent=())
+
+
+def _by_rank(question: QuestionRecord) -> QuestionRecord:
+    ranks = question.places if question.ranks is None else question.ranks
+    slim = replace(question, scores=(), seconds=0.0, embedding_seconds=None, ranks=ranks)
+    return replace(slim, relevant=(), retrieved=()) if question.is_answered else slim
+
+
+def _case_with_ids(case: CaseResult) -> CaseResult:
+    trials = []
+    for trial in case.trials:
+        tasks = (replace(task, questions=tuple(map(_with_ids, task.questions))) for task in trial.recording.retrieval)
+        trials.append(replace(trial, recording=replace(trial.recording, retrieval=tuple(tasks))))
+    return replace(case, trials=tuple(trials))
+
+
+def _with_ids(question: QuestionRecord) -> QuestionRecord:
+    if not question.ranks or question.relevant:
+        return question
+    places = [f"place {place}" for place in range(1, max(question.ranks) + 1)]
+    return replace(question, relevant=tuple(places[rank - 1] for rank in question.ranks), retrieved=tuple(places))

@@ -1,0 +1,38 @@
+"""What reports need of the steps of a trial, so that results.json need not have them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+
+from memstory.codec import decode
+from memstory.results.outcomes import AgentStep, CaseResult, StepTime, TrialResult
+from memstory.results.recording import StepRecord
+from memstory.target import ToolCall, Turn
+
+_JUDGED_WELL = ("passed", "unsupported")
+
+
+def without_steps(case: CaseResult) -> CaseResult:
+    """Return `case` with an extract of its steps in the place of steps and tools."""
+    return replace(case, trials=tuple(_extract(trial) for trial in case.trials))
+
+
+def _extract(trial: TrialResult) -> TrialResult:
+    recording = trial.recording
+    if not recording.steps and not recording.tools:
+        return trial
+    times = (
+        StepTime(path=step.path, op=step.op, seconds=step.seconds, embedding_seconds=step.embedding_seconds)
+        for step in recording.steps
+    )
+    agent = () if trial.outcome in _JUDGED_WELL else _agent_steps(recording.steps)
+    return replace(trial, recording=replace(recording, steps=(), tools=()), times=tuple(times), agent=tuple(agent))
+
+
+def _agent_steps(steps: Iterable[StepRecord]) -> Iterator[AgentStep]:
+    for step in steps:
+        if step.op == "say" and isinstance(step.result, dict):
+            yield AgentStep(path=step.path, said=step.args.get("text", ""), turn=decode(Turn, step.result))
+        elif step.op == "tool" and isinstance(step.result, dict):
+            yield AgentStep(path=step.path, turn=Turn(answer="", tool_calls=(decode(ToolCall, step.result),)))

@@ -1,0 +1,104 @@
+"""recordings.jsonl: the steps of every trial, beside results.json, which has the rest.
+
+One line a trial, each with the version of its form. Together they are the run as it was: it can be judged again.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Final, Literal, TypeAlias, get_args
+
+from memstory.codec import Misfit, decode, encode
+from memstory.errors import SetupError
+from memstory.results.folder.whole_files import write_text
+from memstory.results.outcomes import CaseResult, TrialResult
+from memstory.results.recording import StepRecord
+from memstory.results.run import Run
+from memstory.target import Json, ToolSchema
+
+Schema = Literal["memstory.recordings/2"]
+RECORDINGS_NAME: Final = "recordings.jsonl"
+RECORDINGS_SCHEMA: Final[Schema] = get_args(Schema)[0]
+_AGAIN: Final = "Run the stories again"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TrialSteps:
+    """One line: the steps of a trial of a case, and the tools that its target had announced."""
+
+    schema: Schema
+    case: str
+    trial: int
+    steps: Sequence[StepRecord] = ()
+    tools: Sequence[ToolSchema] = ()
+
+
+Recorded: TypeAlias = Mapping[tuple[str, int], TrialSteps]
+"""By the id of a case and the place of a trial in it."""
+
+
+def write_recordings(path: Path, cases: Iterable[CaseResult]) -> None:
+    """Write the steps of all trials of `cases`."""
+    lines = (
+        encode(_steps_of(case.id, number, trial), lean=True)
+        for case in cases
+        for number, trial in enumerate(case.trials)
+    )
+    write_text(path, "".join(f"{json.dumps(line, separators=(',', ':'))}\n" for line in lines))
+
+
+def read_recordings(path: Path) -> Recorded:
+    """Return the steps that `path` has.
+
+    Raises:
+        SetupError: there is no such file, it is damaged, or it has the form of another version.
+    """
+    try:
+        lines = path.read_bytes().splitlines()
+    except FileNotFoundError as error:
+        raise SetupError(
+            f"{path} is not there: a run writes it beside results.json. {_AGAIN} to have recordings"
+        ) from error
+    read = (_read(line, f"{path}:{number}") for number, line in enumerate(lines, 1))
+    return {(one.case, one.trial): one for one in read}
+
+
+def with_steps(run: Run, recorded: Recorded) -> Run:
+    """Return `run` with the steps of its trials; a trial of which none were recorded stays as it is."""
+    return replace(run, cases=tuple(_case_with_steps(case, recorded) for case in run.cases))
+
+
+def _case_with_steps(case: CaseResult, recorded: Recorded) -> CaseResult:
+    trials = []
+    for number, trial in enumerate(case.trials):
+        found = recorded.get((case.id, number))
+        steps = replace(trial.recording, steps=found.steps, tools=found.tools) if found else trial.recording
+        trials.append(replace(trial, recording=steps))
+    return replace(case, trials=tuple(trials))
+
+
+def _steps_of(case: str, number: int, trial: TrialResult) -> TrialSteps:
+    return TrialSteps(
+        schema=RECORDINGS_SCHEMA, case=case, trial=number, steps=trial.recording.steps, tools=trial.recording.tools
+    )
+
+
+def _read(line: bytes, place: str) -> TrialSteps:
+    try:
+        tree: Json = json.loads(line)
+    except ValueError as error:
+        raise SetupError(f"{place}: this line is damaged ({error}). {_AGAIN}") from error
+    found = tree.get("schema") if isinstance(tree, dict) else None
+    if found != RECORDINGS_SCHEMA:
+        raise SetupError(
+            f"{place}: the recording has the form {found!r}, this version of memstory reads "
+            f"{RECORDINGS_SCHEMA!r}. {_AGAIN}, or judge it with the version that wrote it"
+        )
+    try:
+        read: TrialSteps = decode(TrialSteps, tree)
+    except Misfit as error:
+        raise SetupError(f"{place}: the recording is not complete ({error}). {_AGAIN}") from error
+    return read

@@ -1,0 +1,83 @@
+"""results.json: a run without the steps of its cases, which are in recordings.jsonl beside it.
+
+The same run gives the same file, but for the fields whose names end in `seconds`, and `started`. Fields that have their
+default are left out, and each case has a line of its own.
+"""
+
+from __future__ import annotations
+
+import gzip
+import json
+from dataclasses import replace
+from math import isfinite
+from pathlib import Path
+from typing import Final
+
+from memstory.codec import Misfit, decode, encode
+from memstory.errors import SetupError
+from memstory.results.baseline import with_ids
+from memstory.results.extracts import without_steps
+from memstory.results.folder.spool import SPOOL_NAME
+from memstory.results.folder.whole_files import write_whole
+from memstory.results.run import SCHEMA, Run
+from memstory.target import Json
+
+RESULTS_NAME: Final = "results.json"
+PACKED: Final = ".gz"
+FIRST_SCHEMA: Final = "memstory.results/1"
+DIGITS: Final = 6
+"""Numbers are rounded to this many digits: the last bits of a score depend on the machine."""
+
+
+def write_results(path: Path, run: Run) -> None:
+    """Write `run` to `path`, packed if the name ends in `.gz`."""
+    text = results_text(run).encode("utf-8", "backslashreplace")
+    write_whole(path, gzip.compress(text, mtime=0) if path.suffix == PACKED else text)
+
+
+def results_text(run: Run) -> str:
+    """Return the text of results.json."""
+    tree = rounded(encode(replace(run, cases=[without_steps(case) for case in run.cases]), lean=True))
+    lines = ",\n".join(json.dumps(case, ensure_ascii=False, separators=(",", ":")) for case in tree.pop("cases"))
+    head = json.dumps(tree, ensure_ascii=False, indent=1).removesuffix("\n}")
+    return f'{head},\n "cases": [\n{lines}\n]}}\n'
+
+
+def read_results(path: Path) -> Run:
+    """Return the run at `path`, which is results.json of some folder, or a baseline.
+
+    Raises:
+        SetupError: it is not there, is damaged, or of another version.
+    """
+    try:
+        content = path.read_bytes()
+        tree = json.loads(gzip.decompress(content) if path.suffix == PACKED else content)
+    except FileNotFoundError as error:
+        raise SetupError(
+            f"{path.parent} holds neither {SPOOL_NAME} nor {RESULTS_NAME}:"
+            " name the folder of a run, such as reports/latest"
+        ) from error
+    except (ValueError, EOFError, gzip.BadGzipFile) as error:
+        raise SetupError(f"{path} is not JSON: {error}") from error
+    found = tree.get("schema") if isinstance(tree, dict) else None
+    if found != SCHEMA:
+        older = " (an older memstory wrote it)" if found == FIRST_SCHEMA else ""
+        raise SetupError(
+            f"{path} has the schema {found!r}{older}, this version reads {SCHEMA!r}:"
+            " run the stories again, or read it with the version that wrote it"
+        )
+    try:
+        run: Run = decode(Run, tree)
+    except Misfit as error:
+        raise SetupError(f"{path} is damaged at {error}. Run the stories again") from error
+    return with_ids(run)
+
+
+def rounded(value: Json) -> Json:
+    """Return JSON with its numbers as they are written."""
+    if isinstance(value, float):
+        # JSON has no word for these; a text keeps them visible. Adding 0.0 turns -0.0 into 0.0.
+        return round(value, DIGITS) + 0.0 if isfinite(value) else str(value)
+    if isinstance(value, dict):
+        return {name: rounded(inner) for name, inner in value.items()}
+    return [rounded(inner) for inner in value] if isinstance(value, list) else value

@@ -1,0 +1,25 @@
+"""Files that are there whole or not at all."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from tempfile import NamedTemporaryFile
+
+
+def write_text(path: Path, text: str) -> None:
+    """Put `text` at `path`; a lone surrogate becomes its escape, which JSON reads back as what it was."""
+    write_whole(path, text.encode("utf-8", "backslashreplace"))
+
+
+def write_whole(path: Path, content: bytes) -> None:
+    """Put `content` at `path`: a reader, or a kill between two writes, finds the old file or the new one."""
+    with NamedTemporaryFile("wb", dir=path.parent, prefix=f".{path.name}.", delete=False) as file:
+        try:
+            file.write(content)
+            file.close()
+            Path(file.name).chmod(0o644)
+            os.replace(file.name, path)  # noqa: PTH105  (the same call, and what the docstring speaks of)
+        except BaseException:
+            Path(file.name).unlink(missing_ok=True)
+            raise

@@ -1,0 +1,130 @@
+"""The shards of one run -> the run that they are together: pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from memstory.errors import SetupError
+from memstory.results.likeness import what_differs
+from memstory.results.run import Fingerprint, NamedRun, Part, Run, make_run
+
+_SHOWN = 20
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Shard:
+    """A run that is a shard."""
+
+    name: str
+    run: Run
+    part: Part
+
+
+def merged(runs: Sequence[NamedRun]) -> Run:
+    """Return one run of all cases, as a run without shards gives it; fields for times are those of the shards.
+
+    Raises:
+        SetupError: these are not all the shards of one run, each once; the message says what is wrong.
+    """
+    shards = list(_shards(runs))
+    wrong = [*_no_shards(runs)] or [*_unlike(shards)] or [*_not_all_once(shards), *_overlaps(shards)]
+    # Stories that no other shard holds cannot differ, and shards need not share any.
+    wrong = wrong or [line for line in what_differs([one for one in runs if one.run.cases]) if ":" in line]
+    if wrong:
+        more = len(wrong) - _SHOWN
+        lines = [*wrong[:_SHOWN], *([f"and {more} more"] if more > 0 else [])]
+        raise SetupError("these are not the shards of one run:\n" + "\n".join(f"  {line}" for line in lines))
+    cases = [case for shard in shards for case in shard.run.cases]
+    return make_run(
+        cases, _fingerprint([shard.run.fingerprint for shard in shards]), complete=all(map(_is_whole, shards))
+    )
+
+
+def cut_short(runs: Sequence[NamedRun]) -> list[str]:
+    """Return the shards that did not come to their end, each with how far it came."""
+    return [
+        f"{shard.name} has {len(shard.run.cases)} of its {shard.part.cases} cases"
+        for shard in _shards(runs)
+        if not _is_whole(shard)
+    ]
+
+
+def _shards(runs: Sequence[NamedRun]) -> Iterator[_Shard]:
+    for one in runs:
+        if one.run.fingerprint.shard is not None:
+            yield _Shard(name=one.name, run=one.run, part=one.run.fingerprint.shard)
+
+
+def _is_whole(shard: _Shard) -> bool:
+    return shard.run.complete and len(shard.run.cases) == shard.part.cases
+
+
+def _no_shards(runs: Sequence[NamedRun]) -> Iterator[str]:
+    for one in runs:
+        if one.run.fingerprint.shard is None:
+            yield (
+                f"{one.name} is no shard: it was run without --shard, or was merged already, or its report was written"
+                " after it was killed"
+            )
+
+
+def _unlike(shards: Sequence[_Shard]) -> Iterator[str]:
+    """Yield what is to be the same in all shards of one run, on whatever machine each ran, and is not."""
+    yield from _differing("the number of shards", {shard.name: shard.part.count for shard in shards})
+    selected = {shard.name: f"{shard.part.of} cases ({shard.part.digest[:8]})" for shard in shards}
+    yield from _differing("what was selected", selected)
+    yield from _differing("memstory", {shard.name: shard.run.fingerprint.memstory for shard in shards})
+    yield from _differing("python", {shard.name: shard.run.fingerprint.python for shard in shards})
+    yield from _differing("options", {shard.name: dict(shard.run.fingerprint.options) for shard in shards})
+
+
+def _differing(what: str, values: Mapping[str, object]) -> Iterator[str]:
+    told: dict[str, list[str]] = {}
+    for name, value in values.items():
+        told.setdefault(str(value), []).append(name)
+    if len(told) > 1:
+        yield f"{what} is " + ", ".join(f"{value} in {' and '.join(names)}" for value, names in told.items())
+
+
+def _not_all_once(shards: Sequence[_Shard]) -> Iterator[str]:
+    count = shards[0].part.count
+    found: dict[int, list[str]] = {}
+    for shard in shards:
+        found.setdefault(shard.part.number, []).append(shard.name)
+    for number in range(1, count + 1):
+        names = found.get(number, [])
+        if not names:
+            yield f"shard {number} of {count} is missing"
+        if len(names) > 1:
+            yield f"shard {number} of {count} is there {len(names)} times: {', '.join(names)}"
+
+
+def _overlaps(shards: Sequence[_Shard]) -> Iterator[str]:
+    holders: dict[str, list[str]] = {}
+    for shard in shards:
+        for case in shard.run.cases:
+            holders.setdefault(case.id, []).append(shard.name)
+    for case_id, names in holders.items():
+        if len(names) > 1:
+            yield f"the case {case_id} is in {' and '.join(names)}"
+
+
+def _fingerprint(prints: Sequence[Fingerprint]) -> Fingerprint:
+    targets: dict[str, dict[str, set[str]]] = {}
+    for one in prints:
+        for target, about in one.targets.items():
+            said = targets.setdefault(target, {})
+            for name, values in about.items():
+                said.setdefault(name, set()).update(values)
+    return replace(
+        prints[0],
+        platform=" and ".join(sorted({one.platform for one in prints})),
+        processors=prints[0].processors if len({one.processors for one in prints}) == 1 else None,
+        started=min((one.started for one in prints if one.started), default=None),
+        targets={
+            target: {name: sorted(values) for name, values in sorted(said.items())}
+            for target, said in sorted(targets.items())
+        },
+        shard=None,
+    )

@@ -1,0 +1,111 @@
+"""A run: what it was made with, and its cases. The same value in memory, in results.json and in every report."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final, Literal, get_args
+
+from memstory.results.outcomes import OUTCOMES, CaseResult, Outcome
+from memstory.results.secret_values import REDACTED
+from memstory.target import Json
+
+Schema = Literal["memstory.results/2"]
+SCHEMA: Final[Schema] = get_args(Schema)[0]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Part:
+    """Shard `number` of `count` of a run, counted from 1.
+
+    It has `cases` of the `of` cases that were selected; `digest` is that of all of them, equal in all shards of a run.
+    """
+
+    number: int
+    count: int
+    cases: int
+    of: int
+    digest: str
+
+    def __str__(self) -> str:
+        return f"shard {self.number} of {self.count}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fingerprint:
+    """What a run was made with; `targets` has what each target said of itself, every distinct value once.
+
+    What it was about (digests of stories and data, k, trials and seeds) is told by its cases. `started` is ISO 8601.
+    `shard` is null for a whole run, and for one that was merged.
+    """
+
+    memstory: str
+    python: str
+    platform: str
+    processors: int | None
+    started: str | None
+    options: Mapping[str, Json]
+    targets: Mapping[str, Mapping[str, Sequence[str]]]
+    shard: Part | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Run:
+    """What one run found out; `cases` are ordered by story, target and row.
+
+    `complete` is false for a run that was cut short: cases that had not ended are missing. `redacted` counts what was
+    taken out before anything was written.
+    """
+
+    schema: Schema
+    complete: bool
+    fingerprint: Fingerprint
+    summary: Mapping[Outcome, int]
+    redacted: Mapping[str, int]
+    cases: Sequence[CaseResult]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NamedRun:
+    """A run under the name by which a reader knows it."""
+
+    name: str
+    run: Run
+
+
+def make_run(cases: Sequence[CaseResult], fingerprint: Fingerprint, *, complete: bool = True) -> Run:
+    """Return the run that has these cases, in their order and counted."""
+    counts = Counter(case.outcome for case in cases)
+    return Run(
+        schema=SCHEMA,
+        complete=complete,
+        fingerprint=fingerprint,
+        summary={outcome: counts[outcome] for outcome in OUTCOMES},
+        redacted=_redacted(cases, fingerprint),
+        cases=tuple(sorted(cases, key=_place)),
+    )
+
+
+def natural(text: str) -> tuple[tuple[int, int | str], ...]:
+    """Return a sort key that puts S9 before S10.
+
+    >>> sorted(["S10", "S9", "S9b"], key=natural)
+    ['S9', 'S9b', 'S10']
+    """
+    parts = re.findall(r"\d+|\D+", text)
+    return tuple((0, int(part)) if part.isascii() and part.isdigit() else (1, part) for part in parts)
+
+
+def _redacted(cases: Sequence[CaseResult], fingerprint: Fingerprint) -> Mapping[str, int]:
+    """Return how many values were taken out of the cases and of the options of the run, each kind even if none was."""
+    total = Counter({"secrets": json.dumps(dict(fingerprint.options)).count(REDACTED), "texts": 0})
+    for case in cases:
+        total.update(case.redacted)
+    return dict(total)
+
+
+def _place(case: CaseResult) -> tuple[Any, ...]:
+    return natural(case.story), case.target, natural(case.row or ""), case.id

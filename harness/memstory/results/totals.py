@@ -1,0 +1,72 @@
+"""What the trials of a case come to together: mean scores, how often it passed, what to be warned of."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+
+from memstory.results.outcomes import CaseResult, Rate, Score, TrialResult
+from memstory.scoring.metrics import mean
+from memstory.scoring.statistics import pass_at_k, pass_hat_k, wilson_interval
+
+_SEVERAL = 2
+
+
+def with_totals(case: CaseResult) -> CaseResult:
+    """Return `case` with the fields that follow from its trials."""
+    scores = _mean_scores(case.trials)
+    return replace(
+        case,
+        metrics=_over_all(scores),
+        scores=scores,
+        rate=_rate(case.trials),
+        warnings=_warnings(case),
+        # The first that ended as the case did.
+        shown=next((place for place, trial in enumerate(case.trials) if trial.outcome == case.outcome), 0),
+    )
+
+
+def _warnings(case: CaseResult) -> tuple[str, ...]:
+    warnings = dict.fromkeys(warning for trial in case.trials for warning in trial.warnings)
+    if case.outcome == "passed" and not any(trial.verdicts for trial in case.trials):
+        warnings["passed without a single check: the story expects nothing"] = None
+    return tuple(warnings)
+
+
+def _mean_scores(trials: Sequence[TrialResult]) -> tuple[Score, ...]:
+    """Return each score once, as its mean over the trials that have it."""
+    groups: dict[object, list[Score]] = {}
+    for trial in trials:
+        for score in trial.scores:
+            level = tuple(sorted((name, str(value)) for name, value in score.level.items()))
+            groups.setdefault((score.metric, score.category, level), []).append(score)
+    return tuple(
+        replace(group[0], value=mean(one.value for one in group), questions=max(one.questions for one in group))
+        for group in groups.values()
+    )
+
+
+def _over_all(scores: Iterable[Score]) -> Mapping[str, float]:
+    """Return the scores over all categories, of the first level where a story has several."""
+    totals: dict[str, float] = {}
+    for score in scores:
+        if score.category is None:
+            totals.setdefault(score.metric, score.value)
+    return totals
+
+
+def _rate(trials: Sequence[TrialResult]) -> Rate | None:
+    judged = [trial for trial in trials if trial.outcome in {"passed", "failed"}]
+    if len(trials) < _SEVERAL or not judged:
+        return None
+    passed, count = sum(trial.outcome == "passed" for trial in judged), len(judged)
+    interval = wilson_interval(passed, count)
+    return Rate(
+        passed=passed,
+        trials=count,
+        low=interval.low,
+        high=interval.high,
+        flaky=0 < passed < count,
+        pass_at=tuple(pass_at_k(passed, count, k) for k in range(1, count + 1)),
+        pass_hat=tuple(pass_hat_k(passed, count, k) for k in range(1, count + 1)),
+    )
