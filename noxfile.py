@@ -61,7 +61,7 @@ def controls(session: nox.Session) -> None:
     command = ("python", "-m", "pytest", "stories", "--target", "control:all", "--report", folder, "--tb", "no", "-q")
     # The stories are to fail here, on the faulty ones; whether they fail as they should is judged next.
     session.run(*command, *session.posargs, success_codes=[0, 1], silent=True)
-    session.run("python", "-m", "memstory.reporting.controls", folder)
+    session.run("python", "-m", "memstory.reporting.discrimination", folder)
 
 
 @nox.session
@@ -99,7 +99,7 @@ def baseline(session: nox.Session) -> None:
     session.run("memstory", "compare", "reports/all/locomo", *page)
     for name in ("reference", "backends"):
         # Whatever got better or worse: this run is the baseline now.
-        words = (f"reports/all/{name}", "--baseline", f"reports/baseline/{name}.json", "--update")
+        words = (f"reports/all/{name}", "--baseline", f"reports/baseline/{name}.json.gz", "--update")
         session.run("memstory", "gate", *words, success_codes=[0, 1, 2])
 
 

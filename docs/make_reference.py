@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import argparse
+import json
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -22,6 +23,7 @@ from memstory.language.words import WORDS, Word
 from memstory.language.words.step_parsing import MODIFIERS
 from memstory.pytest_plugin.options import add_options
 from memstory.reporting.views import SYMBOLS
+from memstory.results.derived_schema import results_schema
 from memstory.results.outcomes import Outcome
 from memstory.targets.discovery import known_names, load_targets
 from memstory.targets.mapping.table_check import schema as table_schema
@@ -393,9 +395,10 @@ PAGES: Mapping[str, Callable[[], str]] = {
 
 
 def pages() -> Mapping[Path, str]:
-    """Return the text of every page by its place, and of the schema that editors read."""
+    """Return the text of every page by its place, and of the schemas of stories and of results.json."""
     made = {FOLDER / f"{name}.md": f"{NOTICE}\n\n{make()}\n" for name, make in PAGES.items()}
-    return {**made, SCHEMA: schema_text()}
+    results = json.dumps(results_schema(), indent=1, ensure_ascii=False)
+    return {**made, SCHEMA: schema_text(), FOLDER / "results.schema.json": f"{results}\n"}
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from memstory.controls import BROAD, FAULTS
-from memstory.reporting import read_results
-from memstory.reporting.controls import judge_controls
+from memstory.reporting.discrimination import judge_controls
+from memstory.results.folder.results_file import read_results
 
 ROOT = Path(__file__).parents[1]
 

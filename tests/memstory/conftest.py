@@ -1,11 +1,18 @@
+import json
 import os
 from dataclasses import replace
 from importlib.util import find_spec
 
 import pytest
 
+from memstory.codec import decode
+from memstory.language.matchers.means import scores_of
+from memstory.results.fingerprint import make_fingerprint
+from memstory.results.folder.results_file import results_text
 from memstory.results.outcomes import CaseResult, Score, TrialResult, Verdict
 from memstory.results.recording import Failure, QuestionRecord, Recording, RetrievalRecord, StepRecord
+from memstory.results.run import NamedRun, Run, make_run
+from memstory.results.totals import with_totals
 
 NEEDS = {
     "commands/authoring/test_mcp.py": "mcp",
@@ -105,7 +112,7 @@ class MakeCase:
             questions=questions,
             apart=("swapped",),
             unusable=("q3: no document has the id 'z|z'",),
-            add_seconds=1.5,
+            seconds=1.5,
         )
         scores = tuple(
             Score(metric=metric, value=value, questions=count, category=category)
@@ -120,6 +127,84 @@ class MakeCase:
 @pytest.fixture
 def make_case():
     return MakeCase()
+
+
+def as_written(results, *, complete=True, **about):
+    """Return the run of `results` as results.json has it."""
+    run = make_run([with_totals(case) for case in results], make_fingerprint(results, **about), complete=complete)
+    return decode(Run, json.loads(results_text(run)))
+
+
+@pytest.fixture
+def run_of():
+    return as_written
+
+
+class MakeRun:
+    """Makes runs of cases; `found` says for each question at which rank the right document came, 0 for never."""
+
+    def __call__(self, name="one", *cases, **about):
+        return NamedRun(name=name, run=as_written(cases, **about))
+
+    def case(self, story="S1", outcome="passed", *, target="mine", trials=1, seeds=None, seconds=(0.25,), **fields):
+        times = list(zip(seconds, fields.pop("embedding", [None] * len(seconds)), strict=True))
+        about = fields.pop("about", {"store": "v1"})
+        made = [self._trial(outcome, number, times, about) for number in (seeds or range(trials))]
+        return self._case(story, outcome, target, made, **fields)
+
+    def retrieval(self, found, *, story="Q1", target="mine", k=10, outcome="passed", digest="data", apart=(), **fields):
+        questions = tuple(
+            QuestionRecord(
+                id=f"q{number}",
+                relevant=("right",),
+                retrieved=tuple("right" if place == rank else f"d{place}" for place in range(1, k + 1)),
+                category=category,
+                seconds=0.01,
+            )
+            for number, (rank, category) in enumerate(one if isinstance(one, tuple) else (one, None) for one in found)
+        )
+        record = RetrievalRecord(
+            name="facts", digest=digest, k=k, documents=50, smallest=50, questions=questions, apart=apart
+        )
+        recording = Recording(story=story, target=target, retrieval=(record,))
+        trial = TrialResult(outcome=outcome, reason=None, verdicts=(), scores=scores_of(record), recording=recording)
+        return self._case(story, outcome, target, [trial], **fields)
+
+    def _trial(self, outcome, number, times, about):
+        broken = outcome not in ("passed", "failed")
+        said = {"op": "search", "args": {"query": "q"}, "user": "ann", "session": None, "at": ""}
+        steps = tuple(
+            StepRecord(path=(place,), seconds=whole, embedding_seconds=embedding, **said)
+            for place, (whole, embedding) in enumerate(times)
+        )
+        recording = Recording(
+            story="S1",
+            target="mine",
+            trial=number,
+            seed=number,
+            steps=() if broken else steps,
+            failure=Failure(kind=outcome, message="no") if broken else None,
+            about=about,
+        )
+        return TrialResult(outcome=outcome, reason=None, verdicts=(), scores=(), recording=recording)
+
+    def _case(self, story, outcome, target, trials, **fields):
+        values = {"tags": (), "digest": "0123", "reason": None if outcome == "passed" else f"it {outcome}", **fields}
+        return CaseResult(
+            id=f"{story}[{target}]",
+            story=story,
+            title=f"Title of {story}",
+            target=target,
+            where="a.yaml:1:1",
+            outcome=outcome,
+            trials=tuple(trials),
+            **values,
+        )
+
+
+@pytest.fixture
+def run():
+    return MakeRun()
 
 
 @pytest.fixture

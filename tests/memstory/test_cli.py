@@ -7,7 +7,9 @@ from pathlib import Path
 import pytest
 
 from memstory.cli import COMMANDS, load_command, main
-from memstory.reporting import make_fingerprint, write_reports
+from memstory.reporting.writing import write_reports
+from memstory.results.fingerprint import make_fingerprint
+from memstory.results.run import make_run
 
 MEMSTORY = [sys.executable, "-c", "import sys; from memstory.cli import main; sys.exit(main())"]
 
@@ -113,7 +115,7 @@ def test_help_imports_neither_pytest_nor_the_grammar_nor_any_target():
 
 
 def test_report_makes_the_report_again_and_says_where(tmp_path, capsys):
-    write_reports(tmp_path, [], make_fingerprint([]))
+    write_reports(tmp_path, make_run([], make_fingerprint([])))
     (tmp_path / "report.md").unlink()
     assert main(["report", str(tmp_path)]) == 0
     assert (tmp_path / "report.md").exists()

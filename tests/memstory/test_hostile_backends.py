@@ -17,8 +17,11 @@ from memstory.clock import StoryClock
 from memstory.errors import TargetError
 from memstory.language.stories import load_stories
 from memstory.play import play
-from memstory.reporting import Spool, build, make_fingerprint
 from memstory.requests import Add
+from memstory.results.fingerprint import make_fingerprint
+from memstory.results.folder.results_file import results_text
+from memstory.results.folder.spool import Spool
+from memstory.results.run import make_run
 from memstory.running import stage
 from memstory.running.hosting.host import HostedTarget
 from memstory.running.runner import RunOptions
@@ -236,8 +239,7 @@ def written(tmp_path, result):
     Spool(tmp_path).append(result)
     (read,) = Spool(tmp_path).read()
     assert read.reason == result.reason
-    document = build([read], make_fingerprint([read]))
-    return json.loads(json.dumps(document))
+    return json.loads(results_text(make_run([read], make_fingerprint([read]))))
 
 
 @pytest.mark.parametrize("hosted", [False, True])

@@ -37,7 +37,7 @@ def _slim_trial(trial: TrialResult) -> TrialResult:
         # A traceback names folders of the machine that it comes from.
         failure=failure and replace(failure, detail=None),
         retrieval=tuple(
-            replace(task, add_seconds=0.0, add_embedding_seconds=None, questions=tuple(map(_by_rank, task.questions)))
+            replace(task, seconds=0.0, embedding_seconds=None, questions=tuple(map(_by_rank, task.questions)))
             for task in recording.retrieval
         ),
     )
@@ -45,8 +45,7 @@ def _slim_trial(trial: TrialResult) -> TrialResult:
 
 
 def _by_rank(question: QuestionRecord) -> QuestionRecord:
-    ranks = question.places if question.ranks is None else question.ranks
-    slim = replace(question, scores=(), seconds=0.0, embedding_seconds=None, ranks=ranks)
+    slim = replace(question, scores=(), seconds=0.0, embedding_seconds=None, ranks=question.places)
     return replace(slim, relevant=(), retrieved=()) if question.is_answered else slim
 
 

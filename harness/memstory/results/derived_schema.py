@@ -14,8 +14,8 @@ from memstory.target import Json
 
 _DIALECT: Final = "https://json-schema.org/draft/2020-12/schema"
 _ABOUT: Final = (
-    "What one run found out. The same run gives the same file, but for `started` and the fields whose names end in"
-    " `seconds`. A field that is not there has its default. Numbers are rounded to six digits."
+    "What one run found out. The same run gives the same file, but for fields named `seconds`,"
+    " `embedding_seconds` and `started`. An optional field that is empty is left out. Numbers are rounded to six digits."
 )
 _TYPES: Final[Mapping[object, Json]] = {
     str: {"type": "string"},

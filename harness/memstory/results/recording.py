@@ -64,6 +64,8 @@ class QuestionRecord:
     @property
     def places(self) -> tuple[int, ...]:
         """The places, from 1, at which its gold was found; an id that came twice counts once."""
+        if self.ranks is not None:
+            return tuple(self.ranks)
         return tuple(place for place, found in enumerate(dict.fromkeys(self.retrieved), 1) if found in self.relevant)
 
     @property
@@ -88,8 +90,8 @@ class RetrievalRecord:
     questions: Sequence[QuestionRecord]
     apart: Sequence[str] = ()
     unusable: Sequence[str] = ()
-    add_seconds: float = 0.0
-    add_embedding_seconds: float | None = None
+    seconds: float = 0.0
+    embedding_seconds: float | None = None
     level: Mapping[str, Json] = field(default_factory=dict)
 
 

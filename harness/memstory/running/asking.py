@@ -122,8 +122,8 @@ def _record(asked: Asked, level: Mapping[str, Json], gave: Sequence[_Gave]) -> R
         questions=tuple(question for one in gave for question in one.questions),
         apart=tuple(asked.task.apart),
         unusable=tuple(asked.task.unusable),
-        add_seconds=sum(one.add_seconds for one in gave),
-        add_embedding_seconds=sum(embedding) if gave and len(embedding) == len(gave) else None,
+        seconds=sum(one.add_seconds for one in gave),
+        embedding_seconds=sum(embedding) if gave and len(embedding) == len(gave) else None,
         level=level,
     )
 

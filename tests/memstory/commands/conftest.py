@@ -10,7 +10,9 @@ import pytest
 from memstory.cli import main
 from memstory.language.stories import load_stories
 from memstory.play import play
-from memstory.reporting import make_fingerprint, write_reports
+from memstory.reporting.writing import write_reports
+from memstory.results.fingerprint import make_fingerprint
+from memstory.results.run import make_run
 from memstory.targets.discovery import load_targets
 
 ORACLE = "control:oracle"
@@ -61,7 +63,7 @@ class Terminal:
             asyncio.run(play(story, factory, self.folder / "work", target=target, trials=trials))
             for story in load_stories(self.folder / name, name)
         ]
-        write_reports(self.folder / "out", results, make_fingerprint(results))
+        write_reports(self.folder / "out", make_run(results, make_fingerprint(results)))
         return results
 
 

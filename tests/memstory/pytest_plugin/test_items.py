@@ -112,7 +112,7 @@ def test_every_trial_runs_and_the_case_passes_if_enough_do(project):
     project.story()
     project.run("--trials", "3").assert_outcomes(passed=1)
     text = (project.path / "reports/latest/results.json").read_text("utf-8")
-    assert '"trial": 2' in text
+    assert '"trial":2' in text
 
 
 def test_an_isolated_case_runs_in_a_process_of_its_own_and_its_death_costs_one_case(project):

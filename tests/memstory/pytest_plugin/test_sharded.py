@@ -55,7 +55,9 @@ def test_merged_equals_unsharded_whatever_the_number_of_shards(project, parts, c
     assert main(["merge", *reversed(folders), "--output", str(project.path / "merged")]) == 0
     assert timeless(document(project, "merged")) == timeless(document(project, "whole"))
     recordings = [
-        sorted(json.loads(line)["id"] for line in (project.path / folder / "recordings.jsonl").read_text().splitlines())
+        sorted(
+            json.loads(line)["case"] for line in (project.path / folder / "recordings.jsonl").read_text().splitlines()
+        )
         for folder in ("merged", "whole")
     ]
     assert recordings[0] == recordings[1]

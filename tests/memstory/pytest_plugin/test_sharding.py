@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memstory.pytest_plugin.sharding import Shard, parse_shard, part_of, places_in
+from memstory.pytest_plugin.sharded import part_of
+from memstory.pytest_plugin.sharding import Shard, parse_shard, places_in
 
 KEYS = st.lists(st.tuples(st.sampled_from(["retrieval", "steps"]), st.text(max_size=3)), max_size=40)
 

@@ -46,7 +46,7 @@ def case(project):
 def test_every_trial_has_a_seed_of_its_own_and_enough_of_them_must_pass(case):
     found, result = case()
     result.assert_outcomes(passed=1)
-    assert [(trial["seed"], trial["outcome"]) for trial in found["trials"]] == [
+    assert [(trial["recording"]["seed"], trial["outcome"]) for trial in found["trials"]] == [
         (0, "passed"),
         (1, "failed"),
         (2, "passed"),

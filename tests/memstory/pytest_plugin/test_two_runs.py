@@ -9,8 +9,8 @@ import time
 
 import pytest
 
-from memstory.reporting import report_from_spool
-from memstory.results.spool import SPOOL_NAME
+from memstory.reporting.writing import report_from_spool
+from memstory.results.folder.spool import SPOOL_NAME
 
 pytest_plugins = ["pytester"]
 

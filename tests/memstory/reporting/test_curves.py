@@ -5,21 +5,20 @@ from dataclasses import replace
 import pytest
 
 from memstory.language.matchers.means import scores_of
-from memstory.reporting import build
 from memstory.reporting.curves import curves
 from memstory.results.recording import QuestionRecord, RetrievalRecord
 
 
 @pytest.fixture
-def document(make_case):
-    """Return a function: levels, each with the ranks at which questions found their document, to a document."""
+def run_at(make_case, run_of):
+    """Return a function: levels, each with the ranks at which questions found their document, to a run."""
 
     def make(*levels):
         records = tuple(record(level, ranks) for level, ranks in levels)
         trial = make_case.trial()
         scores = tuple(score for one in records for score in scores_of(one))
         trial = replace(trial, scores=scores, recording=replace(trial.recording, steps=(), retrieval=records))
-        return build([make_case("Q2", trials=[trial])], {})
+        return run_of([make_case("Q2", trials=[trial])])
 
     return make
 
@@ -32,12 +31,12 @@ def record(level, ranks):
     return RetrievalRecord(name="facts", digest="d", k=5, documents=9, smallest=9, questions=questions, level=level)
 
 
-def rows(document):
-    return [line for line in curves(document).splitlines() if line.startswith("| topics")]
+def rows(run):
+    return [line for line in curves(run).splitlines() if line.startswith("| topics")]
 
 
-def test_each_level_stands_beside_the_plain_task_with_the_difference(document):
-    made = document(({"distractors": 0}, {"a": 1, "b": 1}), ({"distractors": 200}, {"a": 1, "b": 2}))
+def test_each_level_stands_beside_the_plain_task_with_the_difference(run_at):
+    made = run_at(({"distractors": 0}, {"a": 1, "b": 1}), ({"distractors": 200}, {"a": 1, "b": 2}))
     plain, harder = rows(made)
     assert plain.startswith("| topics | plain | 1.000 | 1.000 |")
     assert harder.startswith("| topics | distractors 200 | 1.000 (+0.000) |")
@@ -45,10 +44,10 @@ def test_each_level_stands_beside_the_plain_task_with_the_difference(document):
     assert harder.endswith("| -0.250 [-0.500, +0.000] |")
 
 
-def test_variants_are_compared_with_the_query_that_they_stand_for(document):
-    made = document(({"paraphrase": False}, {"a~b": 1}), ({"paraphrase": True}, {"a~b~1": 1, "a~b~2": 2}))
+def test_variants_are_compared_with_the_query_that_they_stand_for(run_at):
+    made = run_at(({"paraphrase": False}, {"a~b": 1}), ({"paraphrase": True}, {"a~b~1": 1, "a~b~2": 2}))
     assert rows(made)[1].endswith("| -0.250 [-0.250, -0.250] |")
 
 
-def test_a_task_that_is_not_perturbed_has_no_table(document):
-    assert curves(document(({}, {"a": 1}))) == ""
+def test_a_task_that_is_not_perturbed_has_no_table(run_at):
+    assert curves(run_at(({}, {"a": 1}))) == ""

@@ -6,7 +6,6 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 
-from memstory.reporting import build, make_fingerprint
 from memstory.reporting.markdown import render
 from memstory.results.outcomes import Score
 
@@ -14,62 +13,63 @@ READER = MarkdownIt("commonmark").enable(["table", "strikethrough"])
 OWN_TAGS = re.compile(r"<details><summary>.*</summary>|</details>")
 
 
-def report(results, **options):
-    made = make_fingerprint(results, started="2026-11-20T10:00:00+00:00", options={"chat": "offline"})
-    return render(build(results, made, **options))
+@pytest.fixture
+def report(run_of):
+    about = {"started": "2026-11-20T10:00:00+00:00", "options": {"chat": "offline"}}
+    return lambda results, **more: render(run_of(results, **about, **more))
 
 
 def section(markdown, title):
     return markdown.split(f"\n## {title}\n")[1].split("\n## ")[0]
 
 
-def test_the_headline_counts_every_outcome_that_occurred(results):
+def test_the_headline_counts_every_outcome_that_occurred(results, report):
     first = report(results).split("\n")[0]
     assert first == "# memstory: 2 passed, 1 failed, 1 unsupported, 1 error, 1 invalid"
 
 
-def test_a_run_in_which_nothing_was_judged_is_not_called_a_success(make_case):
+def test_a_run_in_which_nothing_was_judged_is_not_called_a_success(make_case, report):
     markdown = report([make_case(outcome="unsupported")])
     assert "Nothing was judged" in markdown
     assert "Every case that ran passed" not in markdown
 
 
-def test_a_green_run_still_tells_what_could_not_run(make_case):
+def test_a_green_run_still_tells_what_could_not_run(make_case, report):
     markdown = report([make_case(), make_case("S6", outcome="unsupported")])
     assert "**Every case that ran passed** (1 of 2). 1 could not run on their target and prove nothing." in markdown
 
 
-def test_a_run_that_was_cut_short_says_so_at_the_top(results):
+def test_a_run_that_was_cut_short_says_so_at_the_top(results, report):
     assert "The run was cut short" in report(results, complete=False).split("## ")[0]
 
 
-def test_a_stand_in_for_the_language_model_is_named_in_plain_words(results):
+def test_a_stand_in_for_the_language_model_is_named_in_plain_words(results, report):
     head = report(results).split("## ")[0]
     assert "**Not a language model:** “offline rules (deterministic stand-in)”" in head
     assert "| Embedder | all-MiniLM-L6-v2 |" in head
 
 
-def test_a_real_language_model_brings_no_such_note(make_case):
+def test_a_real_language_model_brings_no_such_note(make_case, report):
     trial = make_case.trial()
     real = replace(trial, recording=replace(trial.recording, about={"chat": "qwen3:8b on Ollama"}))
     assert "No language model" not in report([make_case(trials=[real])])
 
 
-def test_targets_that_answered_with_different_embedders_are_told_apart(make_case):
+def test_targets_that_answered_with_different_embedders_are_told_apart(make_case, report):
     trial = make_case.trial()
     other = replace(trial, recording=replace(trial.recording, about={"embedder": "nomic-embed-text"}))
     markdown = report([make_case(), make_case(target="layers", trials=[other])])
     assert "| Embedder | layers: nomic-embed-text; topics: all-MiniLM-L6-v2 |" in markdown
 
 
-def test_the_matrix_shows_a_word_for_each_outcome_and_a_dash_where_nothing_was_asked(results):
+def test_the_matrix_shows_a_word_for_each_outcome_and_a_dash_where_nothing_was_asked(results, report):
     matrix = section(report(results), "Stories on targets")
     assert "| S5 | Title of S5 | ⬜ unsupported | ✅ passed |" in matrix
     assert "| S6 | Title of S6 | - | ❌ failed |" in matrix
     assert "| S9 | Title of S9 | - | ⚠️ invalid |" in matrix
 
 
-def test_a_story_that_could_not_be_read_is_invalid_everywhere_and_adds_no_target(make_case):
+def test_a_story_that_could_not_be_read_is_invalid_everywhere_and_adds_no_target(make_case, report):
     unread = make_case("S1", target="", id="S1", title="", where="a.yaml:1:1", outcome="invalid", trials=[], covers=())
     markdown = report([unread, make_case("S2"), make_case("S2", target="layers")])
     assert "| Targets | layers, topics |" in markdown
@@ -77,7 +77,7 @@ def test_a_story_that_could_not_be_read_is_invalid_everywhere_and_adds_no_target
     assert "| S1 | (could not be read) a.yaml:1:1 |\n" in report([unread])
 
 
-def test_two_documents_that_could_not_be_read_are_two_rows(make_case):
+def test_two_documents_that_could_not_be_read_are_two_rows(make_case, report):
     unread = [
         make_case(
             "document-1",
@@ -95,7 +95,7 @@ def test_two_documents_that_could_not_be_read_are_two_rows(make_case):
     assert "b.yaml:1:1" in matrix
 
 
-def test_the_retrieval_table_has_total_categories_and_what_stands_apart_last(results):
+def test_the_retrieval_table_has_total_categories_and_what_stands_apart_last(results, report):
     found = section(report(results), "Retrieval")
     rows = [line for line in found.split("\n") if line.startswith("| Q1")]
     assert rows == [
@@ -108,7 +108,7 @@ def test_the_retrieval_table_has_total_categories_and_what_stands_apart_last(res
     assert "- q3: no document has the id 'z&#124;z'" in found
 
 
-def test_a_score_that_was_not_taken_is_a_dash_and_not_a_zero(make_case):
+def test_a_score_that_was_not_taken_is_a_dash_and_not_a_zero(make_case, report):
     case = make_case.retrieval()
     (trial,) = case.trials
     kept = tuple(score for score in trial.scores if score.metric != "mrr")
@@ -116,7 +116,7 @@ def test_a_score_that_was_not_taken_is_a_dash_and_not_a_zero(make_case):
     assert "| Q1 | topics | **total** | 1 | 0.750 | 0.750 | 0.750 | - |" in markdown
 
 
-def test_a_failure_tells_place_step_reason_both_values_and_what_the_agent_did(results):
+def test_a_failure_tells_place_step_reason_both_values_and_what_the_agent_did(results, report):
     found = section(report(results), "Failures")
     assert "### ❌ S6\\[topics\\]: Title of S6" in found
     assert "stories/s6.yaml:1:1 — why it failed" in found
@@ -127,13 +127,13 @@ def test_a_failure_tells_place_step_reason_both_values_and_what_the_agent_did(re
     assert "answered: Your language is Elixir." in found
 
 
-def test_a_reason_that_names_its_own_line_does_not_repeat_the_storys(make_case):
+def test_a_reason_that_names_its_own_line_does_not_repeat_the_storys(make_case, report):
     found = section(report([make_case(outcome="failed", reason="stories/s5.yaml:12:5 step 2 (say): no")]), "Failures")
     assert "stories/s5.yaml:12:5 step 2 (say): no" in found
     assert "stories/s5.yaml:1:1" not in found
 
 
-def test_questions_without_an_answer_do_not_change_the_number_behind_recall(make_case):
+def test_questions_without_an_answer_do_not_change_the_number_behind_recall(make_case, report):
     case = make_case.retrieval()
     (trial,) = case.trials
     silent = Score(metric="abstention", value=0.25, questions=20)
@@ -142,19 +142,19 @@ def test_questions_without_an_answer_do_not_change_the_number_behind_recall(make
     assert "| Q1 | topics | **total** | 1 | 0.750 | 0.750 | 0.750 | 0.750 | 0.250 |" in markdown
 
 
-def test_errors_and_invalid_stories_have_sections_of_their_own(results):
+def test_errors_and_invalid_stories_have_sections_of_their_own(results, report):
     markdown = report(results)
     assert "the store is gone" in section(markdown, "Errors")
     assert "Traceback: boom" in section(markdown, "Errors")
     assert "unknown step 'sya'" in section(markdown, "Invalid stories")
 
 
-def test_unsupported_cases_are_grouped_by_their_reason(make_case):
+def test_unsupported_cases_are_grouped_by_their_reason(make_case, report):
     cases = [make_case(story, outcome="unsupported", reason="no chat") for story in ("S1", "S2", "S3")]
     assert "| no chat | 3 | S1\\[topics\\], S2\\[topics\\], S3\\[topics\\] |" in section(report(cases), "Could not run")
 
 
-def test_only_passing_stories_show_a_requirement(make_case):
+def test_only_passing_stories_show_a_requirement(make_case, report):
     cases = [
         make_case("S1", covers=("L-02", "L-10")),
         make_case("S2", outcome="failed", covers=("L-02", "L-03")),
@@ -171,14 +171,14 @@ def test_only_passing_stories_show_a_requirement(make_case):
     ]
 
 
-def test_a_trial_that_failed_among_others_is_shown_with_the_rate(make_case):
+def test_a_trial_that_failed_among_others_is_shown_with_the_rate(make_case, report):
     trials = [make_case.trial("passed", 0), make_case.trial("failed", 1)]
     found = report([make_case(outcome="failed", trials=trials)])
     assert "Passed 1 of 2 judged trials (95% interval 0.09 to 0.91); shown is trial 2." in found
 
 
 @pytest.mark.parametrize("count", [0, 1])
-def test_a_report_of_next_to_nothing_is_still_a_report(make_case, count):
+def test_a_report_of_next_to_nothing_is_still_a_report(make_case, count, report):
     markdown = report([make_case()] * count)
     assert markdown.endswith("in full.\n")
 
@@ -193,7 +193,7 @@ HOSTILE = st.one_of(
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=60, deadline=None)
 @given(texts=st.lists(HOSTILE, min_size=7, max_size=7))
-def test_no_text_of_story_or_target_can_break_the_report(make_case, texts):
+def test_no_text_of_story_or_target_can_break_the_report(make_case, texts, report):
     # SEC-15
     title, reason, answer, target, story, warning, covered = texts
     trial = make_case.trial("failed", answer=answer, warnings=(warning,))

@@ -2,8 +2,9 @@
 
 import pytest
 
-from memstory.reporting import build, terminal_summary
 from memstory.reporting.markdown import render
+from memstory.reporting.terminal import terminal_summary
+from memstory.results.outcomes import Rate
 
 
 @pytest.fixture
@@ -15,37 +16,37 @@ def case(make_case):
     return make
 
 
-def test_the_rate_has_an_interval_and_the_chances_of_one_and_of_all(case):
-    (made,) = build([case("passed", "passed", "failed", "passed")], {})["cases"]
-    assert made["rate"] == {
-        "passed": 3,
-        "trials": 4,
-        "low": 0.300642,
-        "high": 0.954413,
-        "flaky": True,
-        "pass_at": [0.75, 1.0, 1.0, 1.0],
-        "pass_hat": [0.75, 0.5, 0.25, 0.0],
-    }
+def test_the_rate_has_an_interval_and_the_chances_of_one_and_of_all(case, run_of):
+    (made,) = run_of([case("passed", "passed", "failed", "passed")]).cases
+    assert made.rate == Rate(
+        passed=3,
+        trials=4,
+        low=0.300642,
+        high=0.954413,
+        flaky=True,
+        pass_at=(0.75, 1.0, 1.0, 1.0),
+        pass_hat=(0.75, 0.5, 0.25, 0.0),
+    )
 
 
-def test_a_flaky_case_that_passed_is_called_flaky_in_both_reports(case):
+def test_a_flaky_case_that_passed_is_called_flaky_in_both_reports(case, run_of):
     results = [case("passed", "failed")]
-    (row,) = [line for line in render(build(results, {})).splitlines() if line.startswith("| S5\\[topics\\] | ✅")]
+    (row,) = [line for line in render(run_of(results)).splitlines() if line.startswith("| S5\\[topics\\] | ✅")]
     assert "✅ passed, **flaky** | 1 of 2 | 0.50 |" in row
-    assert "flaky: S5[topics] passed 1 of 2 trials (95% interval 0.09 to 0.91)" in terminal_summary(results)
+    assert "flaky: S5[topics] passed 1 of 2 trials (95% interval 0.09 to 0.91)" in terminal_summary(run_of(results))
 
 
-def test_trials_that_agree_are_not_flaky(case):
+def test_trials_that_agree_are_not_flaky(case, run_of):
     results = [case("passed", "passed"), case("failed", "failed", outcome="failed", story="S6")]
-    assert "flaky" not in terminal_summary(results)
-    assert "**flaky**" not in render(build(results, {}))
-    assert [made["rate"]["flaky"] for made in build(results, {})["cases"]] == [False, False]
+    assert "flaky" not in terminal_summary(run_of(results))
+    assert "**flaky**" not in render(run_of(results))
+    assert [made.rate.flaky for made in run_of(results).cases] == [False, False]
 
 
-def test_a_trial_that_broke_counts_neither_way(case):
-    (made,) = build([case("passed", "error")], {})["cases"]
-    assert (made["rate"]["passed"], made["rate"]["trials"], made["rate"]["flaky"]) == (1, 1, False)
+def test_a_trial_that_broke_counts_neither_way(case, run_of):
+    (made,) = run_of([case("passed", "error")]).cases
+    assert (made.rate.passed, made.rate.trials, made.rate.flaky) == (1, 1, False)
 
 
-def test_a_single_trial_has_no_section(case):
-    assert "Repeated trials" not in render(build([case("passed")], {}))
+def test_a_single_trial_has_no_section(case, run_of):
+    assert "Repeated trials" not in render(run_of([case("passed")]))

@@ -1,14 +1,19 @@
 import pytest
 
-from memstory.reporting import terminal_summary
+from memstory.reporting import terminal
 
 
-def test_the_summary_ends_with_the_counts(results):
+@pytest.fixture
+def terminal_summary(run_of):
+    return lambda results: terminal.terminal_summary(run_of(results))
+
+
+def test_the_summary_ends_with_the_counts(results, terminal_summary):
     last = terminal_summary(results).split("\n")[-1]
     assert last == "memstory: 2 passed, 1 failed, 1 unsupported, 1 error, 1 invalid"
 
 
-def test_matrix_scores_reasons_and_the_stand_in_are_shown(results):
+def test_matrix_scores_reasons_and_the_stand_in_are_shown(results, terminal_summary):
     lines = [" ".join(line.split()) for line in terminal_summary(results).split("\n")]
     assert "story title layers topics" in lines
     assert "S5 Title of S5 unsupported passed" in lines
@@ -18,14 +23,14 @@ def test_matrix_scores_reasons_and_the_stand_in_are_shown(results):
     assert any(line.startswith("Not a language model: ") for line in lines)
 
 
-def test_of_very_many_stories_only_those_that_need_a_look_are_listed(make_case):
+def test_of_very_many_stories_only_those_that_need_a_look_are_listed(make_case, terminal_summary):
     cases = [make_case(f"S{number}") for number in range(50)] + [make_case("S99", outcome="failed")]
     text = terminal_summary(cases)
     assert "S99" in text
     assert "S7 " not in text
 
 
-def test_of_very_many_targets_the_outcomes_are_counted_and_no_line_grows_with_them(make_case):
+def test_of_very_many_targets_the_outcomes_are_counted_and_no_line_grows_with_them(make_case, terminal_summary):
     cases = [make_case("S1", target=f"target {number}") for number in range(100)]
     cases += [make_case("S1", target="bad", outcome="failed"), make_case("S2", target="bad", outcome="error")]
     text = terminal_summary(cases)
@@ -37,13 +42,13 @@ def test_of_very_many_targets_the_outcomes_are_counted_and_no_line_grows_with_th
     assert max(map(len, text.split("\n"))) < 120
 
 
-def test_twelve_targets_have_a_column_each(make_case):
+def test_twelve_targets_have_a_column_each(make_case, terminal_summary):
     text = terminal_summary([make_case("S1", target=f"t{number}") for number in range(12)])
     assert text.split("\n")[0].split() == ["story", "title", *sorted(f"t{number}" for number in range(12))]
 
 
 @pytest.mark.parametrize("hostile", ["\x1b[2J\x1b[31m", "one\ntwo", "\u202egnp", "x" * 10_000])
-def test_no_text_reaches_the_terminal_as_a_command_or_breaks_a_line(make_case, hostile):
+def test_no_text_reaches_the_terminal_as_a_command_or_breaks_a_line(make_case, hostile, terminal_summary):
     text = terminal_summary([make_case(title=hostile, outcome="unsupported", reason=hostile)])
     assert "\x1b" not in text
     assert "\u202e" not in text
@@ -51,7 +56,7 @@ def test_no_text_reaches_the_terminal_as_a_command_or_breaks_a_line(make_case, h
     assert max(map(len, text.split("\n"))) < 300
 
 
-def test_many_reasons_are_counted_and_only_the_most_frequent_listed(make_case):
+def test_many_reasons_are_counted_and_only_the_most_frequent_listed(make_case, terminal_summary):
     cases = [make_case(f"S{n}", outcome="unsupported", reason=f"reason {n}") for n in range(20)]
     cases += [make_case(f"T{n}", outcome="unsupported", reason="the usual") for n in range(3)]
     lines = terminal_summary(cases).split("\n")
@@ -59,5 +64,5 @@ def test_many_reasons_are_counted_and_only_the_most_frequent_listed(make_case):
     assert "13 unsupported for 13 other reasons, all in report.md" in lines
 
 
-def test_no_result_at_all_is_said_as_such():
+def test_no_result_at_all_is_said_as_such(terminal_summary):
     assert terminal_summary([]) == "memstory: 0 passed, 0 failed"

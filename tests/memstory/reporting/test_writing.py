@@ -4,12 +4,14 @@ from pathlib import Path
 import pytest
 
 from memstory.errors import SetupError
-from memstory.reporting import Spool, make_fingerprint, report_from_spool, write_reports
-from memstory.results.spool import SPOOL_NAME
+from memstory.reporting.writing import report_from_spool, write_reports
+from memstory.results.fingerprint import make_fingerprint
+from memstory.results.folder.spool import SPOOL_NAME, Spool
+from memstory.results.run import make_run
 
 
 def write(folder, results, **options):
-    write_reports(folder, results, make_fingerprint(results), **options)
+    return write_reports(folder, make_run(results, make_fingerprint(results), **options))
 
 
 def test_both_reports_are_written_and_the_spool_is_gone(tmp_path, results):

@@ -3,11 +3,14 @@ from dataclasses import replace
 import pytest
 
 from memstory.codec import encode
-from memstory.reporting import Secrets, build, make_fingerprint, redacted, terminal_summary
 from memstory.reporting.markdown import render
-from memstory.results.recordings import recordings_text
+from memstory.reporting.terminal import terminal_summary
+from memstory.reporting.writing import write_reports
+from memstory.results.fingerprint import make_fingerprint
+from memstory.results.redaction import redacted
 from memstory.results.redaction_level import LEVELS, stricter
-from memstory.results.secret_values import REDACTED
+from memstory.results.run import make_run
+from memstory.results.secret_values import REDACTED, Secrets
 from memstory.target import ToolSchema
 
 KEY = "sk-" + "proj-a1B2c3D4e5F6g7H8i9J0"
@@ -25,12 +28,18 @@ def leaky(make_case):
     return replace(case, trials=(replace(trial, recording=recording),), options={"api_key": "abc", "k": 5})
 
 
-def everything(result):
-    document = build([result], make_fingerprint([result]))
-    return "\n".join([str(document), render(document), recordings_text([result]), terminal_summary([result])])
+@pytest.fixture
+def everything(tmp_path):
+    """Return a function: a result to all that is written or printed of it."""
+
+    def of(result):
+        run = write_reports(tmp_path, make_run([result], make_fingerprint([result])))
+        return "\n".join([*(path.read_text("utf-8") for path in tmp_path.iterdir()), terminal_summary(run)])
+
+    return of
 
 
-def test_no_secret_is_left_in_anything_that_is_made_of_a_result(leaky):
+def test_no_secret_is_left_in_anything_that_is_made_of_a_result(leaky, everything):
     # SEC-12
     safe = redacted(leaky, "secrets", NONE)
     assert KEY in everything(leaky)
@@ -55,12 +64,12 @@ def test_redaction_changes_no_outcome_no_id_and_no_number(leaky):
 def test_the_report_says_how_many_values_were_redacted(leaky, make_case):
     safe = redacted(leaky, "secrets", NONE)
     fingerprint = make_fingerprint([safe], options={"token": REDACTED})
-    document = build([safe, make_case("S6")], fingerprint)
+    run = make_run([safe, make_case("S6")], fingerprint)
     (count,) = safe.redacted.values()
     assert count >= 7
-    assert document["redacted"] == {"secrets": count + 1, "texts": 0}
-    assert f"| Redacted | {count + 1} secrets |" in render(document)
-    assert f"Redacted before it was written: {count} secrets." in terminal_summary([safe])
+    assert run.redacted == {"secrets": count + 1, "texts": 0}
+    assert f"| Redacted | {count + 1} secrets |" in render(run)
+    assert f"Redacted before it was written: {count + 1} secrets." in terminal_summary(run)
 
 
 def test_a_result_without_secrets_is_the_same_result(make_case):
@@ -109,7 +118,7 @@ def spoken(make_case, **fields):
     return redacted(case, "texts", NONE)
 
 
-def test_no_text_is_left_but_equal_texts_are_seen_to_be_equal_and_how_long_they_are(make_case):
+def test_no_text_is_left_but_equal_texts_are_seen_to_be_equal_and_how_long_they_are(make_case, everything):
     call = {"name": "memory_save", "args": {"topic": "Quimperlune", "Ottoline": 1}, "result": "Ottoline", "error": None}
     safe = spoken(make_case, args={"text": "Quimperlune"}, result={"answer": "Quimperlune", "tool_calls": [call]})
     (step,) = safe.trials[0].recording.steps
@@ -150,7 +159,7 @@ def test_why_a_target_cannot_run_a_story_stays(make_case):
     assert redacted(case, "texts", NONE).reason == "'fts5' does not support chat"
 
 
-def test_a_traceback_is_a_text(make_case):
+def test_a_traceback_is_a_text(make_case, everything):
     case = make_case("C15", outcome="error", reason="stories/c.yaml:1:1: Quimperlune is gone")
     assert "Traceback" in everything(case)
     safe = redacted(case, "texts", NONE)

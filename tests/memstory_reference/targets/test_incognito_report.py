@@ -29,4 +29,5 @@ def test_no_word_of_an_incognito_session_is_in_its_report(tmp_path):
     (case,) = json.loads(files["results.json"])["cases"]
     assert case["outcome"] == "passed"
     assert case["redacted"]["texts"] > 0
-    assert case["steps"][0]["args"] == {"text": "[text 1, 60 characters]"}
+    recorded = json.loads(files["recordings.jsonl"])
+    assert recorded["steps"][0]["args"] == {"text": "[text 1, 60 characters]"}

@@ -65,7 +65,7 @@ def test_two_runs_of_one_target_are_told_apart_in_words(terminal, run):
     said = terminal.type("compare", "one", "same", "--diff")
     assert (said.code, said.out) == (0, "no difference, but for times\n")
     results = terminal.folder / "same/results.json"
-    results.write_text(results.read_text("utf-8").replace('"passed"', '"failed"'), "utf-8")
+    results.write_text(results.read_text("utf-8").replace('"outcome":"passed"', '"outcome":"failed"'), "utf-8")
     said = terminal.type("compare", "one", "same", "--diff")
     assert said.code == 1
     assert "tea, outcome:" in said.out
@@ -78,11 +78,14 @@ def test_two_runs_of_one_target_are_told_apart_in_words(terminal, run):
         (["one", "one"], "one is named twice: leave one of the two out"),
         (["one", "--diff"], "--diff is for two runs of one target, given are one with control:oracle"),
         (["one", "nowhere"], "no file or folder nowhere"),
-        (["one", "broken.json"], "broken.json is damaged: it has no complete, fingerprint, summary, cases"),
+        (
+            ["one", "broken.json"],
+            "broken.json is damaged at cases, complete, fingerprint, redacted, summary is missing",
+        ),
     ],
 )
 def test_what_cannot_be_compared_is_refused(terminal, run, words, said):
     run("one")
-    (terminal.folder / "broken.json").write_text('{"schema": "memstory.results/1"}', "utf-8")
+    (terminal.folder / "broken.json").write_text('{"schema": "memstory.results/2"}', "utf-8")
     found = terminal.type("compare", *words)
     assert (found.code, said in found.err) == (2, True), found.err

@@ -6,7 +6,9 @@ import json
 
 import pytest
 
-from memstory.pytest_plugin.sharding import Shard, part_of
+from memstory.codec import encode
+from memstory.pytest_plugin.sharded import part_of
+from memstory.pytest_plugin.sharding import Shard
 
 CASES = {1: ["S1", "S3"], 2: ["S2"]}
 
@@ -29,7 +31,7 @@ def shard(terminal):
         document = json.loads(results.read_text())
         part = part_of(Shard(number=number, count=2), [(name,) for names in CASES.values() for name in names])
         own = {"count", "digest", "of", "cases"}
-        document["fingerprint"]["shard"] = part.as_json() | {key: changed[key] for key in own & changed.keys()}
+        document["fingerprint"]["shard"] = encode(part) | {key: changed[key] for key in own & changed.keys()}
         document["fingerprint"] |= {key: value for key, value in changed.items() if key not in own}
         document["complete"] = complete
         results.write_text(json.dumps(document))

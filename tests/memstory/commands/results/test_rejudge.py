@@ -2,7 +2,11 @@ import json
 
 import pytest
 
-from memstory.reporting import Secrets, make_fingerprint, redacted, write_reports
+from memstory.reporting.writing import write_reports
+from memstory.results.fingerprint import make_fingerprint
+from memstory.results.redaction import redacted
+from memstory.results.run import make_run
+from memstory.results.secret_values import Secrets
 
 LONG = """\
 story: diary
@@ -135,7 +139,7 @@ def test_a_story_that_became_invalid_is_told_with_its_error(terminal):
             '{"schema": "memstory.recordings/9"}',
             "out/recordings.jsonl:1: the recording has the form 'memstory.recordings/9', this version of memstory",
         ),
-        ('{"schema": "memstory.recordings/1", "id": "x"}', "out/recordings.jsonl:1: the recording is not complete"),
+        ('{"schema": "memstory.recordings/2", "case": "x"}', "out/recordings.jsonl:1: the recording is not complete"),
         ('{"schema": "memstory', "out/recordings.jsonl:1: this line is damaged"),
         ("[]", "out/recordings.jsonl:1: the recording has the form None"),
         (None, "out/recordings.jsonl is not there: a run writes it beside results.json."),
@@ -157,7 +161,7 @@ def test_recordings_that_cannot_be_read_are_one_line_and_2(terminal, text, messa
 def test_a_redacted_recording_cannot_be_judged_again_and_says_why(terminal):
     terminal.save("story: secret\ntitle: T\nsteps:\n  - add: My password is hunter2\n", "c.story.yaml")
     safe = [redacted(result, "secrets", Secrets()) for result in terminal.record("c.story.yaml")]
-    write_reports(terminal.folder / "out", safe, make_fingerprint(safe))
+    write_reports(terminal.folder / "out", make_run(safe, make_fingerprint(safe)))
     said = terminal.type("rejudge", "out")
     assert said.code == 1
     assert "were redacted from its recording: run it again" in " ".join(said.out.split())

@@ -3,6 +3,13 @@ import json
 import pytest
 
 from memstory.commands.results.timeline import timeline
+from memstory.reporting.writing import write_reports
+from memstory.results.fingerprint import make_fingerprint
+from memstory.results.outcomes import TrialResult
+from memstory.results.recording import Failure, QuestionRecord, Recording, RetrievalRecord, StepRecord
+from memstory.results.redaction import redacted
+from memstory.results.run import make_run
+from memstory.results.secret_values import Secrets
 
 FAILING = """\
 story: drinks
@@ -102,16 +109,21 @@ def test_a_story_with_several_cases_asks_for_one(terminal):
     assert "several cases; name one: tea[control:oracle-a], tea[control:oracle-b]" in said.err
 
 
-def recorded(op, result, **more):
-    step = {"path": [0], "op": op, "args": {"text": "hello"}, "user": "ann", "session": "session-1", "at": "noon",
-            "result": result, "error": None, "seconds": 0.5}  # fmt: skip
-    case = {"id": "A[t]", "title": "T", "where": "a:1:1", "outcome": "passed", "seconds": 0.5, "reason": None,
-            "options": {}, "trials": [], "shown": 0, "steps": [step], "verdicts": [], "retrieval": [],
-            **more}  # fmt: skip
-    return "\n".join(timeline(case, 0))
+@pytest.fixture
+def recorded(make_case):
+    """Return a function: one step of a case, and other parts of its recording, to how it is shown."""
+
+    def shown(op, result, *, title="T", **more):
+        step = StepRecord(path=(0,), op=op, args={"text": "hello"}, user="ann", session="session-1", at="noon",
+                          result=result, seconds=0.5)  # fmt: skip
+        recording = Recording(story="A", target="t", steps=(step,), **more)
+        trial = TrialResult(outcome="passed", reason=None, verdicts=(), scores=(), recording=recording)
+        return "\n".join(timeline(make_case(title=title, trials=[trial]), 0))
+
+    return shown
 
 
-def test_a_turn_shows_its_tool_calls_and_the_answer():
+def test_a_turn_shows_its_tool_calls_and_the_answer(recorded):
     calls = [
         {"name": "recall", "args": {"topic": "a"}, "result": "Ana", "error": None},
         {"name": "save", "args": {}, "result": None, "error": "no topic"},
@@ -126,21 +138,44 @@ def test_a_turn_shows_its_tool_calls_and_the_answer():
     )
 
 
-def test_control_characters_of_a_memory_do_not_reach_the_terminal():
+def test_a_result_that_lost_its_form_is_shown_as_it_is(recorded):
+    assert recorded("say", {"[text 1, 6 characters]": 1}).endswith('     returned {"[text 1, 6 characters]": 1}')
+
+
+def test_control_characters_of_a_memory_do_not_reach_the_terminal(recorded):
     assert "\x1b" not in recorded("say", {"answer": "a\x1b[2Jb", "tool_calls": []}, title="\x1b[31mT")
 
 
-def test_a_case_that_broke_says_where():
-    failure = {"kind": "error", "message": "it fell over", "step": [0], "detail": None}
+def test_a_case_that_broke_says_where(recorded):
+    failure = Failure(kind="error", message="it fell over", step=(0,))
     assert recorded("restart", None, failure=failure).endswith("ended in step 1: error: it fell over")
 
 
-def test_missed_questions_of_a_retrieval_are_listed():
-    questions = [
-        {"id": "q1", "relevant": ["a"], "retrieved": ["a"], "judged": True},
-        {"id": "q2", "relevant": ["b"], "retrieved": [], "judged": True},
-    ]
-    record = {"name": "facts", "level": {}, "documents": 9, "k": 3, "questions": questions}
-    text = recorded("settle", None, retrieval=[record])
+def test_missed_questions_of_a_retrieval_are_listed(recorded):
+    questions = (
+        QuestionRecord(id="q1", relevant=("a",), retrieved=("a",)),
+        QuestionRecord(id="q2", relevant=("b",), retrieved=()),
+    )
+    record = RetrievalRecord(name="facts", digest="d", documents=9, smallest=9, k=3, questions=questions)
+    text = recorded("settle", None, retrieval=(record,))
     assert "facts: 9 documents, 2 questions, the first 3 hits of each\n     1 found all that they should\n" in text
     assert text.endswith("     q2: wanted b; got nothing")
+
+
+def test_without_recordings_the_verdicts_are_shown_and_what_is_missing_is_told(terminal):
+    terminal.save(FAILING)
+    terminal.record()
+    (terminal.folder / "out/recordings.jsonl").unlink()
+    said = terminal.type("show", "out", "drinks")
+    assert (said.code, "FAILED a.story.yaml:6:21: hits count 1" in said.out) == (0, True)
+    assert "there is no recordings.jsonl beside these results, so the steps are not shown" in said.err
+    assert "\n1    add" not in said.out
+
+
+def test_what_was_redacted_is_told(terminal):
+    terminal.save("story: secret\ntitle: T\nsteps:\n  - add: My password is hunter2\n", "c.story.yaml")
+    safe = [redacted(result, "secrets", Secrets()) for result in terminal.record("c.story.yaml")]
+    write_reports(terminal.folder / "out", make_run(safe, make_fingerprint(safe)))
+    said = terminal.type("show", "out", "secret")
+    assert "My password is [redacted]" in said.out
+    assert "secrets were redacted before anything was written" in said.err

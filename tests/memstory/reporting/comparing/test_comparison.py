@@ -4,17 +4,13 @@ import pytest
 
 from memstory.codec import encode
 from memstory.errors import SetupError
-from memstory.reporting.comparing import (
-    Run,
-    as_baseline,
-    as_markdown,
-    as_text,
-    columns_of,
-    compare,
-    differences_in_words,
-    named_column,
-)
+from memstory.reporting.comparing.columns import columns_of, named_column
+from memstory.reporting.comparing.comparison import compare
+from memstory.reporting.comparing.differences import differences_in_words
 from memstory.reporting.comparing.latency import Spread, percentile
+from memstory.reporting.comparing.sections import as_markdown, as_text
+from memstory.results.baseline import as_baseline
+from memstory.results.run import NamedRun, Part
 
 
 def test_targets_of_one_run_are_columns_named_by_themselves(run):
@@ -138,17 +134,6 @@ def test_of_calls_that_are_told_in_part_the_number_is_shown(run):
     assert "3 (2 told)" in as_text(compare([one, two]))
 
 
-def test_a_result_of_an_older_version_has_no_embedding_and_no_needs_and_is_read(run):
-    runs = [run(name, run.case(target=name, about={"embedder": "small"})) for name in ("one", "two")]
-    for case in (case for one in runs for case in one.document["cases"]):
-        del case["needs"]
-        for step in case["steps"]:
-            del step["embedding_seconds"]
-    compared = compare(runs)
-    assert [time.memory for time in compared.latencies] == [None, None]
-    assert as_markdown(compared).startswith("# Comparison")
-
-
 def test_capabilities_count_every_outcome_and_hide_none(run):
     runs = [
         run(
@@ -192,7 +177,10 @@ def test_a_story_on_which_columns_differ_is_told_once(run):
 
 
 def test_a_shard_does_not_pretend_to_be_the_whole_run(run):
-    runs = [run("one", run.case(target="a"), shard={"number": 2, "count": 5}), run("two", run.case(target="b"))]
+    runs = [
+        run("one", run.case(target="a"), shard=Part(number=2, count=5, cases=1, of=5, digest="d")),
+        run("two", run.case(target="b")),
+    ]
     assert "a (only shard 2 of 5)" in " ".join(as_text(compare(runs)).split())
 
 
@@ -258,5 +246,5 @@ def test_differences_name_story_part_and_values(run):
 
 def test_a_baseline_that_keeps_no_steps_differs_in_nothing_from_its_run(run):
     made = run("one", run.case(), run.retrieval([1]))
-    kept = Run(name="kept", document=as_baseline(made.document))
+    kept = NamedRun(name="kept", run=as_baseline(made.run))
     assert differences_in_words(*columns_of([kept, made])) == []

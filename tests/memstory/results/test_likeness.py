@@ -1,6 +1,6 @@
 import pytest
 
-from memstory.reporting.comparing import what_differs
+from memstory.results.likeness import what_differs
 
 
 def test_runs_of_the_same_stories_differ_in_nothing_whatever_the_target(run):

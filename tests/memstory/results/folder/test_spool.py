@@ -4,8 +4,7 @@ import multiprocessing
 import pytest
 
 from memstory.errors import SetupError
-from memstory.reporting import Spool
-from memstory.results.spool import SPOOL_NAME
+from memstory.results.folder.spool import SPOOL_NAME, Spool
 
 
 def write_many(folder, case, count):

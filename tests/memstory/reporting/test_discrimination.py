@@ -1,18 +1,16 @@
 """The verdict on a suite, from a run on the controls."""
 
-import json
-
 import pytest
 
 from memstory.controls import CONTROLS, MUTANTS
-from memstory.reporting import build
-from memstory.reporting.controls import judge_controls, main, render_controls
+from memstory.reporting.discrimination import judge_controls, main, render_controls
+from memstory.results.folder.results_file import write_results
 
 KILLED_BY = {"nothing": "failed", "random": "failed", "grep": "failed", "everything": "failed", "oracle": "passed"}
 
 
 @pytest.fixture
-def judge(make_case):
+def judge(make_case, run_of):
     """Return a function: story -> {control: outcome}, and what stories say of controls, to findings."""
 
     def go(stories, said=None):
@@ -21,7 +19,7 @@ def judge(make_case):
             for story, outcomes in stories.items()
             for name, outcome in outcomes.items()
         ]
-        return judge_controls(build(cases, {}))
+        return judge_controls(run_of(cases))
 
     return go
 
@@ -102,14 +100,14 @@ def test_an_invalid_story_is_a_broken_rule(judge):
     assert "A1 cannot be run as written" in judge(three(random="invalid")).broken
 
 
-def test_the_command_writes_the_page_and_exits_by_the_rules(make_case, tmp_path, capsys):
+def test_the_command_writes_the_page_and_exits_by_the_rules(make_case, run_of, tmp_path, capsys):
     def write(stories):
         cases = [
             make_case(story, target=f"control:{name}", outcome=outcome)
             for story, outcomes in stories.items()
             for name, outcome in outcomes.items()
         ]
-        (tmp_path / "results.json").write_text(json.dumps(build(cases, {})), "utf-8")
+        write_results(tmp_path / "results.json", run_of(cases))
         return main([str(tmp_path)])
 
     assert write(three()) == 0

@@ -4,13 +4,13 @@ import sys
 import pytest
 
 from memstory.errors import SetupError
-from memstory.reporting import begin_reports, report_from_spool
-from memstory.results.holding import LOCK_NAME, Hold
+from memstory.reporting.writing import begin_reports, report_from_spool
+from memstory.results.folder.holding import LOCK_NAME, Hold
 
 HOLDER = """
 import sys, time
 from pathlib import Path
-from memstory.results.holding import Hold
+from memstory.results.folder.holding import Hold
 Hold(Path(sys.argv[1]))
 print("held", flush=True)
 time.sleep(60)

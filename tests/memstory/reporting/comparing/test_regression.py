@@ -1,10 +1,6 @@
-import json
-from importlib.resources import files
-
-import jsonschema
 import pytest
 
-from memstory.reporting.comparing import Run, as_baseline, gate
+from memstory.reporting.comparing.regression import gate
 
 
 def test_the_same_run_passes_without_a_word(run):
@@ -94,22 +90,3 @@ def test_too_few_cases_cannot_decide(run):
 def test_a_new_story_is_noted_and_not_judged(run):
     found = gate(run("old", run.case("S1")), run("new", run.case("S1"), run.case("S2", "failed")))
     assert (found.code, found.notes) == (0, ["S2[mine]: not in the baseline, failed"])
-
-
-def test_a_baseline_is_results_without_steps_and_times_and_judges_alike(run):
-    old = run("old", run.case(trials=3), run.retrieval([1] * 20, seconds=3.5))
-    slim = as_baseline(old.document)
-    schema = json.loads(files("memstory.results").joinpath("results.schema.json").read_text("utf-8"))
-    jsonschema.validate(slim, schema)
-    assert all(not case["steps"] and case["seconds"] == 0 for case in slim["cases"])
-    assert slim["cases"][0]["retrieval"][0]["questions"][0]["seconds"] == 0
-    new = run("new", run.case(trials=3), run.retrieval([0] * 20))
-    assert gate(Run(name="old", document=slim), new) == gate(old, new)
-    assert as_baseline(slim) == slim
-
-
-def test_a_baseline_holds_no_traceback():
-    failure = {"kind": "error", "message": "gone", "step": [], "detail": 'File "/home/ann/memory.py"'}
-    document = {"fingerprint": {}, "cases": [{"failure": failure, "trials": [{"failure": failure}]}]}
-    (case,) = as_baseline(document)["cases"]
-    assert case["failure"] == case["trials"][0]["failure"] == {**failure, "detail": None}

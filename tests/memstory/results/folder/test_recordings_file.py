@@ -1,0 +1,38 @@
+import pytest
+
+from memstory.codec import encode
+from memstory.errors import SetupError
+from memstory.results.folder.recordings_file import RECORDINGS_NAME, read_recordings, with_steps, write_recordings
+
+
+def test_results_and_recordings_together_are_the_run_as_it_was(tmp_path, results, run_of):
+    write_recordings(tmp_path / RECORDINGS_NAME, results)
+    run = with_steps(run_of(results), read_recordings(tmp_path / RECORDINGS_NAME))
+    read = {case.id: case for case in run.cases}
+    assert read.keys() == {case.id for case in results}
+    for case in results:
+        steps = [encode(trial.recording.steps) for trial in case.trials]
+        assert [encode(trial.recording.steps) for trial in read[case.id].trials] == steps
+
+
+def test_a_line_holds_a_trial_whatever_characters_it_has(tmp_path, make_case):
+    text = "line end \u2028 surrogate \ud800 control \x1b"
+    path = tmp_path / RECORDINGS_NAME
+    write_recordings(path, [make_case(trials=(make_case.trial(answer=text),))])
+    (read,) = read_recordings(path).values()
+    assert read.steps[0].result["answer"] == text
+
+
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        ("{", ":1: this line is damaged"),
+        ('{"schema": "memstory.recordings/1"}', ":1: the recording has the form 'memstory.recordings/1', this version"),
+        ('{"schema": "memstory.recordings/2", "case": "A"}', r":1: the recording is not complete \(trial is missing\)"),
+    ],
+)
+def test_a_broken_file_is_named_with_its_line(tmp_path, line, said):
+    path = tmp_path / RECORDINGS_NAME
+    path.write_text(line, "utf-8")
+    with pytest.raises(SetupError, match=said):
+        read_recordings(path)

@@ -1,0 +1,70 @@
+import gzip
+from dataclasses import replace
+
+import pytest
+
+from memstory.errors import SetupError
+from memstory.reporting.comparing.paired import differences
+from memstory.reporting.comparing.regression import gate
+from memstory.results.baseline import as_baseline
+from memstory.results.folder.results_file import read_results, write_results
+from memstory.results.run import NamedRun
+
+
+@pytest.fixture
+def kept(tmp_path):
+    """Return a function: a run to what is read of its baseline."""
+
+    def keep(named, file="base.json.gz"):
+        write_results(tmp_path / file, as_baseline(named.run))
+        return NamedRun(name=named.name, run=read_results(tmp_path / file))
+
+    return keep
+
+
+@pytest.mark.parametrize("file", ["base.json.gz", "base.json"])
+def test_a_baseline_judges_as_its_run_does(run, kept, file):
+    old = run("old", run.case(trials=3), run.retrieval([1, 2, 10] * 7, seconds=3.5))
+    new = run("new", run.case(trials=3), run.retrieval([0, 2, 9] * 7))
+    assert gate(kept(old, file), new) == gate(old, new)
+    assert gate(new, kept(old, file)) == gate(new, old)
+
+
+def test_every_metric_of_a_question_is_what_it_was(run, kept):
+    before = run("old", run.retrieval([1, 3, 0, 10, (7, "odd")]))
+    (was,), (now,) = before.run.cases, kept(before).run.cases
+    assert {found.value for found in differences(was, now)} == {0.0}
+    assert now.scores == was.scores
+
+
+def test_ids_are_kept_only_where_gold_was_missed(run):
+    (case,) = as_baseline(run("old", run.retrieval([2, 0])).run).cases
+    found, missed = case.retrieval[0].questions
+    assert (found.ranks, found.relevant, found.retrieved) == ((2,), (), ())
+    assert (missed.ranks, missed.relevant, len(missed.retrieved)) == ((), ("right",), 10)
+
+
+def test_steps_times_and_tracebacks_are_left_out(run):
+    broken = run.case("S2", "error")
+    (trial,) = broken.trials
+    failure = replace(trial.recording.failure, detail='File "/home/ann/memory.py"')
+    broken = replace(broken, trials=(replace(trial, recording=replace(trial.recording, failure=failure)),))
+    slim = as_baseline(run("old", replace(run.case(), seconds=2.5), broken).run)
+    assert slim.fingerprint.started is None
+    for case in slim.cases:
+        (trial,) = case.trials
+        assert (case.seconds, trial.recording.seconds, trial.times, trial.verdicts) == (0.0, 0.0, (), ())
+        assert trial.recording.failure is None or trial.recording.failure.detail is None
+
+
+def test_a_baseline_of_a_baseline_is_the_same_file(run, kept, tmp_path):
+    named = kept(run("old", run.case(), run.retrieval([1, 0])), "one.json.gz")
+    kept(named, "two.json.gz")
+    assert (tmp_path / "one.json.gz").read_bytes() == (tmp_path / "two.json.gz").read_bytes()
+
+
+def test_a_packed_file_that_is_damaged_is_named(tmp_path):
+    path = tmp_path / "base.json.gz"
+    path.write_bytes(gzip.compress(b"{}")[:-6])
+    with pytest.raises(SetupError, match=r"base\.json\.gz is not JSON"):
+        read_results(path)
