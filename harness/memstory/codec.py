@@ -16,7 +16,7 @@ _PLAIN: Final = frozenset({str, int, float, bool, type(None)})
 _NOT_FINITE: Final = ("nan", "inf", "-inf")
 """JSON has no word for these numbers: a file that keeps to JSON has them as texts."""
 
-_EMPTY: Final = (None, [], {})
+_EMPTY: Final[Sequence[Json]] = (None, [], {})
 
 Decoder: TypeAlias = Callable[[Json], Any]
 
