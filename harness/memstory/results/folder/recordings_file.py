@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final, Literal, TypeAlias, get_args
 
-from memstory.codec import Misfit, decode, encode
+from memstory.codec import Misfit, decode, encode_lean
 from memstory.errors import SetupError
 from memstory.results.folder.whole_files import write_text
 from memstory.results.outcomes import CaseResult, TrialResult
@@ -43,9 +43,7 @@ Recorded: TypeAlias = Mapping[tuple[str, int], TrialSteps]
 def write_recordings(path: Path, cases: Iterable[CaseResult]) -> None:
     """Write the steps of all trials of `cases`."""
     lines = (
-        encode(_steps_of(case.id, number, trial), lean=True)
-        for case in cases
-        for number, trial in enumerate(case.trials)
+        encode_lean(_steps_of(case.id, number, trial)) for case in cases for number, trial in enumerate(case.trials)
     )
     write_text(path, "".join(f"{json.dumps(line, separators=(',', ':'))}\n" for line in lines))
 

@@ -13,7 +13,7 @@ from math import isfinite
 from pathlib import Path
 from typing import Final
 
-from memstory.codec import Misfit, decode, encode
+from memstory.codec import Misfit, decode, encode_lean
 from memstory.errors import SetupError
 from memstory.results.baseline import with_ids
 from memstory.results.extracts import without_steps
@@ -37,7 +37,7 @@ def write_results(path: Path, run: Run) -> None:
 
 def results_text(run: Run) -> str:
     """Return the text of results.json."""
-    tree = rounded(encode(replace(run, cases=[without_steps(case) for case in run.cases]), lean=True))
+    tree = rounded(encode_lean(replace(run, cases=[without_steps(case) for case in run.cases])))
     lines = ",\n".join(json.dumps(case, ensure_ascii=False, separators=(",", ":")) for case in tree.pop("cases"))
     head = json.dumps(tree, ensure_ascii=False, indent=1).removesuffix("\n}")
     return f'{head},\n "cases": [\n{lines}\n]}}\n'

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from memstory.codec import Misfit, decode, encode
+from memstory.codec import Misfit, decode, encode_lean
 from memstory.errors import SetupError
 from memstory.results.outcomes import CaseResult
 from memstory.target import Json
@@ -37,7 +37,7 @@ class Spool:
     def append(self, result: CaseResult) -> None:
         """Write one case by one write; where the line does not fit the disk it is an OSError."""
         # Every line begins with a line end of its own, so that one torn line before does not spoil it.
-        line = f"\n{json.dumps(encode(result, lean=True), separators=(',', ':'))}\n".encode()
+        line = f"\n{json.dumps(encode_lean(result), separators=(',', ':'))}\n".encode()
         self._path.parent.mkdir(parents=True, exist_ok=True)
         descriptor = os.open(self._path, os.O_APPEND | os.O_CREAT | os.O_WRONLY, 0o644)
         try:
