@@ -3,8 +3,8 @@
 The goals: at most 100 ms and 4% over calling Chroma directly, for 5,000 memories and 500 queries; at most 150 µs an
 operation on a target that does nothing. Both sides of the first get the same vectors from a table, as from a warm
 cache, write the same batches and keep the same metadata. On the harness's side everything counts: reading the story and
-its corpus, the adapter, recording and judging. Two runs of Chroma differ by more than 5%, as it builds its index in several
-threads; so what is added is measured on a Chroma that answers at once, and compared with what the real one takes.
+its corpus, the adapter, recording and judging. Two runs of Chroma differ by more than 5%, as it builds its index in
+several threads; so what is added is measured on a Chroma that answers at once, and compared with the real one.
 Run it with `python benchmarks/harness_overhead.py`; it takes about a minute.
 """
 

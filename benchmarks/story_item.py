@@ -57,7 +57,7 @@ class Nothing:
 
 STORIES = [Story(id=f"N{n}", title="", mark=Mark("many.story.yaml", n, 1), digest="") for n in range(COUNT)]
 
-collect.load_stories = lambda path, display: STORIES
+collect.load_stories = lambda *_: STORIES
 session.Spool = lambda folder: Nothing()
 session.SessionState.worker = Nothing()
 """
@@ -131,9 +131,11 @@ def measure(sorts: dict[str, Path], rounds: int) -> dict[str, dict[str, float]]:
         for name, project in sorts.items():
             out = project / f"out-{number}.json"
             command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "no:asyncio"]
-            subprocess.run(  # noqa: S603  (our own command)
+            done = subprocess.run(  # noqa: S603  (our own command)
                 command, cwd=project, env={**os.environ, "BENCH_OUT": str(out)}, capture_output=True, check=False
             )
+            if done.returncode > 1:  # 1 is what a run of unsupported stories ends with
+                raise RuntimeError(done.stdout.decode())
             taken[name].append(json.loads(out.read_text()))
     return {
         name: {phase: median(one[phase] for one in runs) for phase in ("collect", "run")}
