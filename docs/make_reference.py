@@ -13,7 +13,7 @@ from typing import Any, get_args
 
 from memstory.cli import COMMANDS, load_command, parser_of
 from memstory.controls import FAULTS
-from memstory.datasets.loading import DATASETS, LOCOMO_VARIABLE
+from memstory.datasets.loading import DATASETS
 from memstory.errors import SetupError
 from memstory.language.capabilities import FEATURES, families, operations
 from memstory.language.grammar import grammar, schema_text
@@ -296,7 +296,7 @@ def options_page() -> str:
         "In `pytest.ini`, or `[tool.pytest.ini_options]` of `pyproject.toml`:",
         table(["setting", "meaning", "type"], recorder.settings),
         "In the environment:",
-        table(["variable", "meaning"], [[code(LOCOMO_VARIABLE), "where the JSON file of LoCoMo is"]]),
+        table(["variable", "meaning"], [[code(at.variable), f"where {at.holds} is"] for at, _ in DATASETS.values()]),
     )
 
 

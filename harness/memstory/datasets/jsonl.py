@@ -1,22 +1,26 @@
 """A corpus and its queries as JSON Lines.
 
-A document is `{"id", "text", "key"?, "kind"?, "metadata"?}`, a query `{"id", "text", "relevant": [ids], "category"?}`,
-where `relevant: []` says that nothing may be returned. Empty lines are allowed.
+A document is `{"id", "text", "key"?, "kind"?, "metadata"?}`, a query `{"id", "text", "relevant": [ids], "category"?,
+"wording"?, "stale"?: [ids], "asked_at"?, "cluster"?, "metadata"?}`, where `relevant: []` says that nothing may be
+returned. Empty lines are allowed. Documents are read line by line whenever they are needed, however many there are.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from difflib import get_close_matches
+from functools import partial
 from pathlib import Path
 from typing import NoReturn, TypeVar
 
 from memstory.datasets.digest import digest_of
 from memstory.errors import Mark, StoryError
 from memstory.target import Json
-from memstory.tasks.retrieval import Collection, Document, Question, RetrievalTask
+from memstory.tasks.retrieval import Collection, Document, Question, Reread, RetrievalTask
+from memstory.tasks.selection import fields_of, is_selected
 
 DOCUMENT_FIELDS = {
     "id": "text",
@@ -32,21 +36,44 @@ QUERY_FIELDS = {
     "relevant": "list of texts",
     "category": "text",
     "variants": "list of texts",
+    "wording": "number",
+    "stale": "list of texts",
+    "asked_at": "text",
+    "cluster": "text",
+    "metadata": "object",
 }
+_MAY_BE_EMPTY = ("relevant", "stale")
 
 _KINDS = {str: "text", dict: "object", bool: "true or false", int: "number", float: "number", list: "list"}
 
-Identified = TypeVar("Identified", Document, Question)
+Row = TypeVar("Row", Document, Question)
+
+_FORMS: Mapping[type, tuple[Mapping[str, str], Sequence[str]]] = {
+    Document: (DOCUMENT_FIELDS, ("id", "text")),
+    Question: (QUERY_FIELDS, ("id", "text", "relevant")),
+}
+"""The fields of each kind of row, and those that it needs."""
 
 
-def read_task(corpus: Path, queries: Path, mark: Mark) -> RetrievalTask:
-    """Return the task of two files; a bad line is a StoryError that names `file:line` after the story's own place."""
-    documents = read_documents(corpus, mark)
-    asked = _unique(Question, _lines(queries, mark, QUERY_FIELDS, required=("id", "text", "relevant")), queries, mark)
-    for path, found in ((corpus, documents), (queries, asked)):
+def read_task(corpus: Path, queries: Path, mark: Mark, where: Mapping[str, Json] | None = None) -> RetrievalTask:
+    """Return the task of two files; a bad line is a StoryError that names `file:line` after the story's own place.
+
+    `where` selects documents and questions by their fields, as `memstory.tasks.selection` says.
+    """
+    where = where or {}
+    fields: set[str] = set()
+    # Gone through once for what is wrong and for the ids; then again each time that somebody needs the documents.
+    known = frozenset(document.id for document in _checked(Document, corpus, mark, where, fields))
+    asked = tuple(_checked(Question, queries, mark, where, fields))
+    for name in where:
+        if name not in fields:
+            raise StoryError(f"'where' names {name!r}, a field that no row has: {', '.join(sorted(fields))}", mark)
+    for path, found in ((corpus, known), (queries, asked)):
         if not found:
-            raise StoryError(f"{path.name} holds no line: allowed is one JSON object per line", mark)
-    questions, unusable = _usable(asked, frozenset(document.id for document in documents))
+            what = "line that 'where' selects" if where else "line"
+            raise StoryError(f"{path.name} holds no {what}: allowed is one JSON object per line", mark)
+    questions, unusable = usable(asked, known)
+    documents = Reread(len(known), partial(_selected, Document, corpus, mark, where))
     collection = Collection(id=corpus.stem, documents=documents, questions=questions)
     return RetrievalTask(
         name=queries.stem.removesuffix(".queries"),
@@ -58,49 +85,59 @@ def read_task(corpus: Path, queries: Path, mark: Mark) -> RetrievalTask:
 
 def read_documents(path: Path, mark: Mark) -> tuple[Document, ...]:
     """Return the documents of one file; a bad line is a StoryError that names `file:line` after `mark`."""
-    return _unique(Document, _lines(path, mark, DOCUMENT_FIELDS, ("id", "text")), path, mark)
+    return tuple(_checked(Document, path, mark, {}, set()))
 
 
-def _usable(asked: Sequence[Question], known: frozenset[str]) -> tuple[tuple[Question, ...], tuple[str, ...]]:
+def usable(asked: Sequence[Question], known: frozenset[str]) -> tuple[tuple[Question, ...], tuple[str, ...]]:
     """Leave gold ids out that no document has; a question that had only such ids cannot be judged."""
     questions, unusable = [], []
     for question in asked:
         relevant = tuple(gold for gold in question.relevant if gold in known)
         unusable += [
-            f"{question.id}: no document has the id {gold!r}" for gold in question.relevant if gold not in known
+            f"{question.id}: no document has the id {gold!r}"
+            for gold in (*question.relevant, *question.stale)
+            if gold not in known
         ]
         all_known = len(relevant) == len(question.relevant)
         questions.append(question if all_known else replace(question, relevant=relevant, judged=bool(relevant)))
     return tuple(questions), tuple(unusable)
 
 
-def _unique(
-    make: Callable[..., Identified], lines: Iterator[tuple[int, Mapping[str, Json]]], path: Path, mark: Mark
-) -> tuple[Identified, ...]:
+def _checked(
+    make: type[Row], path: Path, mark: Mark, where: Mapping[str, Json], fields: set[str]
+) -> Iterator[Row]:
+    """Yield the rows that take part, all of which have an id of their own; `fields` gets what `where` could name."""
     first: dict[str, int] = {}
-    found = []
-    for number, fields in lines:
-        value = make(**fields)
-        if value.id in first:
-            _refuse(path.name, number, f"the id {value.id!r} was used in line {first[value.id]} already", mark)
-        first[value.id] = number
-        found.append(value)
-    return tuple(found)
+    for number, row in _rows(make, path, mark):
+        if row.id in first:
+            refuse(path.name, number, f"the id {row.id!r} was used in line {first[row.id]} already", mark)
+        first[row.id] = number
+        fields |= fields_of(row) if where else set()
+        if is_selected(row, where):
+            yield row
 
 
-def _lines(
-    path: Path, mark: Mark, fields: Mapping[str, str], required: Sequence[str]
-) -> Iterator[tuple[int, Mapping[str, Json]]]:
-    """Yield the number and the fields, checked, of each line; `mark` is the story that named the file."""
+def _selected(make: type[Row], path: Path, mark: Mark, where: Mapping[str, Json]) -> Iterator[Row]:
+    return (row for _, row in _rows(make, path, mark) if is_selected(row, where))
+
+
+def _rows(make: type[Row], path: Path, mark: Mark) -> Iterator[tuple[int, Row]]:
+    known, required = _FORMS[make]
+    for number, tree in lines(path, mark):
+        if problem := _problem(tree, known, required):
+            refuse(path.name, number, problem, mark)
+        for name in [name for name, value in tree.items() if type(value) is list]:
+            tree[name] = tuple(tree[name])
+        yield number, make(**tree)
+
+
+def lines(path: Path, mark: Mark) -> Iterator[tuple[int, Json]]:
+    """Yield the number and the value of each line of a file; `mark` is the story that named the file."""
     # Bytes are split, since the line ends that str.splitlines knows are legal inside a JSON text.
-    for number, raw in enumerate(path.read_bytes().split(b"\n"), start=1):
-        if raw.strip():
-            tree = _parse(raw, path.name, number, mark)
-            if problem := _problem(tree, fields, required):
-                _refuse(path.name, number, problem, mark)
-            for name in [name for name, value in tree.items() if type(value) is list]:
-                tree[name] = tuple(tree[name])
-            yield number, tree
+    with path.open("rb") as file:
+        for number, raw in enumerate(file, start=1):
+            if raw.strip():
+                yield number, _parse(raw, path.name, number, mark)
 
 
 def _parse(raw: bytes, file: str, number: int, mark: Mark) -> Json:
@@ -109,11 +146,11 @@ def _parse(raw: bytes, file: str, number: int, mark: Mark) -> Json:
         tree, end = _DECODER.raw_decode(text)
         return tree if end == len(text) else _DECODER.decode(text)
     except UnicodeDecodeError as error:
-        _refuse(file, number, f"byte {error.start + 1} is not UTF-8", mark)
+        refuse(file, number, f"byte {error.start + 1} is not UTF-8", mark)
     except RecursionError:
-        _refuse(file, number, "the values are nested too deep", mark)
+        refuse(file, number, "the values are nested too deep", mark)
     except ValueError as error:
-        _refuse(file, number, f"not a JSON object: {error}", mark)
+        refuse(file, number, f"not a JSON object: {error}", mark)
 
 
 def _problem(tree: Json, fields: Mapping[str, str], required: Sequence[str]) -> str | None:
@@ -127,7 +164,7 @@ def _problem(tree: Json, fields: Mapping[str, str], required: Sequence[str]) -> 
             near = get_close_matches(name, fields, n=1)
             hint = f" Did you mean {near[0]!r}?" if near else ""
             return f"unknown field {name!r}. Known: {', '.join(fields)}.{hint}"
-        if _kind(value) != fields[name] and not (value == [] and name == "relevant"):
+        if _kind(value) != fields[name] and not (value == [] and name in _MAY_BE_EMPTY):
             return f"{name!r} is {_kind(value)}, allowed is {fields[name]}"
     for name in required:
         if name not in tree:
@@ -158,5 +195,6 @@ _DECODER = json.JSONDecoder(object_pairs_hook=_no_duplicates, parse_constant=_no
 """Made once: a corpus has thousands of lines."""
 
 
-def _refuse(file: str, number: int, problem: str, mark: Mark) -> NoReturn:
+def refuse(file: str, number: int, problem: str, mark: Mark) -> NoReturn:
+    """Raise what is wrong with one line of a file, at the place of the story that named the file."""
     raise StoryError(f"{file}:{number}: {problem}", mark)

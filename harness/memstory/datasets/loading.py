@@ -3,23 +3,28 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from difflib import get_close_matches
 from pathlib import Path
 from typing import Final
 
-import memstory
 from memstory.bundled import bundled_stories
+from memstory.datasets.beir import read_beir
 from memstory.datasets.jsonl import read_documents, read_task
 from memstory.datasets.locomo import read_locomo
-from memstory.errors import Mark, NotSupported, SetupError, StoryError
+from memstory.datasets.longmemeval import read_longmemeval
+from memstory.datasets.places import BEIR, LOCOMO, LONGMEMEVAL, Place
+from memstory.errors import Mark, SetupError, StoryError
 from memstory.language.story import Retrieval
 from memstory.tasks.retrieval import Document, RetrievalTask
 
-LOCOMO_VARIABLE: Final = "MEMSTORY_LOCOMO"
-LOCOMO_PLACE: Final = Path("shared", "data", "locomo-dev.json")
 DISTRACTORS: Final = Path("corpora", "distractors.jsonl")
-DATASETS: Final = {"locomo": read_locomo}
+DATASETS: Final[Mapping[str, tuple[Place, Callable[[Path, Retrieval], RetrievalTask]]]] = {
+    "beir": (BEIR, read_beir),
+    "locomo": (LOCOMO, read_locomo),
+    "longmemeval": (LONGMEMEVAL, read_longmemeval),
+}
+"""Where each data set is, and what reads it."""
 
 
 def load_task(
@@ -32,7 +37,7 @@ def load_task(
         base: the folder of the story file, to which its paths are relative.
         root: the stories' root, which a corpus may not leave, and where a path is looked up that `base` does not have;
             None means the folder `stories` around `base`, or `base` itself if there is none.
-        environ: where `MEMSTORY_LOCOMO` may stand.
+        environ: where the variables may stand that name data sets.
 
     Raises:
         StoryError: a wrong path, a bad line, an unknown dataset; it carries the mark of `retrieval`.
@@ -44,12 +49,13 @@ def load_task(
             _corpus_file(retrieval, name, base, root or _root_around(base))
             for name in (retrieval.corpus, retrieval.queries)
         )
-        return read_task(corpus, queries, retrieval.mark)
+        return read_task(corpus, queries, retrieval.mark, retrieval.where)
     if retrieval.dataset not in DATASETS:
         near = get_close_matches(retrieval.dataset, DATASETS, n=1)
         hint = f" Did you mean {near[0]!r}?" if near else ""
         raise StoryError(f"unknown dataset {retrieval.dataset!r}. Known: {', '.join(DATASETS)}.{hint}", retrieval.mark)
-    return DATASETS[retrieval.dataset](find_locomo(retrieval.path, base, environ))
+    place, read = DATASETS[retrieval.dataset]
+    return read(place.find(retrieval.path, base, environ), retrieval)
 
 
 def load_distractors(mark: Mark, root: Path | None = None) -> tuple[Document, ...]:
@@ -62,28 +68,6 @@ def load_distractors(mark: Mark, root: Path | None = None) -> tuple[Document, ..
     if not path.is_file():
         raise SetupError(f"{path} is missing, which 'distractors' are drawn from: install memstory again")
     return read_documents(path, mark)
-
-
-def find_locomo(named: str | None, base: Path, environ: Mapping[str, str]) -> Path:
-    """Return LoCoMo's file: where the story says, else where the variable says, else beside the checkout."""
-    if named:
-        path = base / Path(named).expanduser()
-        if path.is_file():
-            return path
-        raise NotSupported("dataset.locomo", f"LoCoMo is not at {named}, where the story has it: put the file there")
-    if variable := environ.get(LOCOMO_VARIABLE):
-        if Path(variable).is_file():
-            return Path(variable)
-        raise SetupError(f"{LOCOMO_VARIABLE} names {variable}, which is no file: correct it or unset it")
-    checkout = Path(memstory.__file__).parents[2]
-    for place in (checkout.parent / LOCOMO_PLACE, Path.cwd().parent / LOCOMO_PLACE):
-        if place.is_file():
-            return place
-    raise NotSupported(
-        "dataset.locomo",
-        f"LoCoMo is not on this machine: download its JSON (snap-research/locomo, CC BY-NC 4.0) and set"
-        f" {LOCOMO_VARIABLE} to the file, or put it at {Path('..') / LOCOMO_PLACE}",
-    )
 
 
 def _corpus_file(retrieval: Retrieval, name: str | None, base: Path, root: Path) -> Path:

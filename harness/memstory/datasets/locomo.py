@@ -14,6 +14,7 @@ from typing import Final
 
 from memstory.datasets.digest import digest_of
 from memstory.errors import SetupError
+from memstory.language.story import Retrieval
 from memstory.target import Json
 from memstory.tasks.retrieval import Collection, Document, Question, RetrievalTask
 
@@ -26,7 +27,7 @@ TURN_ID: Final = re.compile(r"D:?(\d+):(\d+)")
 SESSION: Final = re.compile(r"session_(\d+)")
 
 
-def read_locomo(path: Path) -> RetrievalTask:
+def read_locomo(path: Path, _retrieval: Retrieval | None = None) -> RetrievalTask:
     """Return the task of a file in LoCoMo's own format; a file of another shape is a SetupError."""
     try:
         samples = json.loads(path.read_text(encoding="utf-8"))
@@ -50,15 +51,15 @@ def read_locomo(path: Path) -> RetrievalTask:
 def gold_ids(evidence: Sequence[Json], known: frozenset[str]) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Return the turns that labels name, and what in them names none.
 
-    One text may hold several ids, and a slip such as `D:11:26` is read.
+    One text may hold several ids, and slips such as `D:11:26` and `D30:05` are read.
 
-    >>> gold_ids(["D8:6; D9:17", "D:1:2", "D", "D7:99"], frozenset({"D8:6", "D9:17", "D1:2"}))
+    >>> gold_ids(["D8:6; D9:17", "D:1:02", "D", "D7:99"], frozenset({"D8:6", "D9:17", "D1:2"}))
     (('D8:6', 'D9:17', 'D1:2'), ('D', 'D7:99'))
     """
     usable: dict[str, None] = {}
     unusable = []
     for label in map(str, evidence):
-        turns = [f"D{session}:{turn}" for session, turn in TURN_ID.findall(label)]
+        turns = [f"D{int(session)}:{int(turn)}" for session, turn in TURN_ID.findall(label)]
         unusable += [turn for turn in turns if turn not in known] if turns else [label]
         usable.update((turn, None) for turn in turns if turn in known)
     return tuple(usable), tuple(unusable)

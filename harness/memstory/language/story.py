@@ -75,7 +75,10 @@ class Step:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Retrieval:
-    """A retrieval task as the story names it: either `corpus` and `queries`, or a `dataset` with its `path`."""
+    """A retrieval task as the story names it: either `corpus` and `queries`, or a `dataset` with its `path`.
+
+    `where` selects rows of a corpus and its queries; `split` and `unit` belong to data sets that have such.
+    """
 
     mark: Mark
     k: int = 10
@@ -84,6 +87,9 @@ class Retrieval:
     dataset: str | None = None
     path: str | None = None
     kind: str | None = None
+    where: Mapping[str, Json] = field(default_factory=dict)
+    split: str | None = None
+    unit: str = "turn"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -21,6 +21,9 @@ from memstory.language.violations import violations
 from memstory.language.words.step_parsing import read_steps
 from memstory.target import Json
 
+_BELONGS = {"path": "dataset", "split": "dataset", "unit": "dataset", "where": "corpus"}
+"""Keys of a retrieval that need another one."""
+
 _OUTCOMES = {"pass": "passed", "fail": "failed"}
 
 
@@ -125,8 +128,9 @@ def _retrieval(reading: Reading, tree: Mapping[str, Json]) -> Retrieval | None:
     if given not in ({"corpus", "queries"}, {"dataset"}):
         reading.fault(path, "a retrieval names 'corpus' and 'queries', or a 'dataset'; "
                       f"found: {', '.join(sorted(given)) or 'none of them'}", at_key=True)  # fmt: skip
-    if "path" in task and "dataset" not in task:
-        reading.fault((*path, "path"), "'path' says where a 'dataset' is; a corpus is named by 'corpus'", at_key=True)
+    for key, owner in _BELONGS.items():
+        if key in task and owner not in task:
+            reading.fault((*path, key), f"'{key}' belongs to a '{owner}', which this retrieval does not have", at_key=True)
     return Retrieval(mark=reading.mark(path), **{**task, "k": int(task.get("k", 10))})
 
 

@@ -2,60 +2,82 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from datetime import timedelta
+from itertools import islice
+from time import perf_counter
+from typing import Final
 
 from memstory.errors import NotSupported, Refused, TargetError
 from memstory.requests import Add, Update
 from memstory.running.stage import FIRST_SESSION, Stage
 from memstory.target import Capability, Item, Receipt, ReceiptItem, Ref, Scope
 from memstory.tasks.perturbation import Perturbed
-from memstory.tasks.retrieval import Document
+from memstory.tasks.retrieval import Document, Many
+
+BATCH: Final = 10_000
+"""How many documents are added in one call."""
+
+PROBE: Final = 20
+"""How many documents show how long all of them will take."""
 
 _BETWEEN_VERSIONS = timedelta(hours=1)
 _WAYS = ("update", "supersede")
 
 
+class _Named:
+    """Document ids by a key, of which nearly all have one: a list for each would take most of the memory."""
+
+    def __init__(self) -> None:
+        self._first: dict[Hashable, str] = {}
+        self._more: dict[Hashable, list[str]] = {}
+
+    def add(self, key: Hashable, id_: str) -> None:
+        if self._first.setdefault(key, id_) != id_ and id_ not in self._more.setdefault(key, []):
+            self._more[key].append(id_)
+
+    def of(self, key: Hashable) -> list[str]:
+        return [self._first[key], *self._more.get(key, ())] if key in self._first else []
+
+
 class DocumentIds:
     """Which documents a hit stands for: an outdated version by its text, else by the id on its receipt, or by text."""
 
-    def __init__(
-        self, documents: Sequence[Document], receipt: Receipt, outdated: Mapping[str, Sequence[str]] | None = None
-    ) -> None:
-        self._by_id: dict[str, list[str]] = {}
-        self._by_text: dict[str, list[str]] = {}
+    def __init__(self, documents: Many[Document], outdated: Mapping[str, Sequence[str]] | None = None) -> None:
+        self._by_id = _Named()
+        # By the hash of their texts: a corpus may be larger than what fits into memory.
+        self._by_text = _Named()
         self._documents = documents
         for document in documents:
-            self._by_text.setdefault(document.text, []).append(document.id)
+            self._by_text.add(hash(document.text), document.id)
         # An outdated text may come back under the very id of the present one: then it is not the document.
         self._outdated = {
             text: f"{id_}~{place}"
             for id_, texts in (outdated or {}).items()
             for place, text in enumerate(texts, start=1)
-            if text not in self._by_text
+            if not self._by_text.of(hash(text))
         }
+
+    def learn(self, added: Sequence[Document], receipt: Receipt) -> None:
+        """Take note of the ids that the backend gave to what was added."""
         # One receipt item a document: they belong together by position. Otherwise the backend made pieces of them.
-        by_position = len(receipt.items) == len(documents)
+        by_position = len(receipt.items) == len(added)
         for number, item in enumerate(receipt.items):
             if item.id is not None:
-                ids = [documents[number].id] if by_position else self._by_content(item.text)
-                known = self._by_id.setdefault(item.id, ids)
-                if known is not ids:
-                    known += [one for one in ids if one not in known]
+                for id_ in [added[number].id] if by_position else self._by_content(item.text, added):
+                    self._by_id.add(item.id, id_)
 
     def of(self, id_: str | None, text: str) -> list[str]:
         """Return the documents of a hit; one that nothing can be said about keeps its rank as `unknown:ID`."""
         if text in self._outdated:
             return [self._outdated[text]]
-        if id_ is not None and id_ in self._by_id:
-            return self._by_id[id_]
-        return self._by_content(text) or [f"unknown:{id_}"]
+        known = self._by_id.of(id_) if id_ is not None else []
+        return known or self._by_content(text, self._documents) or [f"unknown:{id_}"]
 
-    def _by_content(self, text: str) -> list[str]:
-        if text in self._by_text:
-            return self._by_text[text]
+    def _by_content(self, text: str, documents: Many[Document]) -> list[str]:
         piece = text.strip()
-        return [document.id for document in self._documents if piece and piece in document.text][:1]
+        found = (document.id for document in documents if piece and piece in document.text)
+        return self._by_text.of(hash(text)) or list(islice(found, 1))
 
 
 def refuse_outdated(documents: Sequence[Document], able: frozenset[Capability]) -> None:
@@ -67,11 +89,26 @@ def refuse_outdated(documents: Sequence[Document], able: frozenset[Capability]) 
         raise NotSupported("perturb.stale_repeats", reason)
 
 
-class Rememberer:
-    """Adds documents to a memory; `able` is what its target can do, `kind` what documents without one are added as."""
+def _refuse_slow(expected: float, limit: float, documents: int) -> None:
+    if expected > limit:
+        reason = (
+            f"to remember {documents} documents would take about {expected:.0f} s here, and this story gives {limit:g} s"
+            " to targets that nobody named: name it by --target"
+        )
+        raise NotSupported("corpus.size", reason)
 
-    def __init__(self, stage: Stage, able: frozenset[Capability], kind: str | None) -> None:
+
+class Rememberer:
+    """Adds documents to a memory; `able` is what its target can do, `kind` what documents without one are added as.
+
+    With a `limit` in seconds, a memory that would take longer is left alone after the first few documents.
+    """
+
+    def __init__(
+        self, stage: Stage, able: frozenset[Capability], kind: str | None, limit: float | None = None
+    ) -> None:
         self._stage = stage
+        self._limit = limit
         self._able = able
         self._kind = kind
         self._scope = Scope(user=stage.env.owner, session=FIRST_SESSION)
@@ -79,32 +116,45 @@ class Rememberer:
     async def remember(self, task: Perturbed) -> DocumentIds:
         """Return how hits are told apart, when everything is remembered and the target has settled."""
         documents, ages = task.collection.documents, task.outdated
+        known = await self._outdated([one for one in documents if one.id in ages] if ages else [], ages)
+        ids, begun, remaining = DocumentIds(documents, ages), perf_counter(), iter(documents)
+        size = len(documents) if self._limit is None else PROBE
+        while batch := list(islice(remaining, min(size, BATCH))):
+            ids.learn(batch, await self._write(batch, [one.text for one in batch], known))
+            if self._limit is not None and size == PROBE:
+                _refuse_slow((perf_counter() - begun) / len(batch) * len(documents), self._limit, len(documents))
+            size = BATCH
+        await self._stage.settle()
+        return ids
+
+    async def _outdated(
+        self, changed: Sequence[Document], ages: Mapping[str, Sequence[str]]
+    ) -> Mapping[str, str | None]:
+        """Add the earlier texts, oldest first; return the id that the backend gave to each document."""
         known: dict[str, str | None] = {}
-        changed = [document for document in documents if document.id in ages]
         for age in range(max(map(len, ages.values()), default=0)):
-            await self._write(changed, [ages[document.id][age] for document in changed], known)
+            receipt = await self._write(changed, [ages[document.id][age] for document in changed], known)
+            if len(receipt.items) == len(changed):
+                known.update((one.id, item.id) for one, item in zip(changed, receipt.items, strict=True))
             if "update" in self._able and not known:
                 raise NotSupported("update", "'stale_repeats' needs a receipt with one id for each text that is added")
             await self._let_time_pass()
-        receipt = await self._write(documents, [document.text for document in documents], known)
-        await self._stage.settle()
-        return DocumentIds(documents, receipt, ages)
+        return known
 
     async def _write(
-        self, documents: Sequence[Document], texts: Sequence[str], known: dict[str, str | None]
+        self, documents: Sequence[Document], texts: Sequence[str], known: Mapping[str, str | None]
     ) -> Receipt:
         """Add what is new in one call, then update one by one what a target can only replace by its id."""
         items = [self._item(document, text) for document, text in zip(documents, texts, strict=True)]
         updated = [place for place, document in enumerate(documents) if self._is_updated(document, known)]
-        added = [place for place in range(len(items)) if place not in set(updated)]
+        added = [place for place in range(len(items)) if place not in set(updated)] if updated else range(len(items))
         adding = Add(items=[items[place] for place in added])
         receipt = await self._stage.target.perform(adding, self._scope) if added else Receipt()
-        if len(receipt.items) != len(added):
+        if not updated or len(receipt.items) != len(added):
             return receipt
         found: dict[int, ReceiptItem] = dict(zip(added, receipt.items, strict=True))
         for place in updated:
             found[place] = await self._update(known[documents[place].id], items[place])
-        known.update({documents[place].id: item.id for place, item in found.items()})
         return Receipt(items=tuple(found[place] for place in range(len(items))))
 
     async def _update(self, id_: str | None, item: Item) -> ReceiptItem:

@@ -18,6 +18,9 @@ from memstory.tasks.retrieval import Collection, Document, Question
 AT_REST: Final[Mapping[str, Json]] = {"distractors": 0, "stale_repeats": 0, "paraphrase": False, "shuffle": False}
 """The perturbations, each with the value that changes nothing."""
 
+_OF_DOCUMENTS: Final = ("distractors", "stale_repeats", "shuffle")
+"""Those that need all documents at once; without them a large corpus is never whole in memory."""
+
 _LEADS: Final = ("Noted a while ago and changed since: ", "It used to be so, no longer: ", "As it was at first: ")
 _NUMBER: Final = re.compile(r"\d+")
 
@@ -59,13 +62,15 @@ def perturbed(collection: Collection, level: Mapping[str, Json], pool: Sequence[
     Raises:
         ValueError: there are too few distractors, or nothing to paraphrase; the message is for the story's author.
     """
+    questions = _paraphrased(collection.questions) if level.get("paraphrase") else collection.questions
+    if not any(level.get(name) for name in _OF_DOCUMENTS):
+        return Perturbed(collection=replace(collection, questions=questions), outdated={})
     documents = list(collection.documents)
     if level.get("shuffle"):
         Random(f"{seed}/shuffle").shuffle(documents)  # noqa: S311  (chance that can be repeated, not a secret)
     versions = int(level.get("stale_repeats", 0))
     outdated = {document.id: outdated_texts(document, versions) for document in documents if versions}
     extra = _distractors(documents, pool, int(level.get("distractors", 0)), seed)
-    questions = _paraphrased(collection.questions) if level.get("paraphrase") else collection.questions
     mixed = _mixed(documents, extra, Random(f"{seed}/places"))  # noqa: S311  (as above)
     return Perturbed(collection=replace(collection, documents=mixed, questions=questions), outdated=outdated)
 

@@ -2,10 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Generic, TypeAlias, TypeVar
 
 from memstory.target import Json
+
+Value = TypeVar("Value")
+
+
+@dataclass(frozen=True, slots=True)
+class Reread(Generic[Value]):
+    """Values that are read from their file each time somebody goes through them: they are never all in memory."""
+
+    count: int
+    read: Callable[[], Iterator[Value]]
+
+    def __len__(self) -> int:
+        return self.count
+
+    def __iter__(self) -> Iterator[Value]:
+        return self.read()
+
+
+Many: TypeAlias = Sequence[Value] | Reread[Value]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -24,7 +44,9 @@ class Document:
 class Question:
     """One query with its gold document ids. `relevant=()` with `judged=True` means that nothing must be returned.
 
-    `variants` ask the same in other words.
+    `variants` ask the same in other words; `wording` says which wording this is where each has a question of its own.
+    `stale` are documents that were right once, before `relevant`. `cluster` names what its answer hangs on (a session):
+    questions of one cluster are right or wrong together, which intervals take into account.
     """
 
     id: str
@@ -33,6 +55,11 @@ class Question:
     category: str | None = None
     judged: bool = True
     variants: Sequence[str] = ()
+    wording: int | None = None
+    stale: Sequence[str] = ()
+    asked_at: str | None = None
+    cluster: str | None = None
+    metadata: Mapping[str, Json] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,7 +67,7 @@ class Collection:
     """Documents that share one memory, and the questions that are asked of it."""
 
     id: str
-    documents: Sequence[Document]
+    documents: Many[Document]
     questions: Sequence[Question]
 
 
@@ -53,7 +80,7 @@ class RetrievalTask:
     """
 
     name: str
-    collections: Sequence[Collection]
+    collections: Many[Collection]
     apart: Sequence[str] = ()
     unusable: Sequence[str] = ()
     digest: str = ""

@@ -1,4 +1,5 @@
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -38,7 +39,7 @@ def test_documents_queries_and_labels_are_read(tmp_path):
     (collection,) = task.collections
     assert task.name == "c"
     assert [document.id for document in collection.documents] == ["a", "b"]
-    assert (collection.documents[1].key, collection.documents[1].metadata) == ("k", {"n": 1})
+    assert (list(collection.documents)[1].key, list(collection.documents)[1].metadata) == ("k", {"n": 1})
     (question,) = collection.questions
     assert (question.relevant, question.category, question.judged) == (("a",), "plain", True)
 
@@ -47,6 +48,57 @@ def test_a_question_that_nothing_answers_is_judged(tmp_path):
     (collection,) = load(tmp_path, queries='{"id": "q", "text": "?", "relevant": []}').collections
     assert collection.questions[0].judged
     assert collection.questions[0].relevant == ()
+
+
+def test_what_else_a_query_says_is_read(tmp_path):
+    said = {"wording": 2, "stale": ["b"], "asked_at": "2025-12-31", "cluster": "s1", "metadata": {"circle": 1}}
+    (collection,) = load(tmp_path, queries=json.dumps({"id": "q", "text": "?", "relevant": ["a"]} | said)).collections
+    question = collection.questions[0]
+    assert (question.wording, question.stale, question.asked_at, question.cluster) == (2, ("b",), "2025-12-31", "s1")
+    assert question.metadata == {"circle": 1}
+
+
+def test_documents_are_read_again_each_time_and_counted_before(tmp_path):
+    (collection,) = load(tmp_path).collections
+    assert len(collection.documents) == 2
+    assert [one.id for one in collection.documents] == [one.id for one in collection.documents] == ["a", "b"]
+
+
+CIRCLES = "".join(
+    json.dumps({"id": f"d{circle}", "text": f"turn {circle}", "metadata": {"circle": circle}}) + "\n" for circle in (1, 2)
+)
+ASKED = "".join(
+    json.dumps({"id": f"q{circle}.{wording}", "text": "?", "relevant": [f"d{circle}"], "wording": wording,
+                "category": "plain", "metadata": {"circle": circle}}) + "\n"
+    for circle in (1, 2) for wording in (1, 2)
+)  # fmt: skip
+
+
+def selected(folder, **where):
+    load(folder, documents=CIRCLES, queries=ASKED)
+    return load_task(replace(wanted(), where=where), folder)
+
+
+def test_where_selects_documents_and_questions_by_their_own_fields_and_their_metadata(tmp_path):
+    (collection,) = selected(tmp_path, circle=2, wording=1).collections
+    assert [document.id for document in collection.documents] == ["d2"]
+    assert [question.id for question in collection.questions] == ["q2.1"]
+    (collection,) = selected(tmp_path, circle=[1, 2], category="plain", wording=2).collections
+    assert len(collection.documents) == 2
+    assert [question.id for question in collection.questions] == ["q1.2", "q2.2"]
+
+
+def test_two_selections_of_one_file_have_two_digests(tmp_path):
+    assert selected(tmp_path, circle=1).digest != selected(tmp_path, circle=2).digest
+
+
+@pytest.mark.parametrize(
+    ("where", "message"),
+    [({"cicle": 1}, "names 'cicle', a field that no row has: category, circle, wording"), ({"circle": 3}, "no line that")],
+)
+def test_a_selection_that_fits_nothing_is_refused(tmp_path, where, message):
+    with pytest.raises(StoryError, match=message):
+        selected(tmp_path, **where)
 
 
 def test_unknown_gold_ids_are_listed_and_left_out_and_none_is_guessed(tmp_path):
@@ -106,7 +158,7 @@ def test_empty_lines_windows_line_ends_and_a_byte_order_mark_are_read(tmp_path):
 
 def test_line_separators_inside_a_text_do_not_split_it(tmp_path):
     (collection,) = load(tmp_path, documents='{"id": "a", "text": "one\u2028two\x85three"}').collections
-    assert collection.documents[0].text == "one\u2028two\x85three"
+    assert next(iter(collection.documents)).text == "one\u2028two\x85three"
 
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=150, deadline=None)

@@ -5,7 +5,7 @@ from collections import Counter
 import pytest
 
 from memstory.datasets import load_task, locomo
-from memstory.datasets.loading import find_locomo
+from memstory.datasets.places import LOCOMO
 from memstory.errors import Mark, NotSupported, SetupError, StoryError
 from memstory.language.story import Retrieval
 
@@ -31,7 +31,7 @@ SAMPLE = {
         "session_3_date_time": "a date without turns",
     },
     "qa": [
-        {"question": "one", "answer": 7, "evidence": ["D2:1; D2:2", "D:10:1"], "category": 1},
+        {"question": "one", "answer": 7, "evidence": ["D2:1; D2:2", "D:10:01"], "category": 1},
         {"question": "same", "evidence": ["D"], "category": 3},
         {"question": "same", "evidence": [], "category": 4},
         {"question": "other", "evidence": ["D2:1", "D2:9", "D2:1"], "category": 2},
@@ -103,36 +103,6 @@ def test_an_unknown_category_is_not_guessed(tmp_path):
         task_of(tmp_path, [odd])
 
 
-def test_a_path_in_the_story_that_is_not_there_is_unsupported_and_says_what_to_do(tmp_path):
-    with pytest.raises(NotSupported, match=r"not at nowhere\.json.*put the file there") as absent:
-        load_task(Retrieval(mark=MARK, dataset="locomo", path="nowhere.json"), tmp_path)
-    assert absent.value.capability == "dataset.locomo"
-
-
-def test_the_variable_names_the_file_and_a_wrong_one_is_no_silent_skip(tmp_path):
-    (tmp_path / "l.json").write_text("[]")
-    assert find_locomo(None, tmp_path, {"MEMSTORY_LOCOMO": str(tmp_path / "l.json")}) == tmp_path / "l.json"
-    with pytest.raises(SetupError, match="MEMSTORY_LOCOMO names"):
-        find_locomo(None, tmp_path, {"MEMSTORY_LOCOMO": str(tmp_path / "gone.json")})
-
-
-def test_without_data_anywhere_the_reason_names_the_variable(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("memstory.__file__", str(tmp_path / "a" / "b" / "c" / "__init__.py"))
-    with pytest.raises(NotSupported, match="set MEMSTORY_LOCOMO to the file"):
-        find_locomo(None, tmp_path, {})
-
-
-def test_the_file_beside_the_working_folder_is_found(tmp_path, monkeypatch):
-    place = tmp_path / "shared" / "data" / "locomo-dev.json"
-    place.parent.mkdir(parents=True)
-    place.write_text("[]")
-    (tmp_path / "project").mkdir()
-    monkeypatch.chdir(tmp_path / "project")
-    monkeypatch.setattr("memstory.__file__", str(tmp_path / "a" / "b" / "c" / "__init__.py"))
-    assert find_locomo(None, tmp_path, {}) == place
-
-
 def test_an_unknown_dataset_names_the_nearest(tmp_path):
     with pytest.raises(StoryError, match=r"q\.yaml:4:12: unknown dataset 'locomoo'.*Did you mean 'locomo'\?"):
         load_task(Retrieval(mark=MARK, dataset="locomoo"), tmp_path)
@@ -140,7 +110,7 @@ def test_an_unknown_dataset_names_the_nearest(tmp_path):
 
 def test_the_real_file_gives_760_judged_questions(tmp_path):
     try:
-        path = find_locomo(None, tmp_path, {})
+        path = LOCOMO.find(None, tmp_path, {})
     except NotSupported as absent:
         pytest.skip(str(absent))
     task = load_task(Retrieval(mark=MARK, dataset="locomo", path=str(path)), tmp_path)

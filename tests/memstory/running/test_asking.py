@@ -237,7 +237,10 @@ async def test_a_missing_corpus_is_the_storys_mistake(tmp_path):
 
 
 def _ids(*items):
-    return DocumentIds([Document(id="a", text="one two"), Document(id="b", text="three")], Receipt(items=items))
+    documents = [Document(id="a", text="one two"), Document(id="b", text="three")]
+    ids = DocumentIds(documents)
+    ids.learn(documents, Receipt(items=items))
+    return ids
 
 
 def test_receipts_of_as_many_items_belong_to_the_documents_by_position():
