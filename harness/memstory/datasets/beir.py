@@ -61,7 +61,7 @@ def _qrels(folder: Path, split: str | None) -> Path:
 
 
 def _grades(path: Path, mark: Mark) -> Grades:
-    """Return the grades of a file of `question, document, grade`; TREC's form with a 0 between the first two will do."""
+    """Return the grades of a file of question, document, grade; TREC's form with a 0 as its second column will do."""
     grades: dict[str, dict[str, int]] = {}
     with path.open(encoding="utf-8-sig") as file:
         for number, line in enumerate(file, start=1):

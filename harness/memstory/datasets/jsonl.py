@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import replace
 from difflib import get_close_matches
 from functools import partial
@@ -103,9 +102,7 @@ def usable(asked: Sequence[Question], known: frozenset[str]) -> tuple[tuple[Ques
     return tuple(questions), tuple(unusable)
 
 
-def _checked(
-    make: type[Row], path: Path, mark: Mark, where: Mapping[str, Json], fields: set[str]
-) -> Iterator[Row]:
+def _checked(make: type[Row], path: Path, mark: Mark, where: Mapping[str, Json], fields: set[str]) -> Iterator[Row]:
     """Yield the rows that take part, all of which have an id of their own; `fields` gets what `where` could name."""
     first: dict[str, int] = {}
     for number, row in _rows(make, path, mark):

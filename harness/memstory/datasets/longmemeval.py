@@ -59,7 +59,9 @@ def _collections(path: Path, unit: str) -> Iterator[Collection]:
         raise SetupError(f"{path} is not UTF-8: {error}. Give the dataset's own file, unchanged.") from error
     except (KeyError, TypeError, AttributeError, ValueError) as error:
         found = f"{type(error).__name__}: {error}"
-        raise SetupError(f"{path} does not have LongMemEval's format ({found}). Give the dataset's own file.") from error
+        raise SetupError(
+            f"{path} does not have LongMemEval's format ({found}). Give the dataset's own file."
+        ) from error
 
 
 def _entries(path: Path) -> Iterator[Json]:

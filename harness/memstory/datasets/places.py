@@ -44,7 +44,9 @@ class Place:
             if self._is_there(path):
                 return path
         or_beside = f", or put it at {Path('..') / self.beside}" if self.beside else ""
-        reason = f"{self.holds} is not on this machine: {self.get} and set {self.variable} to the {self._kind}{or_beside}"
+        reason = (
+            f"{self.holds} is not on this machine: {self.get} and set {self.variable} to the {self._kind}{or_beside}"
+        )
         raise NotSupported(f"dataset.{self.name}", reason)
 
     @property

@@ -130,7 +130,9 @@ def _retrieval(reading: Reading, tree: Mapping[str, Json]) -> Retrieval | None:
                       f"found: {', '.join(sorted(given)) or 'none of them'}", at_key=True)  # fmt: skip
     for key, owner in _BELONGS.items():
         if key in task and owner not in task:
-            reading.fault((*path, key), f"'{key}' belongs to a '{owner}', which this retrieval does not have", at_key=True)
+            reading.fault(
+                (*path, key), f"'{key}' belongs to a '{owner}', which this retrieval does not have", at_key=True
+            )
     return Retrieval(mark=reading.mark(path), **{**task, "k": int(task.get("k", 10))})
 
 

@@ -92,8 +92,8 @@ def refuse_outdated(documents: Sequence[Document], able: frozenset[Capability]) 
 def _refuse_slow(expected: float, limit: float, documents: int) -> None:
     if expected > limit:
         reason = (
-            f"to remember {documents} documents would take about {expected:.0f} s here, and this story gives {limit:g} s"
-            " to targets that nobody named: name it by --target"
+            f"to remember {documents} documents would take about {expected:.0f} s here, and targets that nobody named"
+            f" get {limit:g} s: name this one by --target"
         )
         raise NotSupported("corpus.size", reason)
 
@@ -104,9 +104,7 @@ class Rememberer:
     With a `limit` in seconds, a memory that would take longer is left alone after the first few documents.
     """
 
-    def __init__(
-        self, stage: Stage, able: frozenset[Capability], kind: str | None, limit: float | None = None
-    ) -> None:
+    def __init__(self, stage: Stage, able: frozenset[Capability], kind: str | None, limit: float | None = None) -> None:
         self._stage = stage
         self._limit = limit
         self._able = able

@@ -65,7 +65,8 @@ def test_documents_are_read_again_each_time_and_counted_before(tmp_path):
 
 
 CIRCLES = "".join(
-    json.dumps({"id": f"d{circle}", "text": f"turn {circle}", "metadata": {"circle": circle}}) + "\n" for circle in (1, 2)
+    json.dumps({"id": f"d{circle}", "text": f"turn {circle}", "metadata": {"circle": circle}}) + "\n"
+    for circle in (1, 2)
 )
 ASKED = "".join(
     json.dumps({"id": f"q{circle}.{wording}", "text": "?", "relevant": [f"d{circle}"], "wording": wording,
@@ -94,7 +95,10 @@ def test_two_selections_of_one_file_have_two_digests(tmp_path):
 
 @pytest.mark.parametrize(
     ("where", "message"),
-    [({"cicle": 1}, "names 'cicle', a field that no row has: category, circle, wording"), ({"circle": 3}, "no line that")],
+    [
+        ({"cicle": 1}, "names 'cicle', a field that no row has: category, circle, wording"),
+        ({"circle": 3}, "no line that"),
+    ],
 )
 def test_a_selection_that_fits_nothing_is_refused(tmp_path, where, message):
     with pytest.raises(StoryError, match=message):

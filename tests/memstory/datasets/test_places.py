@@ -43,5 +43,5 @@ def test_a_data_set_that_is_a_folder_is_found_as_one_and_a_file_in_its_place_is_
     assert BEIR.find(None, tmp_path, {"MEMSTORY_BEIR": str(tmp_path)}) == tmp_path
     with pytest.raises(SetupError, match="which is no folder"):
         BEIR.find(None, tmp_path, {"MEMSTORY_BEIR": str(tmp_path / "file")})
-    with pytest.raises(NotSupported, match="set MEMSTORY_BEIR to the folder$"):
+    with pytest.raises(NotSupported, match=r"set MEMSTORY_BEIR to the folder$"):
         BEIR.find(None, tmp_path, {})

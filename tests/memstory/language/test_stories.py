@@ -159,7 +159,10 @@ def test_a_saved_field_becomes_a_path_into_the_recorded_result(step, save):
         ),
         ("tags: [a]", "f.yaml:1:1: a story has either 'steps' or a 'retrieval'; this one has neither"),
         ("retrieval: {corpus: c}", "a retrieval names 'corpus' and 'queries', or a 'dataset'; found: corpus"),
-        ("retrieval: {corpus: c, queries: q, path: p}", "'path' belongs to a 'dataset', which this retrieval does not have"),
+        (
+            "retrieval: {corpus: c, queries: q, path: p}",
+            "'path' belongs to a 'dataset', which this retrieval does not have",
+        ),
         (
             "retrieval: {dataset: d, k: 5}\nexpect: {metrics: {recall@10: {ge: .5}}}",
             "looks at 10 results, but 'k' is 5",
