@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+import shutil
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from memstory_reference.composition.vector_stores import Wrap, open_store, same
+from memstory_reference.composition.vector_stores import is_store
 from memstory_reference.systems.pipeline.service import PipelineParts, PipelineService
 
 if TYPE_CHECKING:
     from memstory_reference.ports import ChatModel, Clock, Embedder, NewId
     from memstory_reference.systems.pipeline.config import PipelineConfig
+    from memstory_reference.systems.pipeline.recall import Nearest
     from memstory_reference.systems.pipeline.selection import Reranker
 
 PIPELINE_FILE = "pipeline.sqlite3"
-EXACT_ROWS = 20_000  # 30 MB a user in use: at 10,000 memories half the time of the index, and none is missed
+OLD_VECTORS = "vectors"
+"""Where an earlier version kept the vectors a second time."""
 
 
 async def open_pipeline(
@@ -26,17 +30,14 @@ async def open_pipeline(
     new_id: NewId,
     config: PipelineConfig,
     reranker: Reranker | None = None,
-    wrap: Wrap = same,
+    wrap: Callable[[Nearest], Nearest] = lambda vectors: vectors,
 ) -> PipelineService:
     """Open the pipeline in `folder`; without a chat model it summarises by rules, without a re-ranker it blends."""
-    store = await open_store(folder / "vectors", embedder, exact_rows=EXACT_ROWS)
-    try:
-        parts = PipelineParts(
-            vectors=wrap(store), embedder=embedder, clock=clock, new_id=new_id, chat=chat, reranker=reranker
-        )
-        service = PipelineService(folder / PIPELINE_FILE, parts, config)
-        await service.open()
-    except BaseException:
-        await store.close()
-        raise
+    is_old = (folder / PIPELINE_FILE).is_file()
+    parts = PipelineParts(
+        embedder=embedder, clock=clock, new_id=new_id, chat=chat, reranker=reranker, around_vectors=wrap
+    )
+    service = PipelineService(folder / PIPELINE_FILE, parts, config)
+    if is_old and is_store(folder / OLD_VECTORS):
+        shutil.rmtree(folder / OLD_VECTORS)
     return service

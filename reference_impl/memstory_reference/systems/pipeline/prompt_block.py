@@ -50,7 +50,7 @@ def harmless(content: str) -> str:
     """
     shown = "".join(sign for sign in content if sign in "\n\t" or not _hides(sign))
     first, *others = _without_tags(shown).splitlines() or [""]
-    return "\n".join([first, *(f"{INDENT}{line}" if line.strip() else "" for line in others)])
+    return "\n".join([first, *(f"{INDENT}{line}" if line.strip() else "" for line in others)]).rstrip("\n")
 
 
 def _entry(memory: MemoryChunk, *, is_dated: bool) -> str:

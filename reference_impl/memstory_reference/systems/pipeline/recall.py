@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
+from typing import Protocol
 
 from memstory_reference.ports import Clock, Embedder, Purpose
 from memstory_reference.storage.lane import Lane
@@ -16,7 +16,6 @@ from memstory_reference.systems.pipeline.prompt_block import prompt_block
 from memstory_reference.systems.pipeline.selection import OFF, Reranker, fitting, reranked
 from memstory_reference.systems.pipeline.stores.pipeline_store import PipelineStore
 from memstory_reference.systems.pipeline.stores.rows_store import Admission
-from memstory_reference.systems.pipeline.stores.vector_mirror import VectorMirror
 from memstory_reference.text.tokens import TokenCounter
 
 
@@ -34,16 +33,31 @@ class Ask:
     rerank: bool
 
 
+class Nearest(Protocol):
+    """The vectors of each user's memories, archived ones aside."""
+
+    async def nearest(self, owner: str, vector: Vector, k: int) -> Mapping[str, float]:
+        """Return the cosines of the k nearest memories by id."""
+        ...
+
+    async def count(self, owner: str) -> int:
+        """Count the memories that can be found."""
+        ...
+
+    async def rebuild(self, owner: str) -> int:
+        """Read a user's vectors again; return how many there are."""
+        ...
+
+
 class Recaller:
-    """Finds memories; reads only, but for the vector index, which it brings up to date first."""
+    """Finds memories; reads only."""
 
     def __init__(
         self,
         *,
         store: PipelineStore,
-        mirror: VectorMirror,
+        vectors: Nearest,
         lane: Lane,
-        writers: asyncio.Lock,
         embedder: Embedder,
         reranker: Reranker | None,
         clock: Clock,
@@ -51,9 +65,8 @@ class Recaller:
         counter: TokenCounter,
     ) -> None:
         self._store = store
-        self._mirror = mirror
+        self._vectors = vectors
         self._lane = lane
-        self._writers = writers
         self._embedder = embedder
         self._reranker = reranker
         self._clock = clock
@@ -98,24 +111,16 @@ class Recaller:
             session=ask.session_id,
         )
         if not ask.include_compressed:
-            similarities, is_all = await self._nearest(ask.user_id, vector, wanted)
+            similarities = await self._vectors.nearest(ask.user_id, vector, wanted)
             admitted = await self._lane.run(self._store.admitted, ask.user_id, list(similarities), admission)
-            if is_all or len(admitted) >= wanted:
+            if len(similarities) < wanted or len(admitted) >= wanted:
                 return self._ranked(admitted, similarities)
-        # The index holds no archive, or what is near is not wanted: look at every row that is, so that nothing starves.
+        # No archive is among them, or what is near is not wanted: look at every row that is, so that nothing starves.
         similarities = await self._lane.run(self._store.nearest, ask.user_id, vector, wanted, admission)
         admitted = await self._lane.run(self._store.admitted, ask.user_id, list(similarities), admission)
         return self._ranked(admitted, similarities)
 
-    async def _nearest(self, user_id: str, vector: Vector, wanted: int) -> tuple[dict[str, float], bool]:
-        """Return similarities by id, and whether these are all memories that the index holds."""
-        async with self._writers:
-            await self._mirror.catch_up()
-            await self._mirror.verify(user_id)
-        matches = await self._mirror.nearest(user_id, vector, wanted)
-        return {match.record.id: match.similarity for match in matches}, len(matches) < wanted
-
-    def _ranked(self, admitted: dict[str, MemoryChunk], similarities: dict[str, float]) -> list[RecalledMemory]:
+    def _ranked(self, admitted: dict[str, MemoryChunk], similarities: Mapping[str, float]) -> list[RecalledMemory]:
         order = sorted(admitted, key=lambda one: (-similarities[one], one))
         return [self._sized(admitted[one], similarities[one]) for one in order]
 

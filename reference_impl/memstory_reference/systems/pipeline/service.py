@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain
 from pathlib import Path
@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 
 from memstory_reference.errors import MemorySystemError
-from memstory_reference.ports import ChatModel, Clock, Embedder, Json, NewId, Purpose, VectorStore
+from memstory_reference.ports import ChatModel, Clock, Embedder, Json, NewId, Purpose
 from memstory_reference.storage.database_store import Database
 from memstory_reference.systems.pipeline.compression import Compressor, OnProgress
 from memstory_reference.systems.pipeline.config import PipelineConfig
@@ -40,13 +40,12 @@ from memstory_reference.systems.pipeline.memory import (
 from memstory_reference.systems.pipeline.prompt_block import prompt_block
 from memstory_reference.systems.pipeline.reading.cleaning import clean
 from memstory_reference.systems.pipeline.reading.detectors import Detectors
-from memstory_reference.systems.pipeline.recall import Ask, Recaller
+from memstory_reference.systems.pipeline.recall import Ask, Nearest, Recaller
 from memstory_reference.systems.pipeline.selection import Reranker
 from memstory_reference.systems.pipeline.stores.archive_store import ArchiveStore
-from memstory_reference.systems.pipeline.stores.outbox_store import OutboxStore
 from memstory_reference.systems.pipeline.stores.pipeline_store import PipelineStore
 from memstory_reference.systems.pipeline.stores.rows_store import SCHEMA, SCHEMA_VERSION
-from memstory_reference.systems.pipeline.stores.vector_mirror import VectorMirror
+from memstory_reference.systems.pipeline.stores.vectors_store import MemoryVectors
 from memstory_reference.text.secret_guard import Guard
 from memstory_reference.text.tokens import WORDS, TokenCounter
 
@@ -57,7 +56,6 @@ _log = logging.getLogger(__name__)
 class PipelineParts:
     """What the pipeline runs on. `chat` of None summarises by rules, `reranker` of None blends scores."""
 
-    vectors: VectorStore
     embedder: Embedder
     clock: Clock
     new_id: NewId
@@ -66,6 +64,7 @@ class PipelineParts:
     detectors: Detectors = field(default_factory=Detectors)
     counter: TokenCounter = WORDS
     guard: Guard | None = None
+    around_vectors: Callable[[Nearest], Nearest] = lambda vectors: vectors
 
 
 class PipelineService:
@@ -75,12 +74,13 @@ class PipelineService:
         self._parts = parts
         self._config = config
         self._database = Database(file, schema=SCHEMA, about={"schema": SCHEMA_VERSION, "model": parts.embedder.model})
-        self._store = PipelineStore(self._database)
+        vectors = MemoryVectors(self._database)
+        self._vectors = parts.around_vectors(vectors)
+        self._store = PipelineStore(self._database, vectors)
         self._lane = self._database.lane
         self._writers = asyncio.Lock()
-        self._mirror = VectorMirror(parts.vectors, OutboxStore(self._database), self._lane)
         self._compressor = Compressor(
-            archive=ArchiveStore(self._database),
+            archive=ArchiveStore(self._database, vectors),
             lane=self._lane,
             writers=self._writers,
             embedder=parts.embedder,
@@ -92,9 +92,8 @@ class PipelineService:
         )
         self._recaller = Recaller(
             store=self._store,
-            mirror=self._mirror,
+            vectors=self._vectors,
             lane=self._lane,
-            writers=self._writers,
             embedder=parts.embedder,
             reranker=parts.reranker,
             clock=parts.clock,
@@ -104,13 +103,8 @@ class PipelineService:
         self._background: set[asyncio.Task[None]] = set()
         self._is_closed = False
 
-    async def open(self) -> None:
-        """Bring the vector index up to what SQLite holds: a process may have died between the two."""
-        async with self._writers:
-            await self._mirror.catch_up()
-
     async def close(self) -> None:
-        """Stop compressing and close both stores; closing twice is harmless."""
+        """Stop compressing and close the store; closing twice is harmless."""
         if self._is_closed:
             return
         self._is_closed = True
@@ -119,14 +113,11 @@ class PipelineService:
         await asyncio.gather(*self._background, return_exceptions=True)
         async with self._writers:
             await self._database.aclose()
-            await self._parts.vectors.close()
 
     async def settle(self) -> None:
-        """Return when compression is done and the vector index is up to date."""
+        """Return when compression is done."""
         while self._background:
             await asyncio.gather(*self._background)
-        async with self._writers:
-            await self._mirror.catch_up()
 
     async def ingest(
         self, text: str, user_id: str, session_id: str, memory_type_hint: MemoryType | str | None = None
@@ -264,9 +255,7 @@ class PipelineService:
         """Forget a user altogether; return how many memories that were."""
         user = checked_name("user_id", user_id)
         async with self._writers:
-            forgotten = await self._lane.run(self._store.forget, user)
-            await self._mirror.catch_up()
-        return forgotten
+            return await self._lane.run(self._store.forget, user)
 
     async def import_rows(self, rows: Sequence[Mapping[str, Json]], user_id: str) -> list[MemoryChunk]:
         """Write rows as they are, their importance and flags too; a trusted way in, past all weighing."""
@@ -295,18 +284,15 @@ class PipelineService:
         return [exported(memory) for memory in reversed(await self.memories(user_id))]
 
     async def reindex(self, user_id: str) -> int:
-        """Make the user's vector index anew; return how many memories it holds."""
-        user = checked_name("user_id", user_id)
-        async with self._writers:
-            await self._mirror.catch_up()
-            return await self._mirror.rebuild(user)
+        """Read the user's vectors again; return how many memories can be found by them."""
+        return await self._vectors.rebuild(checked_name("user_id", user_id))
 
     async def status(self, user_id: str) -> dict[str, int]:
-        """Return counts: rows by type, what is archived, sessions to compress, and what the vector index holds."""
+        """Return counts: rows by type, what is archived, sessions to compress, and what is found by its vector."""
         user = checked_name("user_id", user_id)
         counts = await self._lane.run(self._store.count, user)
-        async with self._writers:
-            return {**counts, "vectors": await self._mirror.count(user), "pending": await self._mirror.waiting()}
+        # A write is found at once: nothing is ever pending.
+        return {**counts, "vectors": await self._vectors.count(user), "pending": 0}
 
     async def centroid_drift(self, user_id: str) -> float:
         """Return how far the centroid that is kept lies from the mean of the rows, at its worst number."""

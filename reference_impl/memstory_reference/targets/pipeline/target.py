@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from contextlib import nullcontext, suppress
 from dataclasses import asdict, fields
-from importlib.metadata import version
 from pathlib import Path
+from typing import cast
 
 from memstory.errors import Refused
 from memstory.target import (
@@ -19,12 +19,15 @@ from memstory.target import (
     Ref,
     Scope,
 )
+from memstory_reference.adapters.faults import Faulty
 from memstory_reference.composition.embedders import make_reranker
 from memstory_reference.composition.pipeline import open_pipeline
 from memstory_reference.errors import InputError
 from memstory_reference.systems.pipeline.config import PipelineConfig
+from memstory_reference.systems.pipeline.ingest.planning import Vector
 from memstory_reference.systems.pipeline.ingest.validation import checked_type
 from memstory_reference.systems.pipeline.memory import MemoryChunk, RecallResult, Utterance
+from memstory_reference.systems.pipeline.recall import Nearest
 from memstory_reference.systems.pipeline.service import PipelineService
 from memstory_reference.targets.environment_ports import PORT_OPTIONS, EnvironmentPorts
 from memstory_reference.targets.pipeline.values import (
@@ -49,6 +52,15 @@ class ReversedReranker:
 
     async def scores(self, query: str, texts: Sequence[str]) -> Sequence[float]:
         return [float(place) for place, _ in enumerate(texts)]
+
+
+class _FaultyVectors(Faulty):
+    """The vectors behind a switch; their garbage is that nothing is found."""
+
+    async def nearest(self, owner: str, vector: Vector, k: int) -> Mapping[str, float]:
+        await self._switch.pass_or_fail()
+        found: Mapping[str, float] = {} if self._switch.is_garbage else await self._inner.nearest(owner, vector, k)
+        return found
 
 
 class PipelineTarget(SystemTarget[PipelineService]):
@@ -80,11 +92,11 @@ class PipelineTarget(SystemTarget[PipelineService]):
             new_id=self._ports.new_id,
             config=self._config,
             reranker=self._reranker,
-            wrap=self._ports.with_faults,
+            wrap=lambda vectors: cast("Nearest", _FaultyVectors(vectors, self._ports.switches["store"])),
         )
 
     def _store_name(self) -> str:
-        return f"sqlite + chromadb {version('chromadb')}"
+        return "sqlite"
 
     async def settle(self) -> None:
         # A part that the story has taken down is reported by the step that needs it.

@@ -7,7 +7,6 @@ import numpy as np
 import pytest
 
 from memstory_reference.adapters.embedding.prefixes import NO_PREFIXES
-from memstory_reference.adapters.vectors.exact_store import ExactStore
 from memstory_reference.adapters.watched import WatchedEmbedder
 from memstory_reference.ports import ChatModelUnavailableError, Reply
 from memstory_reference.systems.pipeline.config import PipelineConfig
@@ -93,14 +92,13 @@ async def make_service(tmp_path, clock):
     numbers = count()
     made = []
 
-    def make(vectors=None, *, embedder=None, store=None, chat=None, **given):
-        names = {"reranker", "detectors", "counter", "guard"}
+    def make(vectors=None, *, embedder=None, chat=None, **given):
+        names = {"reranker", "detectors", "counter", "guard", "around_vectors"}
         parts = {name: given.pop(name) for name in names & given.keys()}
         used = embedder or WatchedEmbedder(HashedVectors(vectors))
         service = PipelineService(
             tmp_path / "pipeline.sqlite3",
             PipelineParts(
-                vectors=store or ExactStore(model=used.model),
                 embedder=used,
                 clock=clock,
                 new_id=lambda: f"id-{next(numbers):04}",

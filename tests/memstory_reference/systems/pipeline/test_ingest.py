@@ -6,7 +6,6 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from memstory_reference.adapters.vectors.exact_store import ExactStore
 from memstory_reference.errors import InputError, StoreConflictError
 from memstory_reference.systems.pipeline.memory import MemoryChunk, MemoryType, Utterance
 
@@ -211,7 +210,7 @@ async def test_the_same_text_said_at_once_by_many_is_one_memory(make_service):
 async def test_another_model_is_refused(make_service, hashed_vectors):
     make_service()
     with pytest.raises(StoreConflictError, match="made with model 'hashed-16', not 'other'"):
-        make_service(embedder=hashed_vectors(model="other"), store=ExactStore(model="other"))
+        make_service(embedder=hashed_vectors(model="other"))
 
 
 CHANGES = st.lists(

@@ -14,7 +14,13 @@ from memstory_reference.systems.pipeline import compression, prompt_block, recal
 from memstory_reference.systems.pipeline.ingest import chunking, planning
 from memstory_reference.systems.pipeline.memory import MemoryType
 from memstory_reference.systems.pipeline.reading import detectors
-from memstory_reference.systems.pipeline.stores import archive_store, changes_store, pipeline_store, rows_store
+from memstory_reference.systems.pipeline.stores import (
+    archive_store,
+    changes_store,
+    pipeline_store,
+    rows_store,
+    vectors_store,
+)
 from memstory_reference.targets.pipeline import target
 from memstory_reference.targets.pipeline import values as pipeline_values
 from memstory_reference.text import chunks
@@ -218,13 +224,7 @@ def whatever_is_compressed_is_hidden(patch):
 
 
 def what_was_filtered_out_is_not_made_up_for(patch):
-    plain = recall.Recaller._nearest
-
-    async def nearest(self, *rest):
-        found, _ = await plain(self, *rest)
-        return found, True
-
-    patch.setattr(recall.Recaller, "_nearest", nearest)
+    patch.setattr(pipeline_store.PipelineStore, "nearest", lambda *_: {})
 
 
 def users_share_one_index_of_preferences(patch):
@@ -333,14 +333,8 @@ def the_centroid_forgets_nothing(patch):
     )
 
 
-def the_index_is_written_at_the_end(patch):
-    async def later(_):
-        return None
-
-    patch.setattr("memstory_reference.systems.pipeline.stores.vector_mirror.VectorMirror.catch_up", later)
-    patch.setattr(
-        "memstory_reference.systems.pipeline.stores.vector_mirror.VectorMirror.verify", lambda *_: later(None)
-    )
+def the_vectors_are_read_once(patch):
+    patch.setattr(vectors_store.MemoryVectors, "changed", lambda *_: None)
 
 
 def content_is_told_as_it_is(patch):
@@ -400,7 +394,7 @@ MUTANTS = [
     (a_missing_reranker_leaves_the_cosine, "P14b"),
     (sessions_share_what_is_going_on, "P14c"),
     (the_centroid_forgets_nothing, "P14d"),
-    (the_index_is_written_at_the_end, "P14d"),
+    (the_vectors_are_read_once, "P14d"),
     (ten_sessions_are_enough, "P15"),
     (the_newest_sessions_are_compressed, "P15"),
     (a_session_is_told_as_it_was_written, "P16"),

@@ -2,7 +2,6 @@ import math
 
 import pytest
 
-from memstory_reference.adapters.vectors.exact_store import ExactStore
 from memstory_reference.errors import InputError, UnavailableError
 from memstory_reference.ports import EmbedderUnavailableError
 from memstory_reference.text.tokens import TokenCounter
@@ -19,24 +18,16 @@ def row(text, similarity=1.0, **fields):
     return {"text": text, "vector": at(similarity), **fields}
 
 
-class Spied(ExactStore):
+class Spied:
     """Notes how many rows each query asked for."""
 
-    def __init__(self):
-        super().__init__(model="hashed-16")
+    def __init__(self, inner):
+        self.inner = inner
         self.asked = []
 
-    async def index(self, collection, owner):
-        index = await super().index(collection, owner)
-        plain = index.query
-
-        async def query(vector, k, where=None):
-            self.asked.append((owner, k))
-            return await plain(vector, k, where)
-
-        index.query = query if getattr(index.query, "__name__", "") != "spied" else plain
-        index.query.__name__ = "spied"
-        return index
+    async def nearest(self, owner, vector, k):
+        self.asked.append((owner, k))
+        return await self.inner.nearest(owner, vector, k)
 
 
 class Down:
@@ -52,11 +43,10 @@ async def texts(service, query="ask", user="ann", **given):
 
 @pytest.mark.parametrize(("top_k", "fetched"), [(5, 20), (3, 12)])
 async def test_four_times_as_many_candidates_are_fetched_of_this_user_alone(make_service, top_k, fetched):
-    store = Spied()
-    service = make_service(ASK, store=store)
+    service = make_service(ASK, around_vectors=Spied)
     await service.import_rows([row(f"memory {number}", 0.5) for number in range(30)], "ann")
     assert len(await texts(service, top_k=top_k)) == top_k
-    assert store.asked == [("ann", fetched)]
+    assert service._vectors.asked == [("ann", fetched)]
 
 
 async def test_results_come_by_cosine_with_their_totals(make_service):
@@ -222,18 +212,39 @@ async def test_what_is_forgotten_is_not_recalled_even_while_the_index_is_late(ma
     assert await texts(service) == ["far"]
 
 
-async def test_an_index_that_lost_its_rows_is_made_anew(make_service):
+async def test_vectors_are_read_again_after_reopening_and_by_reindex(make_service):
     service = make_service(ASK)
     await service.import_rows([row("near"), row("far", 0.1)], "ann")
-    await service.settle()
     await service.close()
-    again = make_service(ASK, store=ExactStore(model="hashed-16"))
-    await again.open()
+    again = make_service(ASK)
     assert await texts(again) == ["near", "far"]
-    index = await again._parts.vectors.index("pipeline", "ann")
-    await index.delete([(await index.list())[0].id])
     assert await again.reindex("ann") == 2
-    assert await index.count() == 2
+    assert await texts(again) == ["near", "far"]
+
+
+async def test_longest_unused_vectors_leave_memory_and_are_found_again(make_service, monkeypatch):
+    monkeypatch.setattr("memstory_reference.systems.pipeline.stores.vectors_store.HELD_ROWS", 2)
+    service = make_service(ASK)
+    for user in ("ann", "bob"):
+        await service.import_rows([row(f"near {user}"), row(f"far {user}", 0.1)], user)
+        assert await texts(service, user=user) == [f"near {user}", f"far {user}"]
+    await service.import_rows([row("middle", 0.5)], "ann")
+    assert await texts(service) == ["near ann", "middle", "far ann"]
+
+
+async def test_write_that_fails_is_not_found(make_service, monkeypatch):
+    service = make_service(ASK)
+    await service.import_rows([row("near", id="1"), row("far", 0.1, id="2")], "ann")
+    assert await texts(service) == ["near", "far"]
+
+    def broken(*_):
+        raise RuntimeError
+
+    with monkeypatch.context() as patched:
+        patched.setattr("memstory_reference.systems.pipeline.stores.changes_store.Rows.release", broken)
+        with pytest.raises(RuntimeError):
+            await service.delete(["1"], "ann")
+    assert await texts(service) == ["near", "far"]
 
 
 async def test_an_update_is_found_by_its_new_words_and_must_be_one_memory(make_service):

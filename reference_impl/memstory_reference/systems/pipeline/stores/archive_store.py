@@ -9,14 +9,16 @@ from memstory_reference.systems.pipeline.ingest.planning import Insertion
 from memstory_reference.systems.pipeline.memory import MemoryChunk
 from memstory_reference.systems.pipeline.stores.changes_store import Rows
 from memstory_reference.systems.pipeline.stores.rows_store import MEMORY_COLUMNS, memory_of
+from memstory_reference.systems.pipeline.stores.vectors_store import MemoryVectors
 
 
 class ArchiveStore:
     """Blocking; knows sessions of uncompressed episodic memories."""
 
-    def __init__(self, database: Database) -> None:
+    def __init__(self, database: Database, vectors: MemoryVectors) -> None:
         self._db = database
-        self._rows = Rows(database)
+        self._rows = Rows(database, vectors)
+        self._vectors = vectors
 
     def sessions(self, owner: str) -> list[str]:
         """Return the sessions that have uncompressed episodic memories, the oldest first."""
@@ -50,5 +52,5 @@ class ArchiveStore:
             self._rows.insert(summary.memory, summary.content_hash, summary.vector)
             flagged = [(summary.memory.id, owner, memory.id) for memory, _ in originals]
             self._db.executemany("UPDATE memories SET compressed = 1, summary = ? WHERE owner = ? AND id = ?", flagged)
-            self._rows.announce(owner, [memory.id for memory, _ in originals])
+            self._vectors.changed(owner, [memory.id for memory, _ in originals])
         return True

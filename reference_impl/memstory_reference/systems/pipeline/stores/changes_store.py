@@ -1,11 +1,11 @@
 """The smallest changes to a user's rows; whoever calls them has opened the transaction.
 
-Each keeps the centroid equal to the mean of the rows, and tells the outbox what the vector index has to look at again.
+Each keeps the centroid equal to the mean of the rows, and notes which vectors have to be read again.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,6 +20,7 @@ from memstory_reference.systems.pipeline.stores.rows_store import (
     stamp,
     vector_of,
 )
+from memstory_reference.systems.pipeline.stores.vectors_store import MemoryVectors
 
 _INSERT = f"INSERT INTO memories ({MEMORY_COLUMNS}, vector) VALUES ({', '.join('?' * 17)})"  # noqa: S608  (constants)
 _SET = f"INSERT OR REPLACE INTO preferences ({PREFERENCE_COLUMNS}) VALUES ({', '.join('?' * 12)})"  # noqa: S608
@@ -28,15 +29,16 @@ _SET = f"INSERT OR REPLACE INTO preferences ({PREFERENCE_COLUMNS}) VALUES ({', '
 class Rows:
     """Writes rows of all tables."""
 
-    def __init__(self, database: Database) -> None:
+    def __init__(self, database: Database, vectors: MemoryVectors) -> None:
         self._db = database
+        self._vectors = vectors
 
     def insert(self, memory: MemoryChunk, content_hash: str, vector: NDArray[np.float32]) -> None:
         """Write a memory that is found by its vector."""
         ready = np.asarray(vector, np.float32)
         self._db.execute(_INSERT, (*memory_values(memory, content_hash), ready.tobytes()))
         self._shift(memory.user_id, ready, 1)
-        self.announce(memory.user_id, [memory.id])
+        self._vectors.changed(memory.user_id, [memory.id])
 
     def set(self, memory: MemoryChunk, content_hash: str) -> None:
         """Write a procedural memory, in place of what its key held."""
@@ -49,7 +51,7 @@ class Rows:
         ).fetchone()
         if row:
             self._shift(owner, vector_of(row["vector"]), -1)
-            self.announce(owner, [identifier])
+            self._vectors.changed(owner, [identifier])
 
     def bump(self, memory: MemoryChunk) -> None:
         """Note that a memory's text came once more."""
@@ -68,7 +70,7 @@ class Rows:
             "UPDATE memories SET compressed = 0, summary = NULL WHERE owner = ? AND summary = ? RETURNING id",
             (owner, summary),
         ).fetchall()
-        self.announce(owner, [row["id"] for row in released])
+        self._vectors.changed(owner, [row["id"] for row in released])
         self.remove(owner, summary)
 
     def cache(self, owner: str, vectors: Mapping[str, NDArray[np.float32]], keep: int) -> None:
@@ -87,10 +89,6 @@ class Rows:
             f"DELETE FROM embeddings WHERE owner = ? AND hash = (SELECT hash FROM {table} WHERE owner = ? AND id = ?)",  # noqa: S608
             (owner, owner, identifier),
         )
-
-    def announce(self, owner: str, ids: Sequence[str]) -> None:
-        """Tell the outbox that the vector index has to look at these again."""
-        self._db.executemany("INSERT INTO outbox (owner, id) VALUES (?, ?)", [(owner, one) for one in ids])
 
     def _shift(self, owner: str, vector: NDArray[np.float32], step: int) -> None:
         """Move the sum behind the centroid by one vector; with the last vector it goes, rounding and all."""

@@ -1,7 +1,6 @@
 """The pipeline's memory in SQLite: the truth of rows, preferences, cached embeddings and centroids.
 
-Each write is one transaction that also moves the centroid and puts an entry into the outbox, from which the vector
-index is kept; so a process that is killed leaves work to do, never a half-known memory.
+Each write is one transaction that also moves the centroid, so a process that is killed leaves no half-known memory.
 """
 
 from __future__ import annotations
@@ -23,6 +22,7 @@ from memstory_reference.systems.pipeline.stores.rows_store import (
     preference_of,
     vector_of,
 )
+from memstory_reference.systems.pipeline.stores.vectors_store import MemoryVectors
 
 SCANNED_ROWS = 2_000
 """Vectors held at once while rows are compared one by one: 3 MB at 384 numbers."""
@@ -31,9 +31,10 @@ SCANNED_ROWS = 2_000
 class PipelineStore:
     """Blocking; one connection, used by one thread at a time."""
 
-    def __init__(self, database: Database) -> None:
+    def __init__(self, database: Database, vectors: MemoryVectors) -> None:
         self._db = database
-        self._rows = Rows(database)
+        self._rows = Rows(database, vectors)
+        self._vectors = vectors
 
     def embeddings(self, owner: str, hashes: Sequence[str]) -> dict[str, Vector]:
         """Return the vectors that are known of these contents, stored or cached."""
@@ -95,7 +96,7 @@ class PipelineStore:
                 "WHERE owner = ? AND compressed = 1 AND summary IS NULL RETURNING id",
                 (owner,),
             ).fetchall()
-            self._rows.announce(owner, [row["id"] for row in tied])
+            self._vectors.changed(owner, [row["id"] for row in tied])
 
     def get(self, owner: str, ids: Sequence[str]) -> list[MemoryChunk]:
         """Return the memories that exist, in the order of `ids`."""
@@ -190,7 +191,7 @@ class PipelineStore:
             kept = len(self.preferences(owner))
             for table in ("memories", "preferences", "embeddings", "centroids"):
                 self._db.execute(f"DELETE FROM {table} WHERE owner = ?", (owner,))  # noqa: S608
-            self._rows.announce(owner, ids)
+            self._vectors.changed(owner, ids)
         self._db.forget_log()
         return len(ids) + kept
 
