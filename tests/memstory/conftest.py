@@ -11,7 +11,7 @@ from memstory.results.fingerprint import make_fingerprint
 from memstory.results.folder.results_file import results_text
 from memstory.results.outcomes import CaseResult, Score, TrialResult, Verdict
 from memstory.results.recording import Failure, QuestionRecord, Recording, RetrievalRecord, StepRecord
-from memstory.results.run import NamedRun, Run, make_run
+from memstory.results.runs import NamedRun, Run, make_run
 from memstory.results.totals import with_totals
 
 NEEDS = {

@@ -9,7 +9,7 @@ import pytest
 from memstory.cli import COMMANDS, load_command, main
 from memstory.reporting.writing import write_reports
 from memstory.results.fingerprint import make_fingerprint
-from memstory.results.run import make_run
+from memstory.results.runs import make_run
 
 MEMSTORY = [sys.executable, "-c", "import sys; from memstory.cli import main; sys.exit(main())"]
 

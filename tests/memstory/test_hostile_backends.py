@@ -21,7 +21,7 @@ from memstory.requests import Add
 from memstory.results.fingerprint import make_fingerprint
 from memstory.results.folder.results_file import results_text
 from memstory.results.folder.spool import Spool
-from memstory.results.run import make_run
+from memstory.results.runs import make_run
 from memstory.running import stage
 from memstory.running.hosting.host import HostedTarget
 from memstory.running.runner import RunOptions

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from memstory.errors import Mark
-from memstory.results.redaction_level import Level
+from memstory.results.secrecy.redaction_level import Level
 from memstory.target import Capability, Json
 
 

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from memstory.pytest_plugin import hookspecs
-from memstory.pytest_plugin.options import add_options, is_typed
+from memstory.pytest_plugin.options import SESSION, add_options, is_typed
 from memstory.pytest_plugin.owned import is_story_file
 
 __all__: list[str] = []
@@ -86,7 +86,7 @@ def pytest_xdist_node_collection_finished(node: object, ids: list[str]) -> None:
 def pytest_testnodedown(node: object) -> None:
     """Take from a worker what only it knows: the run's shard, and which targets did not stop."""
     config: pytest.Config = node.config  # type: ignore[attr-defined]  # a WorkerController; xdist may not be installed
-    if config.getoption("memstory_shard") is not None or hookspecs.SESSION in config.stash:
+    if config.getoption("memstory_shard") is not None or SESSION in config.stash:
         from memstory.pytest_plugin.sharded import hear_worker  # noqa: PLC0415  (see the module's docstring)
 
         hear_worker(config, getattr(node, "workeroutput", {}))
@@ -96,7 +96,7 @@ def pytest_testnodedown(node: object) -> None:
 def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestReport, pytest.TestReport]:
     """Keep secrets out of what a story's target printed."""
     report = yield
-    if report.sections and hookspecs.SESSION in item.config.stash:
+    if report.sections and SESSION in item.config.stash:
         from memstory.pytest_plugin.items import show_safely  # noqa: PLC0415  (see the module's docstring)
 
         show_safely(item, report)
@@ -106,7 +106,7 @@ def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestR
 @pytest.hookimpl(trylast=True)
 def pytest_sessionfinish(session: pytest.Session) -> None:
     """Stop what was started and write the reports, also when stories failed or the run was interrupted."""
-    if hookspecs.SESSION in session.config.stash:
+    if SESSION in session.config.stash:
         from memstory.pytest_plugin.session import finish  # noqa: PLC0415  (see the module's docstring)
 
         finish(session)
@@ -114,7 +114,7 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
     """Print what the stories came to."""
-    state = config.stash.get(hookspecs.SESSION, None)
+    state = config.stash.get(SESSION, None)
     if state is not None and state.summary:
         terminalreporter.section("memstory")
         terminalreporter.write_line(state.summary)

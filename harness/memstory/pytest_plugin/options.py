@@ -1,19 +1,23 @@
-"""Options of the command line and settings of the ini file."""
+"""What of pytest's config is ours: options of the command line, settings of the ini file, and the key of our state."""
 
 from __future__ import annotations
 
 import argparse
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from memstory.pytest_plugin.sharding import Shard, parse_shard
-from memstory.results.redaction_level import DEFAULT_LEVEL, LEVELS, Level
+from memstory.results.secrecy.redaction_level import DEFAULT_LEVEL, LEVELS, Level
 
 if TYPE_CHECKING:
     from memstory.target import Json
+
+# Its value is `session.SessionState`, which a plain start of pytest does not import.
+SESSION: pytest.StashKey[Any] = pytest.StashKey()
+"""In the stash of a config as soon as a story was collected."""
 
 DEFAULT_TARGET = "reference"
 DEFAULT_REPORT = "reports/latest"

@@ -11,19 +11,18 @@ import pytest
 
 from memstory.errors import Mark, SetupError
 from memstory.pytest_plugin.chosen import load_chosen, options_of
-from memstory.pytest_plugin.hookspecs import SESSION
 from memstory.pytest_plugin.leaving import leave_in_time
-from memstory.pytest_plugin.options import chosen_options, redaction_level, report_folder
+from memstory.pytest_plugin.options import SESSION, chosen_options, redaction_level, report_folder
 from memstory.pytest_plugin.worker import Worker
 from memstory.reporting.terminal import terminal_summary
 from memstory.reporting.writing import begin_reports, write_reports
 from memstory.results.fingerprint import make_fingerprint
 from memstory.results.folder.spool import Spool
 from memstory.results.outcomes import CaseResult
-from memstory.results.redaction import redacted
-from memstory.results.redaction_level import Level, stricter
-from memstory.results.run import Part, Run, make_run
-from memstory.results.secret_values import Secrets, known_secrets
+from memstory.results.runs import Part, Run, make_run
+from memstory.results.secrecy.redaction import redacted
+from memstory.results.secrecy.redaction_level import Level, stricter
+from memstory.results.secrecy.secret_values import Secrets, known_secrets
 from memstory.target import Json
 
 LEFT: Final = "memstory_left"

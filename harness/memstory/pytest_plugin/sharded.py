@@ -12,7 +12,7 @@ from memstory.codec import decode, encode
 from memstory.pytest_plugin.items import InvalidItem, StoryItem
 from memstory.pytest_plugin.session import LEFT, begin, is_worker, state_of
 from memstory.pytest_plugin.sharding import Shard, places_in
-from memstory.results.run import Part
+from memstory.results.runs import Part
 from memstory.target import Json
 
 _OUTPUT: Final = "memstory_shard"

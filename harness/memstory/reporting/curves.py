@@ -9,7 +9,7 @@ from typing import Final
 from memstory.reporting.escaping import inline, table
 from memstory.results.outcomes import CaseResult
 from memstory.results.recording import RetrievalRecord
-from memstory.results.run import Run
+from memstory.results.runs import Run
 from memstory.scoring.metrics import reciprocal_rank
 from memstory.scoring.statistics import paired_bootstrap
 from memstory.tasks.perturbation import level_name

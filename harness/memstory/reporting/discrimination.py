@@ -21,7 +21,7 @@ from memstory.reporting.writing import REPORT_NAME
 from memstory.results.folder.results_file import RESULTS_NAME, read_results
 from memstory.results.folder.whole_files import write_text
 from memstory.results.outcomes import CaseResult, Outcome
-from memstory.results.run import Run
+from memstory.results.runs import Run
 
 KILLS: Final = 3
 """How many stories must find the fault of each broad mutant."""

@@ -11,8 +11,8 @@ from memstory.reporting.not_passed import could_not_run, went_wrong
 from memstory.reporting.repetition import repetition
 from memstory.reporting.retrieval_tables import retrieval
 from memstory.results.outcomes import Outcome
-from memstory.results.redaction import told
-from memstory.results.run import Run, natural
+from memstory.results.runs import Run, natural
+from memstory.results.secrecy.redaction import told
 
 SLOWEST: Final = 10
 

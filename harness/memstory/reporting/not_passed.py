@@ -8,7 +8,7 @@ from typing import Final
 from memstory.reporting import views
 from memstory.reporting.escaping import fenced, inline, table
 from memstory.results.outcomes import AgentStep, CaseResult, Outcome, TrialResult, Verdict
-from memstory.results.run import Run
+from memstory.results.runs import Run
 from memstory.target import ToolCall
 
 TITLES: Final[Mapping[Outcome, str]] = {"failed": "Failures", "error": "Errors", "invalid": "Invalid stories"}

@@ -8,7 +8,7 @@ from typing import Final
 from memstory.reporting import views
 from memstory.reporting.escaping import inline, table
 from memstory.results.outcomes import CaseResult, Rate
-from memstory.results.run import Run
+from memstory.results.runs import Run
 
 _EXPLAINED: Final = """\
 *Flaky* is a case of which some trials passed and some did not, whatever the story made of it; nothing is tried again in

@@ -8,7 +8,7 @@ from memstory.reporting import views
 from memstory.reporting.curves import curves
 from memstory.reporting.escaping import inline, table
 from memstory.reporting.views import ScoreRow
-from memstory.results.run import Run
+from memstory.results.runs import Run
 
 
 def retrieval(run: Run) -> str:

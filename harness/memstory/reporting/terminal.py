@@ -10,8 +10,8 @@ from tabulate import tabulate
 
 from memstory.reporting import views
 from memstory.reporting.escaping import shorten, visible
-from memstory.results.redaction import told
-from memstory.results.run import Run
+from memstory.results.runs import Run
+from memstory.results.secrecy.redaction import told
 
 ALL_ROWS: Final = 40
 """Up to this many stories are all listed; of more, those that did not pass everywhere."""

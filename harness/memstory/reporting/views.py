@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from memstory.results.outcomes import CaseResult, Outcome, Score
-from memstory.results.run import Run
+from memstory.results.runs import Run
 from memstory.tasks.perturbation import level_name
 
 SYMBOLS: Final[Mapping[str, str]] = {

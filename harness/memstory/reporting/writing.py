@@ -12,7 +12,7 @@ from memstory.results.folder.recordings_file import RECORDINGS_NAME, write_recor
 from memstory.results.folder.results_file import RESULTS_NAME, read_results, write_results
 from memstory.results.folder.spool import Spool
 from memstory.results.folder.whole_files import write_text
-from memstory.results.run import Run, make_run
+from memstory.results.runs import Run, make_run
 
 REPORT_NAME: Final = "report.md"
 _PROBE: Final = ".writable"

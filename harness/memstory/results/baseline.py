@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from memstory.results.outcomes import CaseResult, TrialResult
 from memstory.results.recording import QuestionRecord
-from memstory.results.run import Run
+from memstory.results.runs import Run
 
 
 def as_baseline(run: Run) -> Run:

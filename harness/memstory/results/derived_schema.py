@@ -9,7 +9,7 @@ from dataclasses import MISSING, fields, is_dataclass
 from typing import Any, Final, Literal, Union, get_args, get_origin, get_type_hints
 
 from memstory.codec import default_of
-from memstory.results.run import SCHEMA, Run
+from memstory.results.runs import SCHEMA, Run
 from memstory.target import Json
 
 _DIALECT: Final = "https://json-schema.org/draft/2020-12/schema"

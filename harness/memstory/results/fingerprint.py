@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from importlib.metadata import version
 
 from memstory.results.outcomes import CaseResult
-from memstory.results.run import Fingerprint, Part
+from memstory.results.runs import Fingerprint, Part
 from memstory.target import Json
 
 

@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 
 from memstory.results.outcomes import CaseResult
-from memstory.results.run import NamedRun
+from memstory.results.runs import NamedRun
 from memstory.tasks.perturbation import level_name
 
 _DIGEST_SHOWN = 12

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from memstory.errors import SetupError
 from memstory.results.likeness import what_differs
-from memstory.results.run import Fingerprint, NamedRun, Part, Run, make_run
+from memstory.results.runs import Fingerprint, NamedRun, Part, Run, make_run
 
 _SHOWN = 20
 

@@ -12,7 +12,7 @@ from memstory.language.stories import load_stories
 from memstory.play import play
 from memstory.reporting.writing import write_reports
 from memstory.results.fingerprint import make_fingerprint
-from memstory.results.run import make_run
+from memstory.results.runs import make_run
 from memstory.targets.discovery import load_targets
 
 ORACLE = "control:oracle"

@@ -7,7 +7,7 @@ from memstory.errors import SetupError
 from memstory.reporting.writing import report_from_spool, write_reports
 from memstory.results.fingerprint import make_fingerprint
 from memstory.results.folder.spool import SPOOL_NAME, Spool
-from memstory.results.run import make_run
+from memstory.results.runs import make_run
 
 
 def write(folder, results, **options):

@@ -8,7 +8,7 @@ from memstory.reporting.comparing.paired import differences
 from memstory.reporting.comparing.regression import gate
 from memstory.results.baseline import as_baseline
 from memstory.results.folder.results_file import read_results, write_results
-from memstory.results.run import NamedRun
+from memstory.results.runs import NamedRun
 
 
 @pytest.fixture

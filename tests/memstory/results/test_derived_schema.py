@@ -8,7 +8,7 @@ from memstory.results.baseline import as_baseline
 from memstory.results.derived_schema import results_schema
 from memstory.results.fingerprint import make_fingerprint
 from memstory.results.folder.results_file import results_text
-from memstory.results.run import Part, make_run
+from memstory.results.runs import Part, make_run
 from memstory.results.totals import with_totals
 
 ROOT = Path(__file__).parents[3]

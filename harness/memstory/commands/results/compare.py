@@ -19,7 +19,7 @@ from memstory.reporting.comparing.sections import as_markdown, as_text
 from memstory.reporting.escaping import visible
 from memstory.results.folder.whole_files import write_text
 from memstory.results.likeness import what_differs
-from memstory.results.run import NamedRun
+from memstory.results.runs import NamedRun
 
 _SHOWN = 20
 _TWO = 2

@@ -16,7 +16,7 @@ from memstory.reporting.escaping import visible
 from memstory.reporting.views import shard_name
 from memstory.results.baseline import as_baseline
 from memstory.results.folder.results_file import write_results
-from memstory.results.run import NamedRun, Run
+from memstory.results.runs import NamedRun, Run
 
 _VERDICTS = ("passed", "regression", "could not be measured")
 

@@ -16,7 +16,7 @@ from memstory.language.story import Step, Story
 from memstory.reporting.views import step_number
 from memstory.results.outcomes import CaseResult, Outcome
 from memstory.results.recording import Recording, StepRecord
-from memstory.results.redaction import told
+from memstory.results.secrecy.redaction import told
 from memstory.tasks.perturbation import levels_of
 
 Judged = Outcome | Literal["cannot"]

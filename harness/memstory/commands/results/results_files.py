@@ -9,7 +9,7 @@ from memstory.errors import SetupError
 from memstory.results.folder.recordings_file import RECORDINGS_NAME, read_recordings, with_steps
 from memstory.results.folder.results_file import PACKED, RESULTS_NAME, read_results
 from memstory.results.folder.spool import SPOOL_NAME
-from memstory.results.run import NamedRun, Run
+from memstory.results.runs import NamedRun, Run
 
 
 def run_folder(typed: Path) -> Path:

@@ -17,8 +17,8 @@ from memstory.errors import SetupError
 from memstory.language.registry import nearest, unknown
 from memstory.results.folder.recordings_file import RECORDINGS_NAME
 from memstory.results.outcomes import CaseResult
-from memstory.results.redaction import told
-from memstory.results.run import Run
+from memstory.results.runs import Run
+from memstory.results.secrecy.redaction import told
 
 _FEW: Final = 20
 """So many names are read; of more, only a near one helps."""

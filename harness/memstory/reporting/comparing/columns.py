@@ -10,7 +10,7 @@ from difflib import get_close_matches
 from memstory.errors import SetupError
 from memstory.reporting import views
 from memstory.results.outcomes import CaseResult
-from memstory.results.run import NamedRun
+from memstory.results.runs import NamedRun
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

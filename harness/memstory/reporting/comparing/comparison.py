@@ -23,7 +23,7 @@ from memstory.reporting.comparing.matrix import (
 )
 from memstory.reporting.comparing.paired import Difference, differences, metrics_of
 from memstory.results.outcomes import OUTCOMES, CaseResult, Outcome
-from memstory.results.run import NamedRun
+from memstory.results.runs import NamedRun
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -10,7 +10,7 @@ from memstory.reporting.comparing.columns import Column
 from memstory.reporting.views import step_number
 from memstory.results.outcomes import CaseResult
 from memstory.results.recording import QuestionRecord
-from memstory.results.run import natural
+from memstory.results.runs import natural
 from memstory.target import Json
 from memstory.tasks.perturbation import level_name
 

@@ -9,7 +9,7 @@ from typing import Final
 from memstory.reporting.comparing.columns import Column
 from memstory.reporting.comparing.latency import timed_steps
 from memstory.results.outcomes import CaseResult, Outcome
-from memstory.results.run import natural
+from memstory.results.runs import natural
 
 JUDGED: Final[Sequence[Outcome]] = ("passed", "failed")
 RETRIEVAL: Final = "retrieval"

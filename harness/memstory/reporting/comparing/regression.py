@@ -11,7 +11,7 @@ from memstory.reporting.comparing.paired import differences
 from memstory.reporting.views import shard_name
 from memstory.results.likeness import differing_stories, what_differs
 from memstory.results.outcomes import CaseResult
-from memstory.results.run import NamedRun
+from memstory.results.runs import NamedRun
 
 PASS: Final = 0
 REGRESSION: Final = 1

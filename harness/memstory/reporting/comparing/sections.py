@@ -17,7 +17,7 @@ from memstory.reporting.comparing.paired import Difference
 from memstory.reporting.escaping import inline, shorten, visible
 from memstory.reporting.escaping import table as markdown_table
 from memstory.results.outcomes import Outcome
-from memstory.results.run import natural
+from memstory.results.runs import natural
 
 _WIDTH = 60
 _NOTE_WIDTH = 100

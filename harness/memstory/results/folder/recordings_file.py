@@ -16,7 +16,7 @@ from memstory.errors import SetupError
 from memstory.results.folder.whole_files import write_text
 from memstory.results.outcomes import CaseResult, TrialResult
 from memstory.results.recording import StepRecord
-from memstory.results.run import Run
+from memstory.results.runs import Run
 from memstory.target import Json, ToolSchema
 
 Schema = Literal["memstory.recordings/2"]

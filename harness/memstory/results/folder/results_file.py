@@ -19,7 +19,7 @@ from memstory.results.baseline import with_ids
 from memstory.results.extracts import without_steps
 from memstory.results.folder.spool import SPOOL_NAME
 from memstory.results.folder.whole_files import write_whole
-from memstory.results.run import SCHEMA, Run
+from memstory.results.runs import SCHEMA, Run
 from memstory.target import Json
 
 RESULTS_NAME: Final = "results.json"

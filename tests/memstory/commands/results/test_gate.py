@@ -66,3 +66,13 @@ def test_a_missing_baseline_is_exit_code_2_and_named(terminal):
     said = terminal.type("gate", "out", "--baseline", "none.json")
     assert said.code == 2
     assert "none.json" in said.err
+
+
+def test_a_packed_baseline_is_read_by_gate_and_by_compare(terminal, baseline):
+    packed = baseline.with_name("base.json.gz")
+    assert terminal.type("gate", "out", "--baseline", str(packed), "--update").code == 0
+    assert packed.read_bytes()[:2] == b"\x1f\x8b"
+    assert terminal.type("gate", "out", "--baseline", str(packed)).code == 0
+    said = terminal.type("compare", "out", str(packed), "--diff")
+    assert (said.code, said.out) == (0, "no difference, but for times\n")
+    assert "base: control:oracle" in terminal.type("compare", "out", str(packed)).out

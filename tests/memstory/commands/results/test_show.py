@@ -7,9 +7,9 @@ from memstory.reporting.writing import write_reports
 from memstory.results.fingerprint import make_fingerprint
 from memstory.results.outcomes import TrialResult
 from memstory.results.recording import Failure, QuestionRecord, Recording, RetrievalRecord, StepRecord
-from memstory.results.redaction import redacted
-from memstory.results.run import make_run
-from memstory.results.secret_values import Secrets
+from memstory.results.runs import make_run
+from memstory.results.secrecy.redaction import redacted
+from memstory.results.secrecy.secret_values import Secrets
 
 FAILING = """\
 story: drinks

@@ -10,7 +10,7 @@ from memstory.reporting.comparing.differences import differences_in_words
 from memstory.reporting.comparing.latency import Spread, percentile
 from memstory.reporting.comparing.sections import as_markdown, as_text
 from memstory.results.baseline import as_baseline
-from memstory.results.run import NamedRun, Part
+from memstory.results.runs import NamedRun, Part
 
 
 def test_targets_of_one_run_are_columns_named_by_themselves(run):

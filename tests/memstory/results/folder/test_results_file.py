@@ -9,7 +9,7 @@ from memstory.errors import SetupError
 from memstory.results.fingerprint import make_fingerprint
 from memstory.results.folder import results_file
 from memstory.results.folder.results_file import read_results, results_text, write_results
-from memstory.results.run import make_run
+from memstory.results.runs import make_run
 
 
 def without_time(tree):

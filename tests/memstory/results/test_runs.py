@@ -3,7 +3,7 @@ from dataclasses import replace
 
 import pytest
 
-from memstory.results import run as module
+from memstory.results import runs as module
 from memstory.results.fingerprint import make_fingerprint
 
 

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Final
 from unicodedata import normalize
 
-from memstory.results.secret_forms import ADDRESS, TELLING_NAMES, is_card, spans
+from memstory.results.secrecy.secret_forms import ADDRESS, TELLING_NAMES, is_card, spans
 from memstory.target import Json
 
 REDACTED: Final = "[redacted]"

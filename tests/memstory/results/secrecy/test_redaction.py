@@ -7,10 +7,10 @@ from memstory.reporting.markdown import render
 from memstory.reporting.terminal import terminal_summary
 from memstory.reporting.writing import write_reports
 from memstory.results.fingerprint import make_fingerprint
-from memstory.results.redaction import redacted
-from memstory.results.redaction_level import LEVELS, stricter
-from memstory.results.run import make_run
-from memstory.results.secret_values import REDACTED, Secrets
+from memstory.results.runs import make_run
+from memstory.results.secrecy.redaction import redacted
+from memstory.results.secrecy.redaction_level import LEVELS, stricter
+from memstory.results.secrecy.secret_values import REDACTED, Secrets
 from memstory.target import ToolSchema
 
 KEY = "sk-" + "proj-a1B2c3D4e5F6g7H8i9J0"

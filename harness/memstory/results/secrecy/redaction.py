@@ -13,8 +13,8 @@ from typing import Final
 
 from memstory.codec import decode, encode
 from memstory.results.outcomes import CaseResult
-from memstory.results.redaction_level import Level
-from memstory.results.secret_values import Secrets
+from memstory.results.secrecy.redaction_level import Level
+from memstory.results.secrecy.secret_values import Secrets
 from memstory.target import Hit, Item, Json, Query, Receipt, ReceiptItem, Ref, ToolCall, ToolSchema, Turn
 
 _PLAIN: Final = frozenset(

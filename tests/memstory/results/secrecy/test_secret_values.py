@@ -2,7 +2,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memstory.results.secret_values import REDACTED, Secrets, known_secrets, names_a_secret
+from memstory.results.secrecy.secret_values import REDACTED, Secrets, known_secrets, names_a_secret
 
 # SEC-12. Put together here, so that no scanner of repositories takes them for real ones.
 OPENAI = "sk-" + "proj-a1B2c3D4e5F6g7H8i9J0"

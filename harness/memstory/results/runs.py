@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any, Final, Literal, get_args
 
 from memstory.results.outcomes import OUTCOMES, CaseResult, Outcome
-from memstory.results.secret_values import REDACTED
+from memstory.results.secrecy.secret_values import REDACTED
 from memstory.target import Json
 
 Schema = Literal["memstory.results/2"]

@@ -1,0 +1,1 @@
+"""What must not be written down, and how it is taken out of results."""
