@@ -1,9 +1,13 @@
 """The messages that authors live with, word for word."""
 
+import jsonschema_rs
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 
 from memstory.language.grammar import grammar
+from memstory.language.matchers import HIT_CHECKS, MATCHERS
 from memstory.language.registry import nearest
 from memstory.language.text import documents
 from memstory.language.violations import violations
@@ -81,3 +85,21 @@ def test_every_property_of_the_grammar_is_described():
 
 def test_a_name_like_nothing_gets_no_suggestion():
     assert nearest("qqqq", ["contains"]) == ""
+
+
+WORDS = [*MATCHERS, *HIT_CHECKS, "x"]
+LEAVES = st.none() | st.booleans() | st.integers(-2, 5) | st.sampled_from([0.5, 2.0]) | st.sampled_from(WORDS)
+TREES = st.recursive(
+    LEAVES,
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from(WORDS), inner, max_size=4),
+    max_leaves=12,
+)
+
+
+@settings(max_examples=200, deadline=None)
+@given(TREES, st.sampled_from([*grammar()["properties"]]))
+def test_the_quick_check_agrees_with_the_one_that_explains(tree, key):
+    expecting = {"search": "x", "expect": {"hits": tree}}
+    story = {"story": "A", "title": "t", "steps": [{"add": "x"}, expecting], key: tree}
+    quick, full = jsonschema_rs.Draft202012Validator(grammar()), Draft202012Validator(grammar())
+    assert quick.is_valid(story) == full.is_valid(story)

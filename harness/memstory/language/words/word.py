@@ -67,8 +67,12 @@ class Word:
 
     What comes of it: `results` are the fields that `expect:` may speak of, each with its view on the record. The
     recorded result is the one field itself, unless it `names_results`; `leads` says where a path of `save:` goes on in
-    it. `refusal` and `faults` find in a record what the target
-    refused, and (field, fault) that no expectation has to name.
+    it. `refusal` and `faults` find in a record what the target refused, and (field, fault) that no expectation has to
+    name; `expecting` looks at each expectation as it is read.
+
+    Where it stands: `barred_in` names the words that it cannot stand inside, `counts` says that `${i}` counts its
+    passes, `has_user` that it acts for a user, `in_session` that it happens in the user's session and not in all of
+    them, `is_settled` that the harness waits for background work afterwards, so that no story is a race.
     """
 
     name: str
