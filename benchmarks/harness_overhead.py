@@ -31,7 +31,7 @@ from memstory.clock import STORY_START, Clock
 from memstory.errors import Mark
 from memstory.language.stories import InvalidStory, load_stories
 from memstory.language.story import Step, Story
-from memstory.play import play
+from memstory.playing import play
 from memstory.running.runner import RunOptions
 from memstory.target import Environment, Hit, Item, Json, Query, Receipt, Ref, Scope, Target, TargetFactory
 from memstory.targets.embedders import Embedders, Purpose

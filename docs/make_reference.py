@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import argparse
+import inspect
 import json
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -11,6 +12,7 @@ from pathlib import Path
 from textwrap import dedent
 from typing import Any, get_args
 
+import memstory
 from memstory.cli import COMMANDS, load_command, parser_of
 from memstory.controls import FAULTS
 from memstory.datasets.loading import DATASETS
@@ -29,6 +31,47 @@ from memstory.targets.discovery import known_names, load_targets
 from memstory.targets.mapping.table_check import schema as table_schema
 
 Schema = Mapping[str, Any]
+
+PYTHON_HEAD = """
+# Python
+
+All that other code may import, as `from memstory import Target`. Other modules are our own and may change.
+"""
+NOTEBOOK = """
+Without pytest, as in a notebook:
+
+```python
+from pathlib import Path
+
+from memstory import load_stories, play
+from my_memory import MyFactory
+
+for story in load_stories(Path("coffee.story.yaml")):
+    result = await play(story, MyFactory())
+    print(result.outcome, result.reason)
+```
+"""
+PYTHON: Mapping[str, tuple[str, str]] = {
+    "A target": (
+        "[Test your own memory](../how-to/test-your-own-memory.md) shows how to write one.",
+        "Target TargetFactory TargetContract Environment Clock Stopwatch Capability",
+    ),
+    "What goes in and comes out": (
+        "Frozen dataclasses, with keywords only.",
+        "Scope Item Ref Query Hit Receipt ReceiptItem ToolSchema ToolCall Turn Json",
+    ),
+    "Running stories": (NOTEBOOK, "play RunOptions CaseResult load_stories parse_stories Story InvalidStory"),
+    "Errors": (
+        "A class for each who must act.",
+        "MemstoryError StoryError TargetError SetupError MissingValue NotSupported Refused Mark",
+    ),
+}
+"""By section: its introduction, and its names in order."""
+
+ALIASES = {
+    "Capability": "A word for what a target can do, such as `search` or `job.compress`: see [targets](targets.md).",
+    "Json": "None, bool, int, float, str, or lists and mappings with text keys of these.",
+}
 
 FOLDER = Path(__file__).parent / "reference"
 SCHEMA = Path(__file__).parents[1] / "harness/memstory/story.schema.json"
@@ -382,7 +425,38 @@ def _keys_of_table(part: str) -> str:
     return f"## {TABLES[part]}\n\n{table(['key', 'meaning'], rows)}"
 
 
+def python_page() -> str:
+    """Return the names that other code may import, by what they are for."""
+    sections = [
+        f"## {title}\n\n{intro.strip()}\n\n{table(['name', 'what it is'], map(_name, names.split()))}"
+        for title, (intro, names) in PYTHON.items()
+    ]
+    methods = [
+        [code(f"{name}{_signature(method)}"), first_line(method)]
+        for name, method in vars(memstory.Target).items()
+        if inspect.isfunction(method) and not name.startswith("_")
+    ]
+    return page(PYTHON_HEAD, *sections, "## The operations of a target", table(["operation", "what it does"], methods))
+
+
+def _name(name: str) -> list[str]:
+    value = getattr(memstory, name)
+    waits = "await " if inspect.iscoroutinefunction(value) else ""
+    written = f"{waits}{name}{_signature(value)}" if inspect.isfunction(value) else name
+    return [code(written), ALIASES.get(name) or first_line(value)]
+
+
+def _signature(function: Callable[..., Any]) -> str:
+    return f"({', '.join(name for name in inspect.signature(function).parameters if name != 'self')})"
+
+
+def first_line(value: object) -> str:
+    """Return the first paragraph of a docstring, in one line."""
+    return " ".join((inspect.getdoc(value) or "").partition("\n\n")[0].split())
+
+
 PAGES: Mapping[str, Callable[[], str]] = {
+    "python": python_page,
     "story": story_page,
     "steps": steps_page,
     "matchers": matchers_page,

@@ -9,12 +9,13 @@ from pathlib import Path
 
 import pytest
 
+import memstory
 from memstory.cli import COMMANDS, load_command, parser_of
 from memstory.controls import CONTROLS
 from memstory.language.capabilities import FEATURES, operations
 from memstory.language.grammar import grammar
 from memstory.language.stories import InvalidStory, parse_stories
-from memstory.play import play
+from memstory.playing import play
 from memstory.targets.discovery import load_targets
 
 ROOT = Path(__file__).parents[1]
@@ -78,6 +79,10 @@ def test_no_command_option_capability_or_control_is_undocumented():
     controls = {f"control:{name}" for name in CONTROLS}
     wanted = {*typed, *operations(), *FEATURES, *controls, *(f"memstory {name}" for name in COMMANDS)}
     assert {word for word in wanted if f"{word}`" not in REFERENCE and f"## {word}\n" not in REFERENCE} == set()
+
+
+def test_no_promised_name_is_undocumented():
+    assert sorted(" ".join(names for _, names in MADE.PYTHON.values()).split()) == sorted(memstory.__all__)
 
 
 @pytest.mark.parametrize("text", EVERY_BLOCK)

@@ -16,7 +16,7 @@ import pytest
 from memstory.clock import StoryClock
 from memstory.errors import TargetError
 from memstory.language.stories import load_stories
-from memstory.play import play
+from memstory.playing import play
 from memstory.requests import Add
 from memstory.results.fingerprint import make_fingerprint
 from memstory.results.folder.results_file import results_text

@@ -26,11 +26,14 @@ class InvalidStory:
     errors: Sequence[StoryError]
 
 
-def load_stories(path: Path, display: str, controls: Collection[str] | None = None) -> Sequence[Story | InvalidStory]:
-    """Return what the file at `path` holds, in order; messages call it `display`. A row is a separate story.
+def load_stories(
+    path: Path, display: str | None = None, controls: Collection[str] | None = None
+) -> Sequence[Story | InvalidStory]:
+    """Return what the file at `path` holds, in order; a row is a separate story. Messages may call it `display`.
 
     `controls` are the names that `control:` may have; where nobody says, any.
     """
+    display = display or path.as_posix()
     try:
         text = path.read_bytes().decode()
     except UnicodeDecodeError as error:

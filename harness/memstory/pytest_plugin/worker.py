@@ -16,7 +16,7 @@ import pytest
 from memstory.case import Case
 from memstory.chat import Chats
 from memstory.errors import TargetError
-from memstory.play import broken, case_of, play
+from memstory.playing import broken, case_of, play
 from memstory.results.outcomes import CaseResult
 from memstory.running.asking import Progress
 from memstory.running.endings import failure_of

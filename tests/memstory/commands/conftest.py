@@ -9,7 +9,7 @@ import pytest
 
 from memstory.cli import main
 from memstory.language.stories import load_stories
-from memstory.play import play
+from memstory.playing import play
 from memstory.reporting.writing import write_reports
 from memstory.results.fingerprint import make_fingerprint
 from memstory.results.runs import make_run

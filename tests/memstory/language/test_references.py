@@ -12,7 +12,7 @@ from memstory.case import Case
 from memstory.errors import StoryError
 from memstory.language.references import REFERENCE, pick, substitute, unmarked, written
 from memstory.language.stories import parse_stories
-from memstory.play import play
+from memstory.playing import play
 from memstory.targets.discovery import load_targets
 
 STORY = """\

@@ -22,7 +22,7 @@ from memstory.language.stories import InvalidStory, parse_stories
 from memstory.language.words import WORDS, Word
 from memstory.language.words.memories import hits_of
 from memstory.language.words.word import in_list, named
-from memstory.play import play
+from memstory.playing import play
 from memstory.target import Hit, Query, Scope, Target
 
 ROOT = Path(__file__).parents[3]

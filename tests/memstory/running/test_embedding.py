@@ -8,7 +8,7 @@ import pytest
 
 from memstory.controls import Oracle
 from memstory.language.stories import parse_stories
-from memstory.play import play
+from memstory.playing import play
 from memstory.running.runner import RunOptions
 from memstory.target import Environment, TargetFactory
 from memstory.targets.embedders import Embedders

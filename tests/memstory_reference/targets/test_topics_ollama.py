@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from memstory.language.stories import load_stories, parse_stories
-from memstory.play import play
+from memstory.playing import play
 from memstory.running.runner import RunOptions
 from memstory_reference.adapters.embedding.minilm import MiniLmEmbedder
 from memstory_reference.adapters.offline_chat import OfflineChat

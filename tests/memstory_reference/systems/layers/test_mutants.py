@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from memstory.language.stories import load_stories
-from memstory.play import play
+from memstory.playing import play
 from memstory_reference.storage.database_store import Database
 from memstory_reference.systems.layers import records_desk, service
 from memstory_reference.systems.layers.config import LayersConfig

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from memstory.language.stories import load_stories
-from memstory.play import play
+from memstory.playing import play
 from memstory_reference.systems.manager import deadlines, loop, manager, memory_tools
 from memstory_reference.systems.manager.housekeeping import Housekeeping
 from memstory_reference.systems.manager.loop import AgentLoop

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from memstory.language.stories import load_stories
-from memstory.play import play
+from memstory.playing import play
 from memstory_reference.systems.observations import compression, injection, observation, ordering, quality, service
 from memstory_reference.systems.observations.observations_store import ObservationsStore
 from memstory_reference.targets.observations import target

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from memstory.language.stories import load_stories
-from memstory.play import play
+from memstory.playing import play
 from memstory_reference.errors import MemorySystemError
 from memstory_reference.systems.pipeline import compression, prompt_block, recall, selection, service
 from memstory_reference.systems.pipeline.ingest import chunking, planning

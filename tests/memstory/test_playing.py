@@ -7,7 +7,7 @@ import pytest
 from memstory.controls import Oracle, OracleFactory
 from memstory.errors import Refused, SetupError
 from memstory.language.stories import parse_stories
-from memstory.play import broken, case_of, play
+from memstory.playing import broken, case_of, play
 from memstory.running.runner import RunOptions
 
 STORY = """
