@@ -46,7 +46,8 @@ def _slim_trial(trial: TrialResult) -> TrialResult:
 
 def _by_rank(question: QuestionRecord) -> QuestionRecord:
     slim = replace(question, scores=(), seconds=0.0, embedding_seconds=None, ranks=question.places)
-    return replace(slim, relevant=(), retrieved=()) if question.is_answered else slim
+    # Where outdated documents count, so does what came before them.
+    return replace(slim, relevant=(), retrieved=()) if question.is_answered and not question.stale else slim
 
 
 def _case_with_ids(case: CaseResult) -> CaseResult:

@@ -33,13 +33,18 @@ class Verdict:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Score:
-    """A mean over judged questions; `category=None` is the total. `questions` is the denominator."""
+    """A mean over judged questions; `category=None` is the total. `questions` is the denominator.
+
+    `low` and `high` are the interval of 95%, where it was taken.
+    """
 
     metric: str
     value: float
     questions: int
     category: str | None = None
     level: Mapping[str, Json] = field(default_factory=dict)
+    low: float | None = None
+    high: float | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

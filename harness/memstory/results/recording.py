@@ -48,7 +48,9 @@ class StepRecord:
 class QuestionRecord:
     """One question of a retrieval task: its gold ids and what came back, best first, cut to k by the harness.
 
-    `ranks` is set in a baseline alone, which has the ids only where gold was missed: the places, from 1, of found gold.
+    `stale` are ids that were right before; questions of one `cluster` hang together; `tokens` is about how much text
+    came back. `ranks` is set in a baseline alone, which has the ids only where gold was missed: the places, from 1, of
+    found gold.
     """
 
     id: str
@@ -59,6 +61,9 @@ class QuestionRecord:
     judged: bool = True
     seconds: float = 0.0
     embedding_seconds: float | None = None
+    stale: Sequence[str] = ()
+    cluster: str | None = None
+    tokens: int | None = None
     ranks: Sequence[int] | None = None
 
     @property

@@ -40,10 +40,13 @@ def _mean_scores(trials: Sequence[TrialResult]) -> tuple[Score, ...]:
         for score in trial.scores:
             level = tuple(sorted((name, str(value)) for name, value in score.level.items()))
             groups.setdefault((score.metric, score.category, level), []).append(score)
-    return tuple(
-        replace(group[0], value=mean(one.value for one in group), questions=max(one.questions for one in group))
-        for group in groups.values()
-    )
+    return tuple(group[0] if len(group) == 1 else _mean_score(group) for group in groups.values())
+
+
+def _mean_score(scores: Sequence[Score]) -> Score:
+    # The interval of one trial is none of their mean.
+    value, questions = mean(one.value for one in scores), max(one.questions for one in scores)
+    return replace(scores[0], value=value, questions=questions, low=None, high=None)
 
 
 def _over_all(scores: Iterable[Score]) -> Mapping[str, float]:

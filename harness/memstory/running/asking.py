@@ -16,7 +16,7 @@ from memstory.running.environments import for_collection
 from memstory.running.hosting.guarded import GuardedTarget
 from memstory.running.remembering import DocumentIds, Rememberer, refuse_outdated
 from memstory.running.stage import Stage, open_stage
-from memstory.target import Environment, Json, Query, Scope, TargetFactory
+from memstory.target import Environment, Hit, Json, Query, Scope, TargetFactory
 from memstory.tasks.perturbation import Perturbed, level_name, levels_of, perturbed
 from memstory.tasks.retrieval import Collection, Document, Question, RetrievalTask
 
@@ -159,4 +159,12 @@ class Asker:
             judged=question.judged,
             seconds=seconds,
             embedding_seconds=embedding,
+            stale=tuple(question.stale),
+            cluster=question.cluster,
+            tokens=sum(map(_tokens, hits[: self._k])),
         )
+
+
+def _tokens(hit: Hit) -> int:
+    """Return about how many tokens a hit has: one for four characters, as English has it for usual tokenizers."""
+    return -(-len(hit.text) // 4)

@@ -69,6 +69,16 @@ def ndcg_at_k(retrieved: Sequence[str], relevant: Collection[str], k: int) -> fl
     return _discounted(_gains(retrieved, gold, k)) / best
 
 
+def is_stale_first(retrieved: Sequence[str], relevant: Collection[str], stale: Collection[str]) -> float:
+    """Return 1.0 if an outdated id ranks above every relevant one; 0.0 if a relevant one is first, or neither is there.
+
+    >>> is_stale_first(["x", "old", "new"], {"new"}, {"old"}), is_stale_first(["x"], {"new"}, {"old"})
+    (1.0, 0.0)
+    """
+    gold, outdated = _gold(relevant, 1), frozenset(stale)
+    return float(next((found in outdated for found in retrieved if found in gold or found in outdated), False))
+
+
 def mean(values: Iterable[float]) -> float:
     """Return the arithmetic mean; there is none of nothing, so that is a ValueError.
 

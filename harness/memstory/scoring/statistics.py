@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from math import comb, sqrt
 from random import Random
@@ -46,17 +46,69 @@ def wilson_interval(successes: int, trials: int, confidence: float = 0.95) -> In
     return Interval(value=rate, low=low, high=high, confidence=confidence)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sample:
+    """Values with what each belongs to: values of one cluster vary together; strata weigh the same, however large."""
+
+    values: Sequence[float]
+    clusters: Sequence[str]
+    strata: Sequence[str]
+
+
+def stratified_mean(sample: Sample) -> float:
+    """Return the mean of the means of the strata.
+
+    >>> stratified_mean(Sample(values=[1, 1, 1, 0], clusters="abcd", strata="xxxy"))
+    0.5
+    """
+    sums: dict[str, list[float]] = {}
+    for value, stratum in zip(sample.values, sample.strata, strict=True):
+        sums.setdefault(stratum, []).append(value)
+    return fmean(map(fmean, sums.values()))
+
+
+def cluster_bootstrap(sample: Sample, *, seed: int, resamples: int = 1000, confidence: float = 0.95) -> Interval:
+    """Return the stratified mean with its percentile interval, from drawing whole clusters with replacement.
+
+    Questions on one session are right or wrong together: drawn one by one, they would make the interval too narrow.
+    Davison & Hinkley, "Bootstrap Methods and their Application", 1997, section 3.8.
+
+    >>> cluster_bootstrap(Sample(values=[0.5, 0.5], clusters="aa", strata="xx"), seed=1)
+    Interval(value=0.5, low=0.5, high=0.5, confidence=0.95)
+    """
+    clusters: dict[str, dict[str, tuple[float, int]]] = {}
+    for value, cluster, stratum in zip(sample.values, sample.clusters, sample.strata, strict=True):
+        total, count = clusters.setdefault(cluster, {}).get(stratum, (0.0, 0))
+        clusters[cluster][stratum] = (total + value, count + 1)
+    parts = [[(stratum, *found) for stratum, found in own.items()] for own in clusters.values()]
+    draw = Random(seed)  # noqa: S311  (resampling, not secrets)
+    means = sorted(_mean_of(draw.choices(parts, k=len(parts))) for _ in range(resamples))
+    return _percentiles(stratified_mean(sample), means, confidence)
+
+
+def _mean_of(drawn: Iterable[Iterable[tuple[str, float, int]]]) -> float:
+    sums: dict[str, float] = {}
+    counts: dict[str, int] = {}
+    for cluster in drawn:
+        for stratum, total, count in cluster:
+            sums[stratum] = sums.get(stratum, 0.0) + total
+            counts[stratum] = counts.get(stratum, 0) + count
+    return fmean(sums[stratum] / counts[stratum] for stratum in sums)
+
+
 def paired_bootstrap(
     before: Sequence[float],
     after: Sequence[float],
     *,
     seed: int,
+    clusters: Sequence[str] | None = None,
     resamples: int = 2000,
     confidence: float = 0.95,
 ) -> Interval:
     """Return mean(after - before) with its percentile interval; the n-th of both is the same question.
 
-    Efron & Tibshirani, "An Introduction to the Bootstrap", 1993, chapter 13. The same seed gives the same interval.
+    With `clusters`, whole clusters of questions are drawn. Efron & Tibshirani, "An Introduction to the Bootstrap",
+    1993, chapter 13. The same seed gives the same interval.
 
     >>> paired_bootstrap([0.0, 0.5], [0.5, 1.0], seed=1)
     Interval(value=0.5, low=0.5, high=0.5, confidence=0.95)
@@ -64,13 +116,20 @@ def paired_bootstrap(
     if len(before) != len(after) or not before:
         raise ValueError(f"pairs are needed: {len(before)} values before, {len(after)} after")
     differences = [later - earlier for earlier, later in zip(before, after, strict=True)]
+    if clusters is not None:
+        sample = Sample(values=differences, clusters=clusters, strata=[""] * len(differences))
+        return cluster_bootstrap(sample, seed=seed, resamples=resamples, confidence=confidence)
     draw = Random(seed)  # noqa: S311  (resampling, not secrets)
     means = sorted(fmean(draw.choices(differences, k=len(differences))) for _ in range(resamples))
+    return _percentiles(fmean(differences), means, confidence)
+
+
+def _percentiles(value: float, means: Sequence[float], confidence: float) -> Interval:
     tail = (1 - confidence) / 2
     return Interval(
-        value=fmean(differences),
-        low=means[int(tail * resamples)],
-        high=means[min(resamples - 1, int((1 - tail) * resamples))],
+        value=value,
+        low=means[int(tail * len(means))],
+        high=means[min(len(means) - 1, int((1 - tail) * len(means)))],
         confidence=confidence,
     )
 

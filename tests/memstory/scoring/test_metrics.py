@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 
 from memstory.scoring import metrics
 from memstory.scoring.metrics import (
+    is_stale_first,
     mean,
     ndcg_at_k,
     precision_at_k,
@@ -65,6 +66,21 @@ def test_no_gold_and_no_k_are_refused_instead_of_scored(score):
         score(RETRIEVED, set(), 3)
     with pytest.raises(ValueError, match="k is 0"):
         score(RETRIEVED, RELEVANT, 0)
+
+
+@pytest.mark.parametrize(
+    ("retrieved", "is_first"),
+    [
+        (["x", "old", "new"], 1),
+        (["new", "old"], 0),
+        (["older"], 1),
+        (["x", "new"], 0),
+        (["x"], 0),
+        ([], 0),
+    ],
+)
+def test_an_outdated_document_counts_where_it_ranks_above_every_relevant_one(retrieved, is_first):
+    assert is_stale_first(retrieved, {"new", "newer"}, {"old", "older"}) == is_first
 
 
 def test_the_mean_of_nothing_is_refused():

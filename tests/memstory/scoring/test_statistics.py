@@ -6,7 +6,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memstory.scoring import statistics
-from memstory.scoring.statistics import paired_bootstrap, pass_at_k, pass_hat_k, wilson_interval
+from memstory.scoring.statistics import (
+    Sample,
+    cluster_bootstrap,
+    paired_bootstrap,
+    pass_at_k,
+    pass_hat_k,
+    stratified_mean,
+    wilson_interval,
+)
 
 
 def test_doctests_hold():
@@ -64,3 +72,40 @@ def test_pass_rates_equal_counting_every_choice_of_k_trials(trials, data):
 def test_impossible_counts_are_refused(successes, trials, k):
     with pytest.raises(ValueError, match=r"impossible|allowed"):
         pass_hat_k(successes, trials, k)
+
+
+def sample(values, clusters, strata=None):
+    return Sample(values=values, clusters=clusters, strata=strata or [""] * len(values))
+
+
+def test_strata_weigh_the_same_however_large_they_are():
+    assert stratified_mean(sample([1, 1, 0, 0, 0, 1], "abcdef", "xxxyyz")) == pytest.approx((2 / 3 + 0 + 1) / 3)
+
+
+def test_whole_clusters_are_drawn():
+    # Two clusters, one all right and one all wrong: a resample is 0, .5 or 1 with chances 1/4, 1/2 and 1/4.
+    values, clusters = [1.0] * 10 + [0.0] * 10, ["a"] * 10 + ["b"] * 10
+    together = cluster_bootstrap(sample(values, clusters), seed=3)
+    assert (together.value, together.low, together.high) == (0.5, 0.0, 1.0)
+    alone = cluster_bootstrap(sample(values, [str(number) for number in range(20)]), seed=3)
+    assert 0.2 < alone.low < alone.high < 0.8
+
+
+def test_a_cluster_of_unlike_size_weighs_by_its_questions():
+    # Drawn are aa (0), ab or ba (1 of 4 values wrong would be 3/4), bb (1).
+    interval = cluster_bootstrap(sample([0.0, 1.0, 1.0, 1.0], "abbb"), seed=1)
+    assert (interval.value, interval.low, interval.high) == (0.75, 0.0, 1.0)
+    assert cluster_bootstrap(sample([0.0, 1.0, 1.0, 1.0], "abbb"), seed=1, confidence=0.4).low == 0.75
+
+
+def test_a_stratum_that_no_drawn_cluster_has_is_left_out_of_that_mean():
+    interval = cluster_bootstrap(sample([0.0, 1.0], "ab", "xy"), seed=1)
+    assert (interval.value, interval.low, interval.high) == (0.5, 0.0, 1.0)
+
+
+def test_a_paired_difference_of_clusters_is_wider_than_one_of_questions():
+    before, after = [0.0] * 40, [1.0] * 10 + [0.0] * 30
+    clusters = [str(number // 10) for number in range(40)]
+    together, alone = (paired_bootstrap(before, after, seed=2, clusters=c) for c in (clusters, None))
+    assert together.value == alone.value == 0.25
+    assert together.high - together.low > alone.high - alone.low

@@ -3,59 +3,124 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from math import inf
 
 from memstory.language.matchers.groups import NUMBER
 from memstory.language.registry import Registry
 from memstory.results.outcomes import Score
 from memstory.results.recording import QuestionRecord, RetrievalRecord
 from memstory.scoring import metrics
+from memstory.scoring.abstention import threshold_accuracy
+from memstory.scoring.statistics import Sample, cluster_bootstrap, stratified_mean
 from memstory.target import Json
 
 _LARGE_SHARE = 0.1
 _EARLY_CUT = 5
+_SEVERAL = 2
+_SEED = 1
+
+
+def has_gold(question: QuestionRecord) -> bool:
+    """Return whether something answers the question."""
+    return bool(question.relevant)
 
 
 @dataclass(frozen=True, slots=True)
 class Metric:
-    """A number for one question, of which a task has the mean: from what was retrieved, what is relevant, and k.
+    """A number for one question, of which a task has the mean over the questions that it `counts`: from record and k.
 
     `is_cut` says that its name ends with the k it looks at, as in `recall@5`. The others look at all that was
-    retrieved. `abstains` is a metric of the questions that have no relevant document.
+    retrieved. One that is `by_category` has the mean of the means of all categories, which then weigh the same.
+    `together` is for a number of all questions that is no mean; None where it cannot be taken.
     """
 
     name: str
     summary: str
-    value: Callable[[Sequence[str], Sequence[str], int], float]
+    value: Callable[[QuestionRecord, int], float]
     is_cut: bool = True
-    abstains: bool = False
+    counts: Callable[[QuestionRecord], bool] = has_gold
+    by_category: bool = False
+    less_is_better: bool = False
+    together: Callable[[Sequence[QuestionRecord]], float | None] | None = None
+
+
+def _ranked(score: Callable[[Sequence[str], Sequence[str], int], float]) -> Callable[[QuestionRecord, int], float]:
+    return lambda question, k: score(question.retrieved, question.relevant, k)
+
+
+def threshold_accuracy_of(questions: Sequence[QuestionRecord]) -> float | None:
+    """Return how well the best score of each question tells whether it has an answer; None without such scores."""
+    best = [(has_gold(one), one.scores[0] if one.scores else -inf) for one in questions]
+    scores = [(answerable, score) for answerable, score in best if score is not None]
+    if len(scores) < len(best):
+        return None
+    answerable, unanswerable = ([score for kind, score in scores if kind is wanted] for wanted in (True, False))
+    return threshold_accuracy(answerable, unanswerable)
 
 
 METRICS: Registry[Metric] = Registry("metric")
 for _metric in (
-    Metric("recall", "the part of the relevant documents that is among the first k", metrics.recall_at_k),
+    Metric("recall", "the part of the relevant documents that is among the first k", _ranked(metrics.recall_at_k)),
     Metric(
         "recall_all",
         "the part of the questions whose relevant documents are all among the first k",
-        metrics.recall_all_at_k,
+        _ranked(metrics.recall_all_at_k),
     ),
-    Metric("precision", "the part of the first k that is relevant", metrics.precision_at_k),
-    Metric("success", "the part of the questions with a relevant document among the first k", metrics.success_at_k),
-    Metric("ndcg", "normalised discounted cumulative gain of the first k, binary gains", metrics.ndcg_at_k),
+    Metric("precision", "the part of the first k that is relevant", _ranked(metrics.precision_at_k)),
+    Metric(
+        "success", "the part of the questions with a relevant document among the first k", _ranked(metrics.success_at_k)
+    ),
+    Metric(
+        "ndcg", "normalised discounted cumulative gain of the first k, binary gains", _ranked(metrics.ndcg_at_k)
+    ),
     Metric(
         "mrr",
         "the mean of 1 / rank of the first relevant document",
-        lambda retrieved, relevant, _: metrics.reciprocal_rank(retrieved, relevant),
+        lambda question, _: metrics.reciprocal_rank(question.retrieved, question.relevant),
         is_cut=False,
+    ),
+    Metric(
+        "macro_recall", "recall, as the mean over the means of the categories", _ranked(metrics.recall_at_k),
+        by_category=True,
+    ),
+    Metric(
+        "macro_ndcg", "ndcg, as the mean over the means of the categories", _ranked(metrics.ndcg_at_k),
+        by_category=True,
+    ),
+    Metric(
+        "stale_share",
+        "the part of the questions with outdated documents where one of those ranks above every relevant one; "
+        "if neither is found, it does not",
+        lambda question, _: metrics.is_stale_first(question.retrieved, question.relevant, question.stale),
+        is_cut=False,
+        counts=lambda question: bool(question.relevant and question.stale),
+        less_is_better=True,
+    ),
+    Metric(
+        "context_tokens",
+        "the mean number of tokens that came back for a question, at a token for four characters",
+        lambda question, _: float(question.tokens or 0),
+        is_cut=False,
+        counts=lambda question: question.tokens is not None,
+        less_is_better=True,
     ),
     Metric(
         "abstention",
         "the part of the questions without an answer for which nothing came back",
-        lambda retrieved, _relevant, _k: float(not retrieved),
+        lambda question, _: float(not question.retrieved),
         is_cut=False,
-        abstains=True,
+        counts=lambda question: not question.relevant,
     ),
-):
+    Metric(
+        "abstention_accuracy",
+        "the mean of two shares, answered where there is an answer and silent where there is none, when a memory keeps "
+        "quiet below a score that one half of the questions chooses for the other, both ways; .5 is chance",
+        lambda question, _: float(not question.retrieved),
+        is_cut=False,
+        together=threshold_accuracy_of,
+    ),
+):  # fmt: skip
     METRICS.add(_metric)
 
 
@@ -73,46 +138,62 @@ def metrics_grammar() -> Mapping[str, Json]:
 def default_metrics(k: int) -> tuple[str, ...]:
     """Return the metrics that are always reported for a task that looks at k results."""
     early = (f"recall@{_EARLY_CUT}",) if k > _EARLY_CUT else ()
-    every = (f"{one.name}@{k}" if one.is_cut else one.name for one in METRICS.values() if not one.abstains)
-    return (*early, *every)
+    return (*early, *(f"{one.name}@{k}" if one.is_cut else one.name for one in METRICS.values()))
 
 
 def scores_of(record: RetrievalRecord, wanted: Sequence[str] = ()) -> tuple[Score, ...]:
     """Return all scores of a task; `wanted` names metrics beside those that are always reported.
 
     Categories that stand apart have scores of their own and are no part of the total. Questions that are not judged
-    count nowhere; those without a relevant document are scored by `abstention` alone.
+    count nowhere. Totals have intervals where the questions say which of them hang together.
     """
-    abstaining = [one.name for one in METRICS.values() if one.abstains]
-    # Those of the questions without an answer come last.
-    names = dict.fromkeys((*default_metrics(record.k), *(one for one in wanted if one not in abstaining), *abstaining))
+    names = dict.fromkeys((*default_metrics(record.k), *wanted))
     judged = [question for question in record.questions if question.judged]
     total = [question for question in judged if question.category not in record.apart]
-    scores = list(_scores(total, tuple(names), None, record))
+    scores = [score for name in names if (score := _total(name, total, judged))]
     for category in sorted({question.category for question in judged if question.category is not None}):
         members = [question for question in judged if question.category == category]
-        scores += _scores(members, tuple(names), category, record)
-    return tuple(scores)
+        scores += [score for name in names if (score := _of_category(name, members, category))]
+    return tuple(replace(score, level=record.level) for score in scores)
 
 
-def _scores(
-    questions: Sequence[QuestionRecord], names: Sequence[str], category: str | None, record: RetrievalRecord
-) -> Iterator[Score]:
-    for name in names:
-        of_unanswerable = METRICS[name.partition("@")[0]].abstains
-        values = [value_of(name, question) for question in questions if bool(question.relevant) != of_unanswerable]
-        if values:
-            yield Score(metric=name, value=_mean(values), questions=len(values), category=category, level=record.level)
+def _of_category(name: str, members: Sequence[QuestionRecord], category: str) -> Score | None:
+    metric = metric_of(name)
+    values = [value_of(name, question) for question in members if metric.counts(question)]
+    if not values or metric.by_category or metric.together:
+        return None
+    return Score(metric=name, value=metrics.mean(values), questions=len(values), category=category)
+
+
+def _total(name: str, total: Sequence[QuestionRecord], judged: Sequence[QuestionRecord]) -> Score | None:
+    metric = metric_of(name)
+    if metric.together:
+        found = metric.together(judged)
+        return None if found is None else Score(metric=name, value=found, questions=len(judged))
+    counted = [question for question in total if metric.counts(question)]
+    strata = [question.category or "" if metric.by_category else "" for question in counted]
+    if not counted or (metric.by_category and len(set(strata)) < _SEVERAL):
+        return None
+    sample = Sample(
+        values=[value_of(name, question) for question in counted],
+        clusters=[question.cluster or question.id for question in counted],
+        strata=strata,
+    )
+    score = Score(metric=name, value=stratified_mean(sample), questions=len(counted))
+    if not any(question.cluster for question in counted):
+        return score
+    interval = cluster_bootstrap(sample, seed=_SEED)
+    return replace(score, low=interval.low, high=interval.high)
+
+
+def metric_of(name: str) -> Metric:
+    """Return the metric that a name with or without its k, such as `recall@5`, speaks of."""
+    return METRICS[name.partition("@")[0]]
 
 
 def value_of(name: str, question: QuestionRecord) -> float:
     """Return one metric of one question."""
-    word, _, cut = name.partition("@")
-    return METRICS[word].value(question.retrieved, question.relevant, int(cut or 0))
-
-
-def _mean(values: Sequence[float]) -> float:
-    return sum(values) / len(values)
+    return metric_of(name).value(question, int(name.partition("@")[2] or 0))
 
 
 def warnings_of(record: RetrievalRecord) -> Iterator[str]:

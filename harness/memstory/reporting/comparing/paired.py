@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, TypeAlias
 
-from memstory.language.matchers.means import value_of
-from memstory.reporting.views import ABSTENTION
+from memstory.language.matchers.means import metric_of, value_of
 from memstory.results.outcomes import CaseResult
 from memstory.results.recording import QuestionRecord, RetrievalRecord
 from memstory.scoring.metrics import mean
@@ -17,10 +17,13 @@ from memstory.tasks.perturbation import level_name
 SEED: Final = 1
 """Of the resampling: the same two runs give the same interval."""
 
-_COMPARED: Final = ("recall@", "ndcg@", "mrr", ABSTENTION)
+_COMPARED: Final = ("recall@", "recall_all@", "ndcg@", "mrr", "macro_", "stale_share", "context_tokens", "abstention")
 
 Place: TypeAlias = tuple[str, str]
 """Name of the task and its level in words."""
+
+_Asked: TypeAlias = tuple[str, int]
+"""A question's id, and which of that id it is."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,26 +39,26 @@ class Difference:
     high: float
 
     @property
-    def is_higher(self) -> bool:
-        """Whether the whole interval lies above 0."""
-        return self.low > 0
+    def is_better(self) -> bool:
+        """Whether the whole interval lies on the good side of 0."""
+        return self.high < 0 if metric_of(self.metric).less_is_better else self.low > 0
 
     @property
-    def is_lower(self) -> bool:
-        """Whether the whole interval lies below 0."""
-        return self.high < 0
+    def is_worse(self) -> bool:
+        """Whether the whole interval lies on the bad side of 0."""
+        return self.low > 0 if metric_of(self.metric).less_is_better else self.high < 0
 
 
 def differences(before: CaseResult, after: CaseResult) -> list[Difference]:
     """Return for each task, level and metric of two cases of one story how `after` differs from `before`."""
     metrics = [name for name in metrics_of(before) if name in metrics_of(after)]
-    old, new = _values(before, metrics), _values(after, metrics)
+    old, new, clusters = _values(before, metrics), _values(after, metrics), _clusters(before)
     found = []
     for (place, metric), earlier in old.items():
         later = new.get((place, metric), {})
         shared = [question for question in earlier if question in later]
         if shared:
-            interval = _interval([earlier[one] for one in shared], [later[one] for one in shared])
+            interval = _interval([earlier[one] for one in shared], [later[one] for one in shared], clusters, shared)
             task, level = place
             found.append(
                 Difference(
@@ -72,32 +75,53 @@ def differences(before: CaseResult, after: CaseResult) -> list[Difference]:
 
 
 def metrics_of(case: CaseResult) -> list[str]:
-    """Return the metrics to compare a case by; those left out say the same once more."""
+    """Return the metrics to compare a case by; those left out say the same once more, or are no mean over questions."""
     names = dict.fromkeys(score.metric for score in case.scores if score.category is None)
-    return [name for name in names if name.startswith(_COMPARED)]
+    return [name for name in names if name.startswith(_COMPARED) and not metric_of(name).together]
 
 
-def _interval(before: list[float], after: list[float]) -> Interval:
+def _interval(
+    before: list[float], after: list[float], clusters: Mapping[_Asked, str], questions: Sequence[_Asked]
+) -> Interval:
     if before == after:
         return Interval(value=0.0, low=0.0, high=0.0)
-    return paired_bootstrap(before, after, seed=SEED)
+    hanging = [clusters.get(one, f"{one}") for one in questions] if clusters else None
+    return paired_bootstrap(before, after, seed=SEED, clusters=hanging)
 
 
-def _values(case: CaseResult, metrics: list[str]) -> Mapping[tuple[Place, str], Mapping[tuple[str, int], float]]:
+def _clusters(case: CaseResult) -> Mapping[_Asked, str]:
+    """Return which questions hang together, where they say so."""
+    return {
+        one: asked.cluster
+        for record in case.retrieval
+        for one, asked in _questions(record)
+        if asked.cluster is not None
+    }
+
+
+def _values(case: CaseResult, metrics: list[str]) -> Mapping[tuple[Place, str], Mapping[_Asked, float]]:
     """Return each metric of each question, as its mean over the trials; what stands apart is no part of a total."""
-    gathered: dict[tuple[Place, str], dict[tuple[str, int], list[float]]] = {}
+    gathered: dict[tuple[Place, str], dict[_Asked, list[float]]] = {}
     for trial in case.trials:
         for record in trial.recording.retrieval:
             place = record.name, level_name(record.level)
-            for question, asked in _questions(record):
-                for metric in metrics:
-                    if (metric == ABSTENTION) == (not asked.relevant):
-                        value = float(not asked.retrieved) if metric == ABSTENTION else value_of(metric, asked)
-                        gathered.setdefault((place, metric), {}).setdefault(question, []).append(value)
-    return {key: {one: mean(values) for one, values in asked.items()} for key, asked in gathered.items()}
+            for metric in metrics:
+                values = gathered.setdefault((place, metric), {})
+                for question, value in _weighed(metric, record):
+                    values.setdefault(question, []).append(value)
+    return {key: {one: mean(values) for one, values in asked.items()} for key, asked in gathered.items() if asked}
 
 
-def _questions(record: RetrievalRecord) -> Iterator[tuple[tuple[str, int], QuestionRecord]]:
+def _weighed(metric: str, record: RetrievalRecord) -> Iterator[tuple[_Asked, float]]:
+    """Yield one metric of each question that counts; where categories weigh the same, so that the mean is theirs."""
+    counted = [(one, asked) for one, asked in _questions(record) if metric_of(metric).counts(asked)]
+    sizes = Counter(asked.category for _, asked in counted) if metric_of(metric).by_category else {}
+    for one, asked in counted:
+        weight = len(counted) / len(sizes) / sizes[asked.category] if sizes else 1.0
+        yield one, weight * value_of(metric, asked)
+
+
+def _questions(record: RetrievalRecord) -> Iterator[tuple[_Asked, QuestionRecord]]:
     """Yield the questions that count; collections of one task may use the same id twice, so the place counts too."""
     seen: dict[str, int] = {}
     for asked in record.questions:

@@ -103,9 +103,9 @@ def _of_metrics(was: CaseResult, now: CaseResult) -> Iterator[tuple[str, str]]:
             f"{found.metric}{at} {found.value:+.3f} over {found.questions} questions "
             f"(95% interval {found.low:+.3f} to {found.high:+.3f})"
         )
-        if found.is_lower:
+        if found.is_worse:
             yield "regressions", text
-        elif found.is_higher:
+        elif found.is_better:
             yield "improvements", text
         elif found.value:
             yield "notes", f"{text}: within chance"

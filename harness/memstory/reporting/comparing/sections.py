@@ -29,7 +29,7 @@ _FOLDED = 12
 
 INTERVALS = (
     "Mean difference over the questions that both were asked, with its 95% interval by paired bootstrap. "
-    "▲ and ▼ mark intervals that do not hold 0: the others may be chance."
+    "▲ is better, ▼ worse, where the interval does not hold 0: the others may be chance."
 )
 TIMES = (
     "Milliseconds of one call: the memory's own work, and what it waited for its embedder within that call (an "
@@ -240,7 +240,7 @@ def _difference(found: Difference | None) -> str:
         return "-"
     if found.low == found.high == 0:
         return "0"
-    mark = "▲ " if found.is_higher else "▼ " if found.is_lower else ""
+    mark = "▲ " if found.is_better else "▼ " if found.is_worse else ""
     return f"{mark}{found.value:+.3f} [{found.low:+.3f}, {found.high:+.3f}]"
 
 

@@ -63,9 +63,9 @@ def test_a_difference_in_retrieval_is_paired_and_has_its_interval(run):
     weak = run("weak", run.retrieval([1, 0, 0, 0, 1, 1, 0, 0], target="a"))
     strong = run("strong", run.retrieval([1, 1, 1, 1, 1, 1, 1, 0], target="b"))
     found = {one.difference.metric: one.difference for one in compare([weak, strong]).differences}
-    assert set(found) == {"recall@5", "recall@10", "ndcg@10", "mrr"}
+    assert set(found) == {"recall@5", "recall@10", "recall_all@10", "ndcg@10", "mrr"}
     recall = found["recall@10"]
-    assert (recall.value, recall.questions, recall.is_higher) == (0.5, 8, True)
+    assert (recall.value, recall.questions, recall.is_better) == (0.5, 8, True)
     assert 0 < recall.low < 0.5 < recall.high < 1
 
 
@@ -73,8 +73,8 @@ def test_equal_answers_differ_by_exactly_nothing(run):
     runs = [run("one", run.retrieval([1, 2, 0], target="a")), run("two", run.retrieval([1, 2, 0], target="b"))]
     for found in compare(runs).differences:
         assert (found.difference.value, found.difference.low, found.difference.high) == (0.0, 0.0, 0.0)
-        assert not found.difference.is_higher
-        assert not found.difference.is_lower
+        assert not found.difference.is_better
+        assert not found.difference.is_worse
 
 
 def test_questions_that_stand_apart_are_no_part_of_the_difference(run):
