@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-import memstory
+from memstory import bundled
 from memstory.errors import NotSupported, SetupError
 
 
@@ -39,7 +39,7 @@ class Place:
             if self._is_there(Path(variable)):
                 return Path(variable)
             raise SetupError(f"{self.variable} names {variable}, which is no {self._kind}: correct it or unset it")
-        around = (Path(memstory.__file__).parents[2], Path.cwd()) if self.beside else ()
+        around = (Path(bundled.__file__).parents[2], Path.cwd()) if self.beside else ()
         for path in (folder.parent / (self.beside or "") for folder in around):
             if self._is_there(path):
                 return path
