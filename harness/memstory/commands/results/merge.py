@@ -8,7 +8,7 @@ from pathlib import Path
 
 from memstory.commands.command import OK, Command
 from memstory.commands.output import counted, say
-from memstory.commands.results.results_files import runs_at
+from memstory.commands.results.results_files import has_recordings, runs_at
 from memstory.errors import SetupError
 from memstory.reporting.escaping import visible
 from memstory.reporting.views import headline
@@ -31,13 +31,12 @@ def _run(chosen: argparse.Namespace) -> int:
     if any(output.resolve() in (typed.resolve(), typed.resolve().parent) for typed in chosen.results):
         raise SetupError(f"{output} holds one of the shards: name another folder for --output")
     run = merged(runs)
-    folders = [path if path.is_dir() else path.parent for path in chosen.results]
-    missing = [folder for folder in folders if not (folder / RECORDINGS_NAME).is_file()]
+    missing = [typed for typed in chosen.results if not has_recordings(typed)]
     with _begun(output):
         write_reports(output, run, recordings=not missing)
     for line in [
         *(f"cut short: {line}" for line in cut_short(runs)),
-        *(f"without recordings: {folder} has no {RECORDINGS_NAME}" for folder in missing),
+        *(f"without recordings: {typed} has no {RECORDINGS_NAME}" for typed in missing),
     ]:
         sys.stderr.write(visible(f"{line}\n"))
     say(visible(f"{output}: {counted(len(runs), 'shard')}, {headline(run)}"))
