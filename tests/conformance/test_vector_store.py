@@ -152,6 +152,7 @@ async def test_ids_decide_among_more_ties_than_were_asked_for(index):
 
 
 async def test_query_vector_need_not_have_length_one(index):
+    #
     await index.upsert([row("a", (0.9, 0.43588989, 0.0))])
     assert (await index.query(query((10.0, 0.0, 0.0)), 1))[0].similarity == pytest.approx(0.9, abs=1e-6)
 

@@ -1,7 +1,20 @@
+import chromadb
 import pytest
+from chromadb.config import Settings
 
-from memstory_reference.adapters.vectors.chroma_collections import name_of
-from memstory_reference.errors import InputError
+from memstory_reference.adapters.vectors.chroma_collections import check_space, make, name_of
+from memstory_reference.errors import InputError, StoreConflictError
+
+
+def test_collection_of_another_space_is_refused_even_if_ours_is_asked_for(tmp_path):
+    # LF-11, X-3
+    client = chromadb.PersistentClient(str(tmp_path), settings=Settings(anonymized_telemetry=False))
+    stamp = {"memstory:collection": "memory", "memstory:owner": "ana"}
+    client.create_collection("theirs", metadata=stamp, embedding_function=None)
+    with pytest.raises(StoreConflictError, match=r"here: .* made by something else .space 'l2', expected 'cosine'"):
+        check_space(make(client, "theirs", stamp), "here")
+    check_space(make(client, "ours", stamp), "here")
+    client.close()
 
 
 @pytest.mark.parametrize("name", ["", "a", "-ab", "a..b", "a b", "x" * 80, None, {"$ne": ""}], ids=repr)
