@@ -8,7 +8,7 @@ from dataclasses import MISSING, Field, fields, is_dataclass
 from functools import cache
 from typing import Any, Final, TypeAlias, Union, get_args, get_origin, get_type_hints
 
-from memstory.target import Json
+from memstory.target import Tree
 
 _PLAIN: Final = frozenset({str, int, float, bool, type(None)})
 """What most values are: looked up first, since whole corpora go through here."""
@@ -16,9 +16,9 @@ _PLAIN: Final = frozenset({str, int, float, bool, type(None)})
 _NOT_FINITE: Final = ("nan", "inf", "-inf")
 """JSON has no word for these numbers: a file that keeps to JSON has them as texts."""
 
-_EMPTY: Final[Sequence[Json]] = (None, [], {})
+_EMPTY: Final[Sequence[Tree]] = (None, [], {})
 
-Decoder: TypeAlias = Callable[[Json], Any]
+Decoder: TypeAlias = Callable[[Tree], Any]
 
 
 class Misfit(ValueError):  # noqa: N818  (data that is not of the type asked for; who decodes it says what that means)
@@ -30,7 +30,7 @@ class Misfit(ValueError):  # noqa: N818  (data that is not of the type asked for
         self.place = place
 
 
-def encode(value: Any) -> Json:
+def encode(value: Any) -> Tree:
     """Return `value` as plain JSON; dataclasses become objects with all their fields.
 
     >>> from memstory.target import Scope
@@ -53,7 +53,7 @@ def encode(value: Any) -> Json:
     raise TypeError(f"{type(value).__name__} is not JSON: {value!r:.80}")
 
 
-def encode_lean(value: Any) -> Json:
+def encode_lean(value: Any) -> Tree:
     """Return what `encode` does without the fields that are empty, as by default; `decode` puts them back.
 
     >>> from memstory.target import Scope
@@ -83,19 +83,19 @@ def _names(cls: type) -> tuple[str, ...] | None:
 
 
 @cache
-def _empty_defaults(cls: type) -> Mapping[str, Json]:
+def _empty_defaults(cls: type) -> Mapping[str, Tree]:
     """Return the fields of `cls` that are empty by default, with that default as JSON."""
     return {field.name: default for field in fields(cls) if (default := default_of(field)) in _EMPTY}
 
 
-def default_of(field: Field[Any]) -> Json:
+def default_of(field: Field[Any]) -> Tree:
     """Return the default of `field` as JSON, MISSING if it has none."""
     if field.default_factory is not MISSING:
         return encode(field.default_factory())
     return MISSING if field.default is MISSING else encode(field.default)
 
 
-def decode(hint: Any, data: Json) -> Any:
+def decode(hint: Any, data: Tree) -> Any:
     """Return `data` as the type that `hint` names; Misfit if it does not fit, or has fields that nobody knows.
 
     >>> from memstory.target import Scope
@@ -128,7 +128,7 @@ def _decoder_of_plain(hint: Any) -> Decoder:
     return _number if hint is float else lambda data: data
 
 
-def _inner(decoder: Decoder, pairs: Iterable[tuple[Any, Json]], place: str) -> Iterable[Any]:
+def _inner(decoder: Decoder, pairs: Iterable[tuple[Any, Tree]], place: str) -> Iterable[Any]:
     for key, value in pairs:
         try:
             yield decoder(value)
@@ -136,20 +136,20 @@ def _inner(decoder: Decoder, pairs: Iterable[tuple[Any, Json]], place: str) -> I
             raise Misfit(error.message, place.format(key) + error.place) from None
 
 
-def _checked(data: Json, wanted: type) -> Any:
+def _checked(data: Tree, wanted: type) -> Any:
     if not isinstance(data, (list, tuple) if wanted is list else wanted):
         names = {str: "a text", int: "a whole number", bool: "true or false", list: "a list", dict: "a mapping"}
         raise Misfit(f"{data!r:.60} is not {names[wanted]}")
     return data
 
 
-def _one_of(allowed: Sequence[Json], data: Json) -> Json:
+def _one_of(allowed: Sequence[Tree], data: Tree) -> Tree:
     if data not in allowed:
         raise Misfit(f"{data!r:.60} is none of {', '.join(map(repr, allowed))}")
     return data
 
 
-def _number(data: Json) -> float:
+def _number(data: Tree) -> float:
     if data in _NOT_FINITE:
         return float(data)
     if not isinstance(data, (int, float)):
@@ -164,7 +164,7 @@ def _field_decoders(cls: type) -> tuple[Mapping[str, Decoder], frozenset[str]]:
     return {field.name: _decoder(hints[field.name]) for field in fields(cls)}, needed
 
 
-def _dataclass(cls: type, data: Json) -> Any:
+def _dataclass(cls: type, data: Tree) -> Any:
     decoders, needed = _field_decoders(cls)
     for name in _checked(data, dict):
         if name not in decoders:

@@ -29,7 +29,7 @@ from memstory.errors import NotSupported, Refused
 from memstory.language.capabilities import is_known
 from memstory.language.words import WORDS
 from memstory.requests import REQUESTS
-from memstory.target import Environment, Hit, Item, Json, Query, Ref, Scope, Target, TargetFactory
+from memstory.target import Environment, Hit, Item, Query, Ref, Scope, Target, TargetFactory, Tree
 from memstory.targets.discovery import load_spec
 
 ANN = Scope(user="conformance.ann", session="session-1")
@@ -48,7 +48,7 @@ class TargetContract:
 
     factory: ClassVar[Callable[[], TargetFactory]]
     kind: ClassVar[str | None] = None
-    options: ClassVar[Mapping[str, Json]] = {}
+    options: ClassVar[Mapping[str, Tree]] = {}
 
     _runner: ClassVar[asyncio.Runner]
     _made: ClassVar[TargetFactory]

@@ -23,6 +23,7 @@ from memstory.values import (
     Scope,
     ToolCall,
     ToolSchema,
+    Tree,
     Turn,
 )
 
@@ -48,6 +49,7 @@ __all__ = [
     "TargetFactory",
     "ToolCall",
     "ToolSchema",
+    "Tree",
     "Turn",
 ]
 

@@ -4,10 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
-Json: TypeAlias = Any
-"""None, bool, int, float, str, or lists and string-keyed mappings of these."""
+if TYPE_CHECKING:
+    Json: TypeAlias = "bool | int | float | str | Sequence[Json] | Mapping[str, Json] | None"
+else:
+    Json = Any  # The codec passes it on as it is.
+"""None, bool, int, float, str, or lists and mappings with text keys of these: what a target is given and returns."""
+
+Tree: TypeAlias = Any
+"""JSON that is taken apart by somebody who knows its shape, from a schema or as its author."""
 
 Capability: TypeAlias = str
 """`search`, `search.min_score`, `job.compress`, `option.toolset`, `scope.user` …: see `memstory.language.needs`."""
@@ -96,7 +102,7 @@ class ToolSchema:
 
     name: str
     description: str
-    parameters: Mapping[str, Json]
+    parameters: Mapping[str, Tree]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -13,7 +13,7 @@ from importlib.metadata import EntryPoint, entry_points
 from typing import Final, Literal, Protocol, cast
 
 from memstory.errors import SetupError
-from memstory.target import Json, ToolSchema
+from memstory.target import ToolSchema, Tree
 
 GROUP: Final = "memstory.chat_models"
 DEFAULT: Final = "offline"
@@ -24,7 +24,7 @@ class ToolRequest:
     """A tool call that a model asks for."""
 
     name: str
-    args: Mapping[str, Json] = field(default_factory=dict)
+    args: Mapping[str, Tree] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -11,7 +11,7 @@ from memstory.chat.agent import Agent
 from memstory.chat.model import DEFAULT, ChatModel, load_model
 from memstory.chat.tools import TOOLSETS, MemoryTools, usual_toolset
 from memstory.errors import NotSupported, SetupError, StoryError
-from memstory.target import Capability, Connection, Environment, Json
+from memstory.target import Capability, Connection, Environment, Tree
 from memstory.targets.discovery import CONTROL
 
 OPTIONS: Final = ("chat", "toolset")
@@ -72,7 +72,7 @@ class Chats:
     def __init__(self, known: Mapping[str, ChatModel] | None = None) -> None:
         self._loaded = dict(known or {})
 
-    def shim(self, able: frozenset[Capability], options: Mapping[str, Json]) -> Shim:
+    def shim(self, able: frozenset[Capability], options: Mapping[str, Tree]) -> Shim:
         """Return the shim for a backend that can do `able`.
 
         Raises:
@@ -92,7 +92,7 @@ class Chats:
         for model in self._loaded.values():
             await model.close()
 
-    def _model(self, chosen: Json) -> ChatModel:
+    def _model(self, chosen: Tree) -> ChatModel:
         name = DEFAULT if chosen is None else str(chosen)
         if name not in self._loaded:
             try:

@@ -15,7 +15,7 @@ from typing import Final
 from memstory.chat.model import ToolRequest
 from memstory.errors import NotSupported, Refused
 from memstory.requests import Add, Get, Search
-from memstory.target import Capability, Connection, Hit, Item, Json, Query, Ref, Scope, ToolCall, ToolSchema
+from memstory.target import Capability, Connection, Hit, Item, Query, Ref, Scope, ToolCall, ToolSchema, Tree
 
 FOUND_AT_MOST = 5
 NOTHING_FOUND = "No memories found."
@@ -156,14 +156,14 @@ class MemoryTools:
             reason = f"the model's tool {what}, and the target does not support '{capability}'"
             raise NotSupported(capability, reason)
 
-    def _wrong(self, name: str, given: Mapping[str, Json]) -> str | None:
+    def _wrong(self, name: str, given: Mapping[str, Tree]) -> str | None:
         """Return what is wrong with a call, or None: models call tools that are not there, with what they like."""
         known = {schema.name: schema.parameters for schema in self.schemas}
         if name not in known:
             near = get_close_matches(name, known, n=1)
             hint = f" Did you mean '{near[0]}'?" if near else ""
             return f"there is no tool named {name[:80]!r}; there are: {', '.join(known)}.{hint}"
-        allowed: Mapping[str, Json] = known[name]["properties"]
+        allowed: Mapping[str, Tree] = known[name]["properties"]
         wrong = {
             "is missing": [one for one in known[name].get("required", ()) if one not in given],
             "is unknown": [one for one in given if one not in allowed],
@@ -175,11 +175,11 @@ class MemoryTools:
         return None if given else f"'{name}' takes one of {', '.join(allowed)}"
 
 
-def _is_blank(value: Json) -> bool:
+def _is_blank(value: Tree) -> bool:
     """Say whether a model has left this argument out: of two that may be given it fills in both, one with nothing."""
     return value is None or (isinstance(value, str) and not value.strip())
 
 
-def _shown(hit: Hit) -> Mapping[str, Json]:
+def _shown(hit: Hit) -> Mapping[str, Tree]:
     shown = {"text": hit.text, "topic": hit.key, "created_at": hit.created_at, "score": hit.score}
     return {name: value for name, value in shown.items() if value is not None}

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from memstory.commands.output import counted, say, say_json, table
 from memstory.errors import MemstoryError, SetupError
-from memstory.target import Json, TargetFactory
+from memstory.target import TargetFactory, Tree
 from memstory.targets.discovery import known_names, load_targets
 from memstory.targets.project_file import FILE
 from memstory.targets.table_targets import bundled_tables, project_tables
@@ -39,8 +39,8 @@ def list_targets(*, as_json: bool) -> None:
     say(f"\n{counted(len(rows), 'target')}")
 
 
-def _row(name: str, factories: Mapping[str, TargetFactory]) -> dict[str, Json]:
-    row: dict[str, Json] = {"target": name, "from": _origin(name)}
+def _row(name: str, factories: Mapping[str, TargetFactory]) -> dict[str, Tree]:
+    row: dict[str, Tree] = {"target": name, "from": _origin(name)}
     if list(factories) != [name]:
         return {**row, "can": ["group:", *factories]}
     try:

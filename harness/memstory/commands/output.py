@@ -10,7 +10,7 @@ from typing import TypeVar
 
 from tabulate import tabulate
 
-from memstory.target import Json
+from memstory.target import Tree
 
 Thing = TypeVar("Thing")
 
@@ -22,7 +22,7 @@ def say(text: str) -> None:
     sys.stdout.write(f"{text}\n")
 
 
-def say_json(value: Json) -> None:
+def say_json(value: Tree) -> None:
     """Print `value` as indented JSON."""
     say(json.dumps(value, indent=1, ensure_ascii=False))
 

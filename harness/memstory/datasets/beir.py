@@ -15,7 +15,7 @@ from memstory.datasets.digest import digest_of
 from memstory.datasets.jsonl import lines, refuse, usable
 from memstory.errors import Mark, SetupError
 from memstory.language.story import Retrieval
-from memstory.target import Json
+from memstory.target import Tree
 from memstory.tasks.retrieval import Collection, Document, Question, Reread, RetrievalTask
 
 USUAL_SPLIT: Final = "test"
@@ -106,7 +106,7 @@ def _unasked(asked: tuple[Question, ...], grades: Grades) -> Iterator[str]:
     yield from (f"{question.id}: no document has a grade above 0" for question in asked if not question.relevant)
 
 
-def _id_and_text(row: Json, path: Path, number: int, mark: Mark) -> tuple[str, str]:
+def _id_and_text(row: Tree, path: Path, number: int, mark: Mark) -> tuple[str, str]:
     if not isinstance(row, dict) or not all(isinstance(row.get(name), str) for name in ("_id", "text")):
         refuse(path.name, number, "a row is an object with the texts '_id' and 'text'", mark)
     return row["_id"], row["text"]

@@ -17,7 +17,7 @@ from typing import NoReturn, TypeVar
 
 from memstory.datasets.digest import digest_of
 from memstory.errors import Mark, StoryError
-from memstory.target import Json
+from memstory.target import Tree
 from memstory.tasks.retrieval import Collection, Document, Question, Reread, RetrievalTask
 from memstory.tasks.selection import fields_of, is_selected
 
@@ -54,7 +54,7 @@ _FORMS: Mapping[type, tuple[Mapping[str, str], Sequence[str]]] = {
 """The fields of each kind of row, and those that it needs."""
 
 
-def read_task(corpus: Path, queries: Path, mark: Mark, where: Mapping[str, Json] | None = None) -> RetrievalTask:
+def read_task(corpus: Path, queries: Path, mark: Mark, where: Mapping[str, Tree] | None = None) -> RetrievalTask:
     """Return the task of two files; a bad line is a StoryError that names `file:line` after the story's own place.
 
     `where` selects documents and questions by their fields, as `memstory.tasks.selection` says.
@@ -102,7 +102,7 @@ def usable(asked: Sequence[Question], known: frozenset[str]) -> tuple[tuple[Ques
     return tuple(questions), tuple(unusable)
 
 
-def _checked(make: type[Row], path: Path, mark: Mark, where: Mapping[str, Json], fields: set[str]) -> Iterator[Row]:
+def _checked(make: type[Row], path: Path, mark: Mark, where: Mapping[str, Tree], fields: set[str]) -> Iterator[Row]:
     """Yield the rows that take part, all of which have an id of their own; `fields` gets what `where` could name."""
     first: dict[str, int] = {}
     for number, row in _rows(make, path, mark):
@@ -114,7 +114,7 @@ def _checked(make: type[Row], path: Path, mark: Mark, where: Mapping[str, Json],
             yield row
 
 
-def _selected(make: type[Row], path: Path, mark: Mark, where: Mapping[str, Json]) -> Iterator[Row]:
+def _selected(make: type[Row], path: Path, mark: Mark, where: Mapping[str, Tree]) -> Iterator[Row]:
     return (row for _, row in _rows(make, path, mark) if is_selected(row, where))
 
 
@@ -128,7 +128,7 @@ def _rows(make: type[Row], path: Path, mark: Mark) -> Iterator[tuple[int, Row]]:
         yield number, make(**tree)
 
 
-def lines(path: Path, mark: Mark) -> Iterator[tuple[int, Json]]:
+def lines(path: Path, mark: Mark) -> Iterator[tuple[int, Tree]]:
     """Yield the number and the value of each line of a file; `mark` is the story that named the file."""
     # Bytes are split, since the line ends that str.splitlines knows are legal inside a JSON text.
     with path.open("rb") as file:
@@ -137,7 +137,7 @@ def lines(path: Path, mark: Mark) -> Iterator[tuple[int, Json]]:
                 yield number, _parse(raw, path.name, number, mark)
 
 
-def _parse(raw: bytes, file: str, number: int, mark: Mark) -> Json:
+def _parse(raw: bytes, file: str, number: int, mark: Mark) -> Tree:
     try:
         text = raw.decode("utf-8-sig" if number == 1 else "utf-8").strip(" \t\r")
         tree, end = _DECODER.raw_decode(text)
@@ -150,7 +150,7 @@ def _parse(raw: bytes, file: str, number: int, mark: Mark) -> Json:
         refuse(file, number, f"not a JSON object: {error}", mark)
 
 
-def _problem(tree: Json, fields: Mapping[str, str], required: Sequence[str]) -> str | None:
+def _problem(tree: Tree, fields: Mapping[str, str], required: Sequence[str]) -> str | None:
     """Return what is wrong with one line, or None."""
     if not isinstance(tree, dict):
         return f"found {_kind(tree)}, allowed is an object with the fields {', '.join(fields)}"
@@ -172,12 +172,12 @@ def _problem(tree: Json, fields: Mapping[str, str], required: Sequence[str]) -> 
     return "'relevant' names an id twice" if gold and len(set(gold)) < len(gold) else None
 
 
-def _kind(value: Json) -> str:
+def _kind(value: Tree) -> str:
     kind = _KINDS.get(type(value), "null")
     return "list of texts" if kind == "list" and value and all(isinstance(inner, str) for inner in value) else kind
 
 
-def _no_duplicates(pairs: Sequence[tuple[str, Json]]) -> dict[str, Json]:
+def _no_duplicates(pairs: Sequence[tuple[str, Tree]]) -> dict[str, Tree]:
     tree = dict(pairs)
     if len(tree) < len(pairs):
         raise ValueError("a field is given twice")

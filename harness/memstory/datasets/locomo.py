@@ -15,7 +15,7 @@ from typing import Final
 from memstory.datasets.digest import digest_of
 from memstory.errors import SetupError
 from memstory.language.story import Retrieval
-from memstory.target import Json
+from memstory.target import Tree
 from memstory.tasks.retrieval import Collection, Document, Question, RetrievalTask
 
 # Several harnesses have this map rotated; these are the numbers of the paper's own evaluation code.
@@ -48,7 +48,7 @@ def read_locomo(path: Path, _retrieval: Retrieval | None = None) -> RetrievalTas
     )
 
 
-def gold_ids(evidence: Sequence[Json], known: frozenset[str]) -> tuple[tuple[str, ...], tuple[str, ...]]:
+def gold_ids(evidence: Sequence[Tree], known: frozenset[str]) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Return the turns that labels name, and what in them names none.
 
     One text may hold several ids, and slips such as `D:11:26` and `D30:05` are read.
@@ -65,7 +65,7 @@ def gold_ids(evidence: Sequence[Json], known: frozenset[str]) -> tuple[tuple[str
     return tuple(usable), tuple(unusable)
 
 
-def _read_sample(sample: Mapping[str, Json]) -> tuple[Collection, tuple[str, ...]]:
+def _read_sample(sample: Mapping[str, Tree]) -> tuple[Collection, tuple[str, ...]]:
     name = sample["sample_id"]
     documents = tuple(_documents(sample["conversation"]))
     known = frozenset(document.id for document in documents)
@@ -89,7 +89,7 @@ def _read_sample(sample: Mapping[str, Json]) -> tuple[Collection, tuple[str, ...
     return Collection(id=name, documents=documents, questions=tuple(questions)), tuple(unusable)
 
 
-def _documents(conversation: Mapping[str, Json]) -> Iterator[Document]:
+def _documents(conversation: Mapping[str, Tree]) -> Iterator[Document]:
     numbers = (int(found[1]) for found in map(SESSION.fullmatch, conversation) if found)
     for number in sorted(numbers):
         date = conversation[f"session_{number}_date_time"]

@@ -18,7 +18,7 @@ from typing import Final
 from memstory.datasets.digest import digest_of
 from memstory.errors import SetupError
 from memstory.language.story import Retrieval
-from memstory.target import Json
+from memstory.target import Tree
 from memstory.tasks.retrieval import Collection, Document, Question, Reread, RetrievalTask
 
 ABSTENTION: Final = "abstention"
@@ -64,7 +64,7 @@ def _collections(path: Path, unit: str) -> Iterator[Collection]:
         ) from error
 
 
-def _entries(path: Path) -> Iterator[Json]:
+def _entries(path: Path) -> Iterator[Tree]:
     """Yield the elements of the file's one list, each as soon as all of it is read."""
     decoder, text, begun = json.JSONDecoder(), "", False
     with path.open(encoding="utf-8") as file:
@@ -86,7 +86,7 @@ def _entries(path: Path) -> Iterator[Json]:
         raise ValueError(f"the list does not end: {text[:40]!r}")
 
 
-def _collection(entry: Mapping[str, Json], unit: str) -> Collection:
+def _collection(entry: Mapping[str, Tree], unit: str) -> Collection:
     id_ = entry["question_id"]
     found = list(_documents(entry, unit))
     gold = tuple(document.id for document, is_gold in found if is_gold)
@@ -102,7 +102,7 @@ def _collection(entry: Mapping[str, Json], unit: str) -> Collection:
     return Collection(id=id_, documents=tuple(document for document, _ in found), questions=(question,))
 
 
-def _documents(entry: Mapping[str, Json], unit: str) -> Iterator[tuple[Document, bool]]:
+def _documents(entry: Mapping[str, Tree], unit: str) -> Iterator[tuple[Document, bool]]:
     """Yield the memories of a history, and whether each is gold; a session that comes twice has a number behind it."""
     answering = frozenset(entry["answer_session_ids"])
     seen: Counter[str] = Counter()
@@ -117,7 +117,7 @@ def _documents(entry: Mapping[str, Json], unit: str) -> Iterator[tuple[Document,
             yield from _turns(id_, date, turns)
 
 
-def _turns(session: str, date: str, turns: Sequence[Mapping[str, Json]]) -> Iterator[tuple[Document, bool]]:
+def _turns(session: str, date: str, turns: Sequence[Mapping[str, Tree]]) -> Iterator[tuple[Document, bool]]:
     for number, turn in enumerate(turns, start=1):
         if turn["content"].strip():
             metadata = {"session": session, "speaker": turn["role"], "said_at": date}
@@ -125,5 +125,5 @@ def _turns(session: str, date: str, turns: Sequence[Mapping[str, Json]]) -> Iter
             yield document, bool(turn.get("has_answer"))
 
 
-def _said(turn: Mapping[str, Json]) -> str:
+def _said(turn: Mapping[str, Tree]) -> str:
     return f"{turn['role']}: {turn['content']}"

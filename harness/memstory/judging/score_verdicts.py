@@ -9,7 +9,7 @@ from memstory.language.matchers import Context, judge
 from memstory.language.story import Expectation, Matcher, Story
 from memstory.results.outcomes import Score, Verdict
 from memstory.results.recording import Recording, RetrievalRecord
-from memstory.target import Json
+from memstory.target import Tree
 from memstory.tasks.perturbation import level_name
 
 
@@ -51,7 +51,7 @@ def _of_task(task: RetrievalRecord, expected: Expectation, scores: Sequence[Scor
                 yield _verdict(name, subject, round(total.value, 6), matcher)
 
 
-def _verdict(check: str, subject: str, value: Json, matcher: Matcher) -> Verdict:
+def _verdict(check: str, subject: str, value: Tree, matcher: Matcher) -> Verdict:
     found = judge("metrics", value, matcher, Context())
     return Verdict(passed=found.holds, field="metrics", check=check, where=str(matcher.mark),
                    reason=f"{subject} {found.says}", expected=found.expected, actual=found.actual)  # fmt: skip

@@ -11,7 +11,7 @@ from memstory.language.story import Expectation, Matcher, Step, Story
 from memstory.language.words import WORDS
 from memstory.results.outcomes import Verdict
 from memstory.results.recording import Recording, StepRecord
-from memstory.target import Json, ToolSchema
+from memstory.target import ToolSchema, Tree
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -130,7 +130,7 @@ def _of_field(step: Step, expected: Expectation, record: StepRecord, context: Co
         yield _verdict(expected.field, value, matcher, record, context)
 
 
-def _verdict(field: str, value: Json, matcher: Matcher, record: StepRecord, context: Context) -> Verdict:
+def _verdict(field: str, value: Tree, matcher: Matcher, record: StepRecord, context: Context) -> Verdict:
     found = judge(field, value, matcher, context)
     return Verdict(
         passed=found.holds,

@@ -18,7 +18,7 @@ from memstory.language.words import WORDS
 from memstory.language.words.parts import VECTOR, Schema, keys
 from memstory.language.words.step_parsing import MODIFIERS
 from memstory.language.words.times import DURATION
-from memstory.target import Json
+from memstory.target import Tree
 
 _WIDTH: Final = 150
 
@@ -29,14 +29,14 @@ def changes() -> tuple[int, ...]:
     return tuple(registry.changes for registry in registries)
 
 
-def grammar() -> Mapping[str, Json]:
+def grammar() -> Mapping[str, Tree]:
     """Return the JSON Schema of a story, with what the registries hold now."""
     return _grammar(changes())
 
 
 @lru_cache(maxsize=1)
-def _grammar(_changes: tuple[int, ...]) -> Mapping[str, Json]:
-    head: Mapping[str, Json] = json.loads(files("memstory.language").joinpath("story.head.json").read_text("utf-8"))
+def _grammar(_changes: tuple[int, ...]) -> Mapping[str, Tree]:
+    head: Mapping[str, Tree] = json.loads(files("memstory.language").joinpath("story.head.json").read_text("utf-8"))
     return {**head, "$defs": {"metrics": metrics_grammar(), **_step_parts(), **_expectation_parts()}}
 
 
@@ -91,7 +91,7 @@ def schema_text() -> str:
     return f"{_written(grammar(), '')}\n"
 
 
-def _written(value: Json, indent: str) -> str:
+def _written(value: Tree, indent: str) -> str:
     """Return JSON in lines that are filled, but never shared by parts that need several."""
     flat = json.dumps(value, ensure_ascii=False)
     if not isinstance(value, dict | list) or len(indent) + len(flat) <= _WIDTH:

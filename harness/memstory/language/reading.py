@@ -9,7 +9,7 @@ from memstory.errors import Mark, StoryError
 from memstory.language.references import REFERENCE
 from memstory.language.registry import nearest
 from memstory.language.text import Document, TreePath
-from memstory.target import Json
+from memstory.target import Tree
 
 COUNTER = "i"
 """The name that counts the passes of `repeat` and `parallel`."""
@@ -51,7 +51,7 @@ class Reading:
             known = f"saved before: {', '.join(sorted(self.saved))}" if self.saved else "nothing is saved before"
             self.fault(path, f"no earlier step saves '{name}'.{nearest(name, self.saved)} ({known})")
 
-    def known_references(self, value: Json, path: TreePath, *, counting: bool) -> None:
+    def known_references(self, value: Tree, path: TreePath, *, counting: bool) -> None:
         """Make each `${name}` within `value` a fault whose name stands for nothing; `counting` knows `${i}`."""
         known = self.saved | ({COUNTER} if counting else set())
         for inner, name in _references(value, path):
@@ -64,7 +64,7 @@ class Reading:
                 )
 
 
-def _references(value: Json, path: TreePath) -> Iterator[tuple[TreePath, str]]:
+def _references(value: Tree, path: TreePath) -> Iterator[tuple[TreePath, str]]:
     if isinstance(value, str):
         if "${" in value:
             yield from ((path, name) for name in REFERENCE.findall(value))

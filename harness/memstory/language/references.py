@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from typing import Final
 
 from memstory.errors import MissingValue, StoryError
-from memstory.target import Json
+from memstory.target import Tree
 
 _NAME: Final = r"\$\{([A-Za-z_][A-Za-z0-9_-]*)\}"
 REFERENCE: Final = re.compile(rf"(?<!\$){_NAME}")
@@ -32,7 +32,7 @@ def unmarked(text: str) -> str:
     return written(text, lambda name: f"${{{name}}}")
 
 
-def substitute(value: Json, names: Mapping[str, Json]) -> Json:
+def substitute(value: Tree, names: Mapping[str, Tree]) -> Tree:
     """Return `value` with every `${name}` replaced; a string that is one reference becomes the saved value itself.
 
     `$${name}` becomes the text `${name}`.
@@ -52,7 +52,7 @@ def substitute(value: Json, names: Mapping[str, Json]) -> Json:
     return value
 
 
-def _saved(name: str, names: Mapping[str, Json]) -> Json:
+def _saved(name: str, names: Mapping[str, Tree]) -> Tree:
     if name not in names:
         raise StoryError(f"'${{{name}}}' is used, but no earlier step saved '{name}'")
     if names[name] is None:
@@ -60,7 +60,7 @@ def _saved(name: str, names: Mapping[str, Json]) -> Json:
     return names[name]
 
 
-def pick(result: Json, path: str) -> Json:
+def pick(result: Tree, path: str) -> Tree:
     """Return what the dotted `path` names in a step's result as recorded, or None where there is no such thing.
 
     >>> pick({"items": [{"id": "a"}]}, "items.0.id"), pick([], "0.id")

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from memstory.errors import Mark, StoryError
 from memstory.language.references import REFERENCE, unmarked
 from memstory.language.text import Document, TreePath
-from memstory.target import Json
+from memstory.target import Tree
 
 _KEPT = frozenset({"vars", "defaults", "parametrize", "story", "tags", "covers"})
 _RUN = frozenset({"steps", "expect"})
@@ -29,7 +29,7 @@ class Row:
     """The tree of one row; `name` is None where the story has no `parametrize`."""
 
     name: str | None
-    tree: Json
+    tree: Tree
 
 
 def rows(document: Document, errors: list[StoryError]) -> Iterator[Row]:
@@ -48,12 +48,12 @@ def rows(document: Document, errors: list[StoryError]) -> Iterator[Row]:
         yield Row(name=names[index], tree=_filled(document, {**defaults, **constants, **own}, errors))
 
 
-def _mapping(value: Json) -> Mapping[str, Json]:
+def _mapping(value: Tree) -> Mapping[str, Tree]:
     return value if isinstance(value, dict) else {}
 
 
 def _clashes(
-    document: Document, where: str | TreePath, values: Mapping[str, Json], constants: Mapping[str, Json]
+    document: Document, where: str | TreePath, values: Mapping[str, Tree], constants: Mapping[str, Tree]
 ) -> list[StoryError]:
     path = (where,) if isinstance(where, str) else where
     return [
@@ -63,7 +63,7 @@ def _clashes(
     ]  # fmt: skip
 
 
-def _row_names(document: Document, listed: list[Json], errors: list[StoryError]) -> list[str]:
+def _row_names(document: Document, listed: list[Tree], errors: list[StoryError]) -> list[str]:
     """Name rows by `row`, else by their first value where that tells them apart, else by number."""
     first = [_NOT_IN_IDS.sub("_", str(next(iter(_mapping(row).values()), ""))).strip("_.")[:40] for row in listed]
     told_apart = all(first) and len(set(first)) == len(first)
@@ -77,7 +77,7 @@ def _row_names(document: Document, listed: list[Json], errors: list[StoryError])
     return names
 
 
-def _filled(document: Document, names: Mapping[str, Json], errors: list[StoryError]) -> Json:
+def _filled(document: Document, names: Mapping[str, Tree], errors: list[StoryError]) -> Tree:
     is_marked = "$${" in document.text
     if not names and not is_marked:
         return document.tree
@@ -90,7 +90,7 @@ def _filled(document: Document, names: Mapping[str, Json], errors: list[StoryErr
     return {key: value if key in _KEPT | _RUN else _unmarked(value) for key, value in filled.items()}
 
 
-def _unmarked(value: Json) -> Json:
+def _unmarked(value: Tree) -> Tree:
     if isinstance(value, dict):
         return {key: _unmarked(inner) for key, inner in value.items()}
     if isinstance(value, list):
@@ -98,7 +98,7 @@ def _unmarked(value: Json) -> Json:
     return unmarked(value) if isinstance(value, str) else value
 
 
-def _fill(value: Json, names: Mapping[str, Json], document: Document, path: TreePath, errors: list[StoryError]) -> Json:
+def _fill(value: Tree, names: Mapping[str, Tree], document: Document, path: TreePath, errors: list[StoryError]) -> Tree:
     if isinstance(value, dict):
         return {key: _fill(inner, names, document, (*path, key), errors) for key, inner in value.items()}
     if isinstance(value, list):
@@ -111,7 +111,7 @@ def _fill(value: Json, names: Mapping[str, Json], document: Document, path: Tree
     return REFERENCE.sub(lambda found: _written(found, names, document.at(path), errors), value)
 
 
-def _written(found: re.Match[str], names: Mapping[str, Json], mark: Mark, errors: list[StoryError]) -> str:
+def _written(found: re.Match[str], names: Mapping[str, Tree], mark: Mark, errors: list[StoryError]) -> str:
     if found[1] not in names:
         return found[0]
     value = names[found[1]]

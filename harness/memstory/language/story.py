@@ -8,7 +8,7 @@ from typing import Any
 
 from memstory.errors import Mark
 from memstory.results.secrecy.redaction_level import Level
-from memstory.target import Capability, Json
+from memstory.target import Capability, Tree
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,7 +64,7 @@ class Step:
     """
 
     op: str
-    args: Mapping[str, Json]
+    args: Mapping[str, Tree]
     mark: Mark
     user: str | None = None
     session: str | None = None
@@ -87,7 +87,7 @@ class Retrieval:
     dataset: str | None = None
     path: str | None = None
     kind: str | None = None
-    where: Mapping[str, Json] = field(default_factory=dict)
+    where: Mapping[str, Tree] = field(default_factory=dict)
     split: str | None = None
     unit: str = "turn"
 
@@ -126,12 +126,12 @@ class Story:
     covers: Sequence[str] = ()
     targets: Sequence[str] = ()
     needs: frozenset[Capability] = frozenset()
-    options: Mapping[str, Json] = field(default_factory=dict)
+    options: Mapping[str, Tree] = field(default_factory=dict)
     vectors: Mapping[str, Sequence[float]] = field(default_factory=dict)
-    model: Sequence[Mapping[str, Json]] = ()
+    model: Sequence[Mapping[str, Tree]] = ()
     steps: Sequence[Step] = ()
     retrieval: Retrieval | None = None
-    perturb: Mapping[str, Json] = field(default_factory=dict)
+    perturb: Mapping[str, Tree] = field(default_factory=dict)
     expect: Sequence[Expectation] = ()
     trials: Trials = Trials()
     control: Mapping[str, str] = field(default_factory=dict)

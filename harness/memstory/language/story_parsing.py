@@ -19,7 +19,7 @@ from memstory.language.story import Expectation, Retrieval, Step, Story, Trials
 from memstory.language.text import Document, TreePath
 from memstory.language.violations import violations
 from memstory.language.words.step_parsing import read_steps
-from memstory.target import Json
+from memstory.target import Tree
 
 _BELONGS = {"path": "dataset", "split": "dataset", "unit": "dataset", "where": "corpus"}
 """Keys of a retrieval that need another one."""
@@ -78,13 +78,13 @@ def _story(reading: Reading, row: Row, steps: Sequence[Step], parts: Mapping[str
     )
 
 
-def _read_vectors(reading: Reading, tree: Mapping[str, Json]) -> None:
+def _read_vectors(reading: Reading, tree: Mapping[str, Tree]) -> None:
     if reading.sound(("vectors",)):
         for text, vector in tree.get("vectors", {}).items():
             reading.vector(text, vector, ("vectors", text))
 
 
-def _parts(reading: Reading, tree: Mapping[str, Json]) -> Mapping[str, Any]:
+def _parts(reading: Reading, tree: Mapping[str, Tree]) -> Mapping[str, Any]:
     """Return what is parsed beside the steps; a part that the grammar refused is left out."""
     retrieval = _retrieval(reading, tree)
     _one_purpose(reading, tree)
@@ -99,7 +99,7 @@ def _parts(reading: Reading, tree: Mapping[str, Json]) -> Mapping[str, Any]:
     }
 
 
-def _known_controls(reading: Reading, tree: Mapping[str, Json], controls: Collection[str] | None) -> None:
+def _known_controls(reading: Reading, tree: Mapping[str, Tree], controls: Collection[str] | None) -> None:
     if controls is None or not reading.sound(("control",)):
         return
     usual = [name for name in grammar()["properties"]["control"]["properties"] if name != "because"]
@@ -108,7 +108,7 @@ def _known_controls(reading: Reading, tree: Mapping[str, Json], controls: Collec
             reading.fault(("control", name), unknown(name, "control", usual, controls), at_key=True)
 
 
-def _one_purpose(reading: Reading, tree: Mapping[str, Json]) -> None:
+def _one_purpose(reading: Reading, tree: Mapping[str, Tree]) -> None:
     if ("steps" in tree) == ("retrieval" in tree):
         found = "has both" if "steps" in tree else "has neither"
         reading.fault((), f"a story has either 'steps' or a 'retrieval'; this one {found}")
@@ -119,7 +119,7 @@ def _one_purpose(reading: Reading, tree: Mapping[str, Json]) -> None:
                 reading.fault((key,), f"'{key}' at the top belongs to a retrieval story; write it {where}", at_key=True)
 
 
-def _retrieval(reading: Reading, tree: Mapping[str, Json]) -> Retrieval | None:
+def _retrieval(reading: Reading, tree: Mapping[str, Tree]) -> Retrieval | None:
     path: TreePath = ("retrieval",)
     task = tree.get("retrieval")
     if not isinstance(task, dict) or not reading.sound(path):
@@ -136,7 +136,7 @@ def _retrieval(reading: Reading, tree: Mapping[str, Json]) -> Retrieval | None:
     return Retrieval(mark=reading.mark(path), **{**task, "k": int(task.get("k", 10))})
 
 
-def _trials(reading: Reading, tree: Mapping[str, Json]) -> Trials:
+def _trials(reading: Reading, tree: Mapping[str, Tree]) -> Trials:
     if not (reading.sound(("trials",)) and reading.sound(("pass",))):
         return Trials()
     count = int(tree.get("trials", 1))
@@ -152,14 +152,14 @@ def _are(count: int) -> str:
 
 
 def _story_expectations(
-    reading: Reading, tree: Mapping[str, Json], retrieval: Retrieval | None
+    reading: Reading, tree: Mapping[str, Tree], retrieval: Retrieval | None
 ) -> Sequence[Expectation]:
     if not isinstance(tree.get("expect"), dict) or not reading.sound(("expect",)):
         return ()
     return tuple(_expectations(reading, tree["expect"], retrieval))
 
 
-def _expectations(reading: Reading, expect: Mapping[str, Json], retrieval: Retrieval | None) -> Iterator[Expectation]:
+def _expectations(reading: Reading, expect: Mapping[str, Tree], retrieval: Retrieval | None) -> Iterator[Expectation]:
     for name, value in expect.items():
         path: TreePath = ("expect", name)
         for metric in value if name == "metrics" and retrieval else ():

@@ -17,7 +17,7 @@ from typing import Any, NoReturn, TypeAlias
 import yaml
 
 from memstory.errors import Mark, StoryError
-from memstory.target import Json
+from memstory.target import Tree
 
 TreePath: TypeAlias = tuple[str | int, ...]
 Place: TypeAlias = tuple[int, int]
@@ -62,7 +62,7 @@ class Document:
     index: int
     text: str
     mark: Mark
-    tree: Json = None
+    tree: Tree = None
     values: Mapping[TreePath, Place] = field(default_factory=dict)
     keys: Mapping[TreePath, Place] = field(default_factory=dict)
     errors: Sequence[StoryError] = ()
@@ -159,7 +159,7 @@ class _Builder:
         if not isinstance(event, yaml.StreamEndEvent):
             raise StoryError("a second document starts here; put a line '---' before it", self._mark(event))
 
-    def _node(self, event: Any, path: TreePath) -> Json:
+    def _node(self, event: Any, path: TreePath) -> Tree:
         if event.anchor is not None or event.tag is not None or len(path) > MAX_DEPTH:
             self._refuse(event)
         self._values[path] = (event.start_mark.line + self._above + 1, event.start_mark.column + 1)
@@ -182,14 +182,14 @@ class _Builder:
             raise StoryError(f"the tag '{event.tag}' is not used in stories; remove it", self._mark(event))
         raise StoryError(f"nested more than {MAX_DEPTH} levels deep", self._mark(event))
 
-    def _sequence(self, path: TreePath) -> list[Json]:
-        items: list[Json] = []
+    def _sequence(self, path: TreePath) -> list[Tree]:
+        items: list[Tree] = []
         while not isinstance(event := next(self._events), yaml.SequenceEndEvent):
             items.append(self._node(event, (*path, len(items))))
         return items
 
-    def _mapping(self, path: TreePath) -> dict[str, Json]:
-        mapping: dict[str, Json] = {}
+    def _mapping(self, path: TreePath) -> dict[str, Tree]:
+        mapping: dict[str, Tree] = {}
         while not isinstance(event := next(self._events), yaml.MappingEndEvent):
             key = self._key(event)
             inner = (*path, key)
@@ -219,13 +219,13 @@ class _Builder:
                                        self._mark(event)))  # fmt: skip
         return str(event.value)
 
-    def _scalar(self, event: Any) -> Json:
+    def _scalar(self, event: Any) -> Tree:
         text: str = event.value
         if text in _WORDS:
             return _WORDS[text]
         return self._number(text, event) if text[0] in "+-.0123456789" else text
 
-    def _number(self, text: str, event: Any) -> Json:
+    def _number(self, text: str, event: Any) -> Tree:
         if _INTEGER.match(text) and len(text) <= _MAX_DIGITS:
             return int(text)
         if _FLOAT.match(text) and not _INTEGER.match(text) and math.isfinite(number := float(text)):

@@ -19,7 +19,7 @@ from memstory.language.references import REFERENCE
 from memstory.language.registry import nearest, shortened, unknown
 from memstory.language.text import Document, TreePath
 from memstory.language.words.step_parsing import MODIFIERS
-from memstory.target import Json
+from memstory.target import Tree
 
 if TYPE_CHECKING:
     from jsonschema import ValidationError
@@ -45,15 +45,15 @@ class _Violation:
     """One keyword of the schema that the tree does not satisfy; `of_name` if it is a key that does not."""
 
     keyword: str
-    wanted: Json
-    found: Json
-    schema: Mapping[str, Json]
+    wanted: Tree
+    found: Tree
+    schema: Mapping[str, Tree]
     path: TreePath
     of_name: bool
     told: str
 
 
-def violations(tree: Json, document: Document) -> Iterator[tuple[TreePath, StoryError]]:
+def violations(tree: Tree, document: Document) -> Iterator[tuple[TreePath, StoryError]]:
     """Yield all that the grammar has against `tree`, each with the path of the part that is wrong."""
     # Nearly every tree fits, and to find that out is all that this costs then.
     for fault in () if _validator(changes()).is_valid(tree) else faults_of(tree, grammar()):
@@ -63,7 +63,7 @@ def violations(tree: Json, document: Document) -> Iterator[tuple[TreePath, Story
             keyword=str(fault.validator),
             wanted=fault.validator_value,
             found=fault.instance,
-            schema=cast("Mapping[str, Json]", fault.schema),
+            schema=cast("Mapping[str, Tree]", fault.schema),
             path=tuple(fault.absolute_path),
             of_name="propertyNames" in fault.absolute_schema_path,
             told=fault.message,
@@ -75,7 +75,7 @@ def violations(tree: Json, document: Document) -> Iterator[tuple[TreePath, Story
 
 def _is_saved_value(fault: ValidationError) -> bool:
     """Return whether a whole `${name}` stands where a matcher wants another type: the value comes with the run."""
-    path, schema = tuple(fault.absolute_path), cast("Mapping[str, Json]", fault.schema)
+    path, schema = tuple(fault.absolute_path), cast("Mapping[str, Tree]", fault.schema)
     if not (isinstance(fault.instance, str) and REFERENCE.fullmatch(fault.instance)) or path[0] != "steps":
         return False
     check = MATCHERS.get(str(path[-1]))
@@ -88,11 +88,11 @@ def _is_saved_value(fault: ValidationError) -> bool:
     )
 
 
-def _short(value: Json) -> str:
+def _short(value: Tree) -> str:
     return shortened(value if isinstance(value, str) else json.dumps(value, ensure_ascii=False))
 
 
-def _shown(value: Json) -> str:
+def _shown(value: Tree) -> str:
     """What was found, for the end of a sentence."""
     if value is None:
         return "nothing"
@@ -144,7 +144,7 @@ def _wrong_name(error: _Violation) -> str:
     return f"'{_short(error.found)}' is no {noun}{_examples(error.schema)}"
 
 
-def _examples(schema: Mapping[str, Json]) -> str:
+def _examples(schema: Mapping[str, Tree]) -> str:
     examples = schema.get("examples", ())
     return f"; write it like {' or '.join(f'{example!r}' for example in examples)}" if examples else ""
 

@@ -11,7 +11,7 @@ import pytest
 from memstory.chat import OPTIONS, check_model_name, gives_chat_to
 from memstory.errors import SetupError
 from memstory.pytest_plugin.options import chosen_names, chosen_options, is_typed
-from memstory.target import Json, TargetFactory
+from memstory.target import TargetFactory, Tree
 from memstory.targets.discovery import check_names, load_targets
 from memstory.targets.table_targets import project_tables
 
@@ -42,7 +42,7 @@ def load_chosen(config: pytest.Config) -> Mapping[str, TargetFactory]:
     return load_targets(chosen_names(config), offers(config))
 
 
-def options_of(targets: Mapping[str, TargetFactory], options: Mapping[str, Json]) -> Mapping[str, Mapping[str, Json]]:
+def options_of(targets: Mapping[str, TargetFactory], options: Mapping[str, Tree]) -> Mapping[str, Mapping[str, Tree]]:
     """Return for every target the options that it has; an option that no target has is a SetupError."""
     declared = {name: _declared(name, factory) for name, factory in targets.items()}
     known = sorted({option for names in declared.values() for option in names})
@@ -55,7 +55,7 @@ def options_of(targets: Mapping[str, TargetFactory], options: Mapping[str, Json]
     return {name: {option: value for option, value in options.items() if option in declared[name]} for name in targets}
 
 
-def check_options(targets: Mapping[str, TargetFactory], options: Mapping[str, Json]) -> None:
+def check_options(targets: Mapping[str, TargetFactory], options: Mapping[str, Tree]) -> None:
     """Raise SetupError for an option that no target has, or a chat model that nothing offers to those that get one."""
     options_of(targets, options)
     if "chat" in options and any(gives_chat_to(name, factory.capabilities({})) for name, factory in targets.items()):

@@ -14,7 +14,7 @@ from memstory.language.stories import InvalidStory
 from memstory.language.story import Step, Story
 from memstory.results.outcomes import CaseResult, TrialResult, Verdict
 from memstory.results.recording import Recording, StepRecord
-from memstory.target import Json
+from memstory.target import Tree
 
 _LONGEST_VALUE = 400
 _MOST_LINES = 20
@@ -149,6 +149,6 @@ def _calls(record: StepRecord) -> Iterator[str]:
         yield f"{_INDENT * 2}{number}. {call['name']}({_short(call['args'])}) -> {outcome}"
 
 
-def _short(value: Json) -> str:
+def _short(value: Tree) -> str:
     text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
     return text if len(text) <= _LONGEST_VALUE else f"{text[:_LONGEST_VALUE]}…"

@@ -13,7 +13,7 @@ from memstory.pytest_plugin.sharding import Shard, parse_shard
 from memstory.results.secrecy.redaction_level import DEFAULT_LEVEL, LEVELS, Level
 
 if TYPE_CHECKING:
-    from memstory.target import Json
+    from memstory.target import Tree
 
 # Its value is `session.SessionState`, which a plain start of pytest does not import.
 SESSION: pytest.StashKey[Any] = pytest.StashKey()
@@ -100,7 +100,7 @@ def is_typed(config: pytest.Config) -> bool:
     return any(config.getoption(name) for name in typed)
 
 
-def chosen_options(config: pytest.Config) -> dict[str, Json]:
+def chosen_options(config: pytest.Config) -> dict[str, Tree]:
     """Return the target options of this run, `--chat` and `--embedder` among them."""
     options = dict(config.getoption("memstory_options"))
     for name in ("chat", "embedder"):
@@ -127,7 +127,7 @@ def redaction_level(config: pytest.Config) -> Level:
     return level
 
 
-def _pair(text: str) -> tuple[str, Json]:
+def _pair(text: str) -> tuple[str, Tree]:
     name, equals, value = text.partition("=")
     if not name or not equals:
         raise argparse.ArgumentTypeError(f"'{text}' is not NAME=VALUE, such as top_k=5")

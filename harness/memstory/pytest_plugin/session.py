@@ -23,7 +23,7 @@ from memstory.results.runs import Part, Run, make_run
 from memstory.results.secrecy.redaction import redacted
 from memstory.results.secrecy.redaction_level import Level, stricter
 from memstory.results.secrecy.secret_values import Secrets, known_secrets
-from memstory.target import Json
+from memstory.target import Tree
 
 LEFT: Final = "memstory_left"
 """Under which a worker of xdist tells what did not stop."""
@@ -155,7 +155,7 @@ def is_worker(config: pytest.Config) -> bool:
     return hasattr(config, "workerinput")
 
 
-def _shown(state: SessionState) -> Mapping[str, Json]:
+def _shown(state: SessionState) -> Mapping[str, Tree]:
     return state.options if state.level == "none" else state.secrets.tree_without(state.options)[0]
 
 

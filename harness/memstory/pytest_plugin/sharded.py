@@ -13,7 +13,7 @@ from memstory.pytest_plugin.items import InvalidItem, StoryItem
 from memstory.pytest_plugin.session import LEFT, begin, is_worker, state_of
 from memstory.pytest_plugin.sharding import Shard, places_in
 from memstory.results.runs import Part
-from memstory.target import Json
+from memstory.target import Tree
 
 _OUTPUT: Final = "memstory_shard"
 
@@ -35,7 +35,7 @@ def deselect_others(config: pytest.Config, items: list[pytest.Item]) -> None:
         config.hook.pytest_deselected(items=others)
 
 
-def hear_worker(config: pytest.Config, output: Mapping[str, Json]) -> None:
+def hear_worker(config: pytest.Config, output: Mapping[str, Tree]) -> None:
     """Take from a worker of xdist what only it knows: the process that writes the report runs nothing itself."""
     state = state_of(config)
     state.left += output.get(LEFT, [])

@@ -24,7 +24,7 @@ from memstory.running.environments import owner_of
 from memstory.running.hosting.guarded import contained
 from memstory.running.runner import RETRIEVAL_SECONDS, RunOptions
 from memstory.running.watchdog import interrupted_after
-from memstory.target import Json, TargetFactory
+from memstory.target import TargetFactory, Tree
 
 START_SECONDS = 300.0
 """How long a target's factory may take to start; a first start may fetch much."""
@@ -38,7 +38,7 @@ class Worker:
     """What one process keeps from case to case. A factory is started when its first case comes, and stopped once."""
 
     def __init__(
-        self, config: pytest.Config, targets: Mapping[str, TargetFactory], options: Mapping[str, Mapping[str, Json]]
+        self, config: pytest.Config, targets: Mapping[str, TargetFactory], options: Mapping[str, Mapping[str, Tree]]
     ) -> None:
         seconds = config.getoption("memstory_seconds")
         self.targets = targets

@@ -10,14 +10,14 @@ from typing import Any, Final, Literal, Union, get_args, get_origin, get_type_hi
 
 from memstory.codec import default_of
 from memstory.results.runs import SCHEMA, Run
-from memstory.target import Json
+from memstory.target import Tree
 
 _DIALECT: Final = "https://json-schema.org/draft/2020-12/schema"
 _ABOUT: Final = (
     "What one run found out. The same run gives the same file, but for fields named `seconds`,"
     " `embedding_seconds` and `started`. An optional field that is empty is left out. Numbers have six digits."
 )
-_TYPES: Final[Mapping[object, Json]] = {
+_TYPES: Final[Mapping[object, Tree]] = {
     str: {"type": "string"},
     int: {"type": "integer"},
     bool: {"type": "boolean"},
@@ -26,14 +26,14 @@ _TYPES: Final[Mapping[object, Json]] = {
 }
 
 
-def results_schema() -> Json:
+def results_schema() -> Tree:
     """Return the schema, with a definition for each class."""
-    parts: dict[str, Json] = {}
+    parts: dict[str, Tree] = {}
     top = _schema(Run, parts)
     return {"$schema": _DIALECT, "title": SCHEMA, "description": _ABOUT, **top, "$defs": dict(sorted(parts.items()))}
 
 
-def _schema(hint: Any, parts: dict[str, Json]) -> Json:
+def _schema(hint: Any, parts: dict[str, Tree]) -> Tree:
     origin, args = get_origin(hint), get_args(hint)
     if origin in (Union, types.UnionType):
         return {"anyOf": [_schema(arg, parts) for arg in args]}
@@ -52,7 +52,7 @@ def _schema(hint: Any, parts: dict[str, Json]) -> Json:
     return _TYPES.get(hint, {})
 
 
-def _of_class(cls: type, parts: dict[str, Json]) -> Json:
+def _of_class(cls: type, parts: dict[str, Tree]) -> Tree:
     hints = get_type_hints(cls)
     defaults = {field.name: default_of(field) for field in fields(cls)}
     return {

@@ -9,14 +9,14 @@ from importlib.metadata import version
 
 from memstory.results.outcomes import CaseResult
 from memstory.results.runs import Fingerprint, Part
-from memstory.target import Json
+from memstory.target import Tree
 
 
 def make_fingerprint(
     results: Sequence[CaseResult],
     *,
     started: str | None = None,
-    options: Mapping[str, Json] | None = None,
+    options: Mapping[str, Tree] | None = None,
     shard: Part | None = None,
 ) -> Fingerprint:
     """Return the fingerprint of a run.

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Final, Literal, get_args
 
 from memstory.results.recording import Recording, RetrievalRecord
-from memstory.target import Json, Turn
+from memstory.target import Tree, Turn
 
 Outcome = Literal["passed", "failed", "unsupported", "error", "invalid"]
 OUTCOMES: Final[Sequence[Outcome]] = get_args(Outcome)
@@ -42,7 +42,7 @@ class Score:
     value: float
     questions: int
     category: str | None = None
-    level: Mapping[str, Json] = field(default_factory=dict)
+    level: Mapping[str, Tree] = field(default_factory=dict)
     low: float | None = None
     high: float | None = None
 
@@ -123,7 +123,7 @@ class CaseResult:
     tags: Sequence[str] = ()
     covers: Sequence[str] = ()
     needs: Sequence[str] = ()
-    options: Mapping[str, Json] = field(default_factory=dict)
+    options: Mapping[str, Tree] = field(default_factory=dict)
     row: str | None = None
     seconds: float = 0.0
     control: Mapping[str, str] = field(default_factory=dict)

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
-from memstory.target import Json, ToolSchema
+from memstory.target import ToolSchema, Tree
 
 FailureKind = Literal["failed", "unsupported", "error", "invalid"]
 
@@ -33,13 +33,13 @@ class StepRecord:
 
     path: Sequence[int]
     op: str
-    args: Mapping[str, Json]
+    args: Mapping[str, Tree]
     user: str
     session: str | None
     at: str
-    result: Json = None
+    result: Tree = None
     error: str | None = None
-    names: Mapping[str, Json] = field(default_factory=dict)
+    names: Mapping[str, Tree] = field(default_factory=dict)
     seconds: float = 0.0
     embedding_seconds: float | None = None
 
@@ -97,7 +97,7 @@ class RetrievalRecord:
     unusable: Sequence[str] = ()
     seconds: float = 0.0
     embedding_seconds: float | None = None
-    level: Mapping[str, Json] = field(default_factory=dict)
+    level: Mapping[str, Tree] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -11,7 +11,7 @@ from typing import Any, Final, Literal, get_args
 
 from memstory.results.outcomes import OUTCOMES, CaseResult, Outcome
 from memstory.results.secrecy.secret_values import REDACTED
-from memstory.target import Json
+from memstory.target import Tree
 
 Schema = Literal["memstory.results/2"]
 SCHEMA: Final[Schema] = get_args(Schema)[0]
@@ -47,7 +47,7 @@ class Fingerprint:
     platform: str
     processors: int | None
     started: str | None
-    options: Mapping[str, Json]
+    options: Mapping[str, Tree]
     targets: Mapping[str, Mapping[str, Sequence[str]]]
     shard: Part | None = None
 

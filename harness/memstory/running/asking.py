@@ -16,7 +16,7 @@ from memstory.running.environments import for_collection
 from memstory.running.hosting.guarded import GuardedTarget
 from memstory.running.remembering import DocumentIds, Rememberer, refuse_outdated
 from memstory.running.stage import Stage, open_stage
-from memstory.target import Environment, Hit, Json, Query, Scope, TargetFactory
+from memstory.target import Environment, Hit, Query, Scope, TargetFactory, Tree
 from memstory.tasks.perturbation import Perturbed, level_name, levels_of, perturbed
 from memstory.tasks.retrieval import Collection, Document, Question, RetrievalTask
 
@@ -30,7 +30,7 @@ class Asked:
 
     task: RetrievalTask
     retrieval: Retrieval
-    perturb: Mapping[str, Json]
+    perturb: Mapping[str, Tree]
     seed: int
 
 
@@ -96,7 +96,7 @@ async def _one_collection(task: Perturbed, retrieval: Retrieval, stage: Stage, f
         await stage.close()
 
 
-def _perturbed(asked: Asked, collection: Collection, level: Mapping[str, Json], pool: Sequence[Document]) -> Perturbed:
+def _perturbed(asked: Asked, collection: Collection, level: Mapping[str, Tree], pool: Sequence[Document]) -> Perturbed:
     # Trials differ in what chance gives them; collections of one task do, too.
     seed = f"{asked.perturb.get('seed', 0)}/{asked.seed}/{collection.id}"
     try:
@@ -105,12 +105,12 @@ def _perturbed(asked: Asked, collection: Collection, level: Mapping[str, Json], 
         raise StoryError(f"perturb: {error}", asked.retrieval.mark) from error
 
 
-def _said(collection: Collection, level: Mapping[str, Json]) -> str:
+def _said(collection: Collection, level: Mapping[str, Tree]) -> str:
     counts = f"{len(collection.documents)} documents, {len(collection.questions)} questions"
     return ", ".join(part for part in (f"{collection.id}: {counts}", level_name(level)) if part)
 
 
-def _record(asked: Asked, level: Mapping[str, Json], gave: Sequence[_Gave]) -> RetrievalRecord:
+def _record(asked: Asked, level: Mapping[str, Tree], gave: Sequence[_Gave]) -> RetrievalRecord:
     sizes = [one.documents for one in gave]
     embedding = [one.add_embedding_seconds for one in gave if one.add_embedding_seconds is not None]
     return RetrievalRecord(

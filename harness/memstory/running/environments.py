@@ -9,7 +9,7 @@ from hashlib import blake2b
 from pathlib import Path
 
 from memstory.case import Case
-from memstory.target import Environment, Json
+from memstory.target import Environment, Tree
 
 
 def owner_of(story_id: str, seed: int) -> str:
@@ -22,7 +22,7 @@ def owner_of(story_id: str, seed: int) -> str:
     return f"{slug}-{blake2b(f'{story_id}/{seed}'.encode(), digest_size=3).hexdigest()}"
 
 
-def make_environment(case: Case, workspace: Path, *, seed: int, options: Mapping[str, Json]) -> Environment:
+def make_environment(case: Case, workspace: Path, *, seed: int, options: Mapping[str, Tree]) -> Environment:
     """Return all that `case` decides about its target; the story's own options win over those of the run."""
     story = case.story
     return Environment(

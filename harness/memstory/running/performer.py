@@ -18,7 +18,7 @@ from memstory.requests import Search
 from memstory.results.recording import StepRecord
 from memstory.running.stage import Stage
 from memstory.running.workspace_files import inspect_files
-from memstory.target import Json, Scope
+from memstory.target import Scope, Tree
 
 Holds = Callable[[Step, StepRecord], bool]
 """Whether all that a step expects is so; given from outside, because the runner judges nothing."""
@@ -30,7 +30,7 @@ _FIRST_PAUSE_SECONDS, _LONGEST_PAUSE_SECONDS = 0.02, 0.5
 class Branch:
     """One line of action: its saved names and its records. `parallel` gives each pass a branch of its own."""
 
-    names: dict[str, Json] = field(default_factory=dict)
+    names: dict[str, Tree] = field(default_factory=dict)
     records: list[StepRecord] = field(default_factory=list)
 
 
@@ -44,7 +44,7 @@ class Performer:
         self._begun: tuple[int, ...] = ()
         self._broken: tuple[int, ...] = ()
         self._at_once = 0
-        self._nested: Mapping[str, Callable[[Step, Mapping[str, Json], tuple[int, ...], Branch], Awaitable[None]]] = {
+        self._nested: Mapping[str, Callable[[Step, Mapping[str, Tree], tuple[int, ...], Branch], Awaitable[None]]] = {
             "repeat": self._repeat,
             "parallel": self._parallel,
             "crash": self._crash,
@@ -80,7 +80,7 @@ class Performer:
         user, session = substitute([step.user, step.session], branch.names)
         scope = self._stage.scope(user, session, in_session=word.in_session)
         at, begun, embedded = self._stage.clock.now().isoformat(), perf_counter(), self._stage.target.embedding_seconds
-        result: Json = None
+        result: Tree = None
         error: str | None = None
         try:
             if step.op in self._nested:
@@ -110,7 +110,7 @@ class Performer:
             embedding_seconds=embedding,
         )
 
-    async def _do(self, op: str, args: Mapping[str, Json], scope: Scope) -> Json:
+    async def _do(self, op: str, args: Mapping[str, Tree], scope: Scope) -> Tree:
         stage = self._stage
         match op:
             case "new_session":
@@ -130,7 +130,7 @@ class Performer:
                 return await self._asked(op, args, scope)
         return None
 
-    async def _asked(self, op: str, args: Mapping[str, Json], scope: Scope) -> Json:
+    async def _asked(self, op: str, args: Mapping[str, Tree], scope: Scope) -> Tree:
         make = WORDS[op].request
         if make is None:
             raise NotImplementedError(f"the harness does not know how to carry out '{op}'")
@@ -144,14 +144,14 @@ class Performer:
             raise StoryError(f"time cannot go back, from {self._stage.clock.now().isoformat()} to {moment.isoformat()}")
         await self._stage.move_to(moment)
 
-    async def _repeat(self, step: Step, args: Mapping[str, Json], path: tuple[int, ...], branch: Branch) -> None:
+    async def _repeat(self, step: Step, args: Mapping[str, Tree], path: tuple[int, ...], branch: Branch) -> None:
         outer = branch.names.get("i")
         for number in range(args["times"]):
             branch.names["i"] = number
             await self.perform(step.steps, branch, (*path, number))
         _restore(branch.names, outer)
 
-    async def _parallel(self, step: Step, args: Mapping[str, Json], path: tuple[int, ...], branch: Branch) -> None:
+    async def _parallel(self, step: Step, args: Mapping[str, Tree], path: tuple[int, ...], branch: Branch) -> None:
         outer = branch.names.get("i")
         passes = [Branch(names={**branch.names, "i": number}) for number in range(args["times"])]
         running = (self.perform(step.steps, one, (*path, number)) for number, one in enumerate(passes))
@@ -169,7 +169,7 @@ class Performer:
             if error is not None:
                 raise error
 
-    async def _crash(self, step: Step, args: Mapping[str, Json], path: tuple[int, ...], branch: Branch) -> None:
+    async def _crash(self, step: Step, args: Mapping[str, Tree], path: tuple[int, ...], branch: Branch) -> None:
         if step.steps:
             in_flight = asyncio.create_task(self.perform(step.steps, branch, path))
             # Long enough for the request to be on its way, not for the answer to be back.
@@ -188,7 +188,7 @@ def _moment(text: str) -> datetime:
     return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
 
 
-def _restore(names: dict[str, Json], number: Json) -> None:
+def _restore(names: dict[str, Tree], number: Tree) -> None:
     """Give `${i}` back to the step around, or forget it."""
     if number is None:
         names.pop("i", None)

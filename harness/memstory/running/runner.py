@@ -25,7 +25,7 @@ from memstory.running.endings import failure_of
 from memstory.running.environments import make_environment
 from memstory.running.performer import Branch, Holds, Performer
 from memstory.running.stage import Stage, open_stage
-from memstory.target import Capability, Environment, Json, TargetFactory
+from memstory.target import Capability, Environment, TargetFactory, Tree
 
 CASE_SECONDS = 60.0
 """How long the steps of a case may take."""
@@ -43,7 +43,7 @@ class RunOptions:
     corpora are read. With `chats`, a story that talks with a backend that cannot goes through the chat shim.
     """
 
-    target: Mapping[str, Json] = field(default_factory=dict)
+    target: Mapping[str, Tree] = field(default_factory=dict)
     case_seconds: float = CASE_SECONDS
     retrieval_seconds: float = RETRIEVAL_SECONDS
     hosted: bool = False

@@ -6,10 +6,10 @@ import hashlib
 from collections.abc import Sequence
 from pathlib import Path
 
-from memstory.target import Json
+from memstory.target import Tree
 
 
-def inspect_files(folder: Path, words: Sequence[str] = ()) -> Json:
+def inspect_files(folder: Path, words: Sequence[str] = ()) -> Tree:
     """Return every file under `folder` with its hash, and which of `words` stand in which file.
 
     `{"files": [{"path", "bytes", "sha256"}], "digest": sha256 of that list, "containing": {word: [paths]}}`; text is

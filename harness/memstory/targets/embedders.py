@@ -91,7 +91,7 @@ class Embedders:
         """
         if env.vectors:
             return TimedEmbedder(StoryVectors(env.vectors))
-        name = env.options.get("embedder", DEFAULT)
+        name = str(env.options.get("embedder", DEFAULT))
         if name not in self._loaded:
             self._loaded[name] = TimedEmbedder(load_embedder(name))
         return self._loaded[name]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import ClassVar
 
-from memstory.target import Capability, Environment, Json, TargetFactory
+from memstory.target import Capability, Environment, TargetFactory, Tree
 from memstory.targets.embedders import Embedders, TextEmbedder
 
 _PROBE = "How many numbers has a vector?"
@@ -19,7 +19,7 @@ class EmbeddingFactory(TargetFactory):
     def __init__(self, embedders: Embedders | None = None) -> None:
         self._embedders = embedders or Embedders()
 
-    def capabilities(self, options: Mapping[str, Json]) -> frozenset[Capability]:
+    def capabilities(self, options: Mapping[str, Tree]) -> frozenset[Capability]:
         return self.able
 
     async def stop(self) -> None:

@@ -8,12 +8,12 @@ from pathlib import Path
 from typing import Final
 
 from memstory.errors import SetupError
-from memstory.target import Json
+from memstory.target import Tree
 
 FILE: Final = "memstory.toml"
 
 
-def read_tables(path: Path) -> Mapping[str, Mapping[str, Json]]:
+def read_tables(path: Path) -> Mapping[str, Mapping[str, Tree]]:
     """Return the tables under `targets` by name, unchecked; none if there is no such file.
 
     Raises:

@@ -11,7 +11,7 @@ from importlib.util import find_spec
 from typing import Any, Final
 
 from memstory.errors import NotSupported, Refused
-from memstory.target import Hit, Item, Json, Ref, Scope
+from memstory.target import Hit, Item, Ref, Scope, Tree
 
 SCHEMA: Final = """
 CREATE TABLE IF NOT EXISTS memories (
@@ -34,7 +34,7 @@ class Condition:
     """A part of a WHERE clause over `memories m`, with its values."""
 
     sql: str
-    values: Sequence[Json] = ()
+    values: Sequence[Tree] = ()
 
 
 def loading_driver() -> Any:
@@ -103,7 +103,7 @@ def of_kinds(kinds: Sequence[str]) -> list[Condition]:
     return [Condition(sql=f"m.kind IN ({marks})", values=list(kinds))] if kinds else []
 
 
-def having(metadata: dict[str, Json]) -> list[Condition]:
+def having(metadata: dict[str, Tree]) -> list[Condition]:
     """Return what is true of memories with these values."""
     conditions = []
     for name, value in metadata.items():
@@ -113,12 +113,12 @@ def having(metadata: dict[str, Json]) -> list[Condition]:
     return conditions
 
 
-def joined(conditions: Sequence[Condition]) -> tuple[str, list[Json]]:
+def joined(conditions: Sequence[Condition]) -> tuple[str, list[Tree]]:
     """Return all conditions as one, and their values in order."""
     return " AND ".join(one.sql for one in conditions), [value for one in conditions for value in one.values]
 
 
-def hit_of(row: tuple[Json, ...]) -> Hit:
+def hit_of(row: tuple[Tree, ...]) -> Hit:
     """Return a row of `COLUMNS` and a score."""
     id_, text, kind, key, created_at, metadata, score = row
     return Hit(

@@ -14,7 +14,7 @@ from typing import ClassVar, Final
 
 from memstory.clock import Clock
 from memstory.errors import SetupError
-from memstory.target import Capability, Environment, Json, Target, TargetFactory
+from memstory.target import Capability, Environment, Target, TargetFactory, Tree
 from memstory.targets.project_file import FILE, read_tables
 
 _MARK: Final = ".toml#"
@@ -77,11 +77,11 @@ class _WithOptions(TargetFactory):
 
     name: ClassVar[str] = "table"
 
-    def __init__(self, factory: TargetFactory, options: Mapping[str, Json]) -> None:
+    def __init__(self, factory: TargetFactory, options: Mapping[str, Tree]) -> None:
         self._factory = factory
         self._options = options
 
-    def capabilities(self, options: Mapping[str, Json]) -> frozenset[Capability]:
+    def capabilities(self, options: Mapping[str, Tree]) -> frozenset[Capability]:
         return self._factory.capabilities({**self._options, **options})
 
     async def start(self, folder: Path) -> None:

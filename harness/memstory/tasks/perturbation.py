@@ -12,10 +12,10 @@ from itertools import product
 from random import Random
 from typing import Final
 
-from memstory.target import Json
+from memstory.target import Tree
 from memstory.tasks.retrieval import Collection, Document, Question
 
-AT_REST: Final[Mapping[str, Json]] = {"distractors": 0, "stale_repeats": 0, "paraphrase": False, "shuffle": False}
+AT_REST: Final[Mapping[str, Tree]] = {"distractors": 0, "stale_repeats": 0, "paraphrase": False, "shuffle": False}
 """The perturbations, each with the value that changes nothing."""
 
 _OF_DOCUMENTS: Final = ("distractors", "stale_repeats", "shuffle")
@@ -33,7 +33,7 @@ class Perturbed:
     outdated: Mapping[str, Sequence[str]]
 
 
-def levels_of(perturb: Mapping[str, Json]) -> tuple[Mapping[str, Json], ...]:
+def levels_of(perturb: Mapping[str, Tree]) -> tuple[Mapping[str, Tree], ...]:
     """Return every combination of levels, the plain one first; a story without perturbations has one empty level.
 
     >>> levels_of({"distractors": [200, 1000], "seed": 7})
@@ -46,7 +46,7 @@ def levels_of(perturb: Mapping[str, Json]) -> tuple[Mapping[str, Json], ...]:
     return tuple(level for place, level in enumerate(found) if level not in found[:place])
 
 
-def level_name(level: Mapping[str, Json]) -> str:
+def level_name(level: Mapping[str, Tree]) -> str:
     """Return a level in words; empty for a task that is never perturbed.
 
     >>> level_name({"distractors": 200, "paraphrase": True}), level_name({"distractors": 0})
@@ -56,7 +56,7 @@ def level_name(level: Mapping[str, Json]) -> str:
     return ", ".join(said) or ("plain" if level else "")
 
 
-def perturbed(collection: Collection, level: Mapping[str, Json], pool: Sequence[Document], seed: str) -> Perturbed:
+def perturbed(collection: Collection, level: Mapping[str, Tree], pool: Sequence[Document], seed: str) -> Perturbed:
     """Return `collection` at `level`; the same seed gives the same, and a higher level holds all of a lower one.
 
     Raises:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Generic, TypeAlias, TypeVar
 
-from memstory.target import Json
+from memstory.target import Tree
 
 Value = TypeVar("Value")
 
@@ -36,7 +36,7 @@ class Document:
     text: str
     key: str | None = None
     kind: str | None = None
-    metadata: Mapping[str, Json] = field(default_factory=dict)
+    metadata: Mapping[str, Tree] = field(default_factory=dict)
     outdated: Sequence[str] = ()
 
 
@@ -59,7 +59,7 @@ class Question:
     stale: Sequence[str] = ()
     asked_at: str | None = None
     cluster: str | None = None
-    metadata: Mapping[str, Json] = field(default_factory=dict)
+    metadata: Mapping[str, Tree] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

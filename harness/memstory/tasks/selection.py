@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from memstory.target import Json
+from memstory.target import Tree
 from memstory.tasks.retrieval import Document, Question
 
 FIELDS: Final = ("category", "wording", "kind", "key")
@@ -14,7 +14,7 @@ FIELDS: Final = ("category", "wording", "kind", "key")
 _ABSENT: Final = object()
 
 
-def is_selected(row: Document | Question, where: Mapping[str, Json]) -> bool:
+def is_selected(row: Document | Question, where: Mapping[str, Tree]) -> bool:
     """Return whether a row takes part: no field that `where` names has another value in it.
 
     A field is one of `FIELDS` or of the row's `metadata`; a row that has no such field takes part.
@@ -35,6 +35,6 @@ def fields_of(row: Document | Question) -> frozenset[str]:
     return frozenset(name for name in FIELDS if _field(row, name) is not _ABSENT) | frozenset(row.metadata)
 
 
-def _field(row: Document | Question, name: str) -> Json:
+def _field(row: Document | Question, name: str) -> Tree:
     found = getattr(row, name, None) if name in FIELDS else None
     return row.metadata.get(name, _ABSENT) if found is None else found

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Generic, Protocol, TypeVar
 
 from memstory.clock import Clock
 from memstory.errors import NotSupported, StoryError, TargetError
-from memstory.target import Capability, Environment, Json, Query, Scope, Target, TargetFactory, ToolCall, ToolSchema
+from memstory.target import Capability, Environment, Query, Scope, Target, TargetFactory, ToolCall, ToolSchema, Tree
 from memstory_reference.composition.chat_models import OFFLINE
 from memstory_reference.composition.embedders import make_embedder
 from memstory_reference.errors import InputError
@@ -128,16 +128,16 @@ class SystemTarget(Target, Generic[S]):
     async def fault(self, part: str, mode: str) -> None:
         self._ports.set_fault(part, mode)
 
-    async def run(self, job: str, args: Mapping[str, Json], scope: Scope) -> Json:
+    async def run(self, job: str, args: Mapping[str, Tree], scope: Scope) -> Tree:
         return await self._call(_JOB, job, f"job.{job}", args, scope)
 
-    async def inspect(self, what: str, args: Mapping[str, Json], scope: Scope) -> Json:
+    async def inspect(self, what: str, args: Mapping[str, Tree], scope: Scope) -> Tree:
         if what == "formula":
             return self._formula(args)
         since = args.get("since", 0)
         if not isinstance(since, int) or isinstance(since, bool):
             raise StoryError(f"inspect: since is {since!r}; allowed: the number of a call or message")
-        own: Mapping[str, Callable[[int], Json]] = {
+        own: Mapping[str, Callable[[int], Tree]] = {
             "embedder": self._ports.embedder.data,
             "model": self._ports.chat.data,
             "log": self._log.data,
@@ -147,12 +147,12 @@ class SystemTarget(Target, Generic[S]):
             return own[what](since)
         return await self._call(_LOOK, what, f"inspect.{what}", args, scope)
 
-    def _formula(self, args: Mapping[str, Json]) -> Json:
+    def _formula(self, args: Mapping[str, Tree]) -> Tree:
         raise NotSupported("inspect.formula")
 
     async def _call(
-        self, prefix: str, name: str, capability: Capability, args: Mapping[str, Json], scope: Scope
-    ) -> Json:
+        self, prefix: str, name: str, capability: Capability, args: Mapping[str, Tree], scope: Scope
+    ) -> Tree:
         method = getattr(self, f"{prefix}{name}", None)
         if method is None:
             raise NotSupported(capability)
@@ -193,7 +193,7 @@ class SystemFactory(TargetFactory):
     def __init__(self) -> None:
         self._made: dict[tuple[str, str], CachedEmbedder] = {}
 
-    def capabilities(self, options: Mapping[str, Json]) -> frozenset[Capability]:
+    def capabilities(self, options: Mapping[str, Tree]) -> frozenset[Capability]:
         return self.target_class.capabilities()
 
     def target(self) -> Target:
@@ -210,7 +210,7 @@ class SystemFactory(TargetFactory):
         return self._made[key]
 
 
-def check_options(options: Mapping[str, Json], known: Sequence[str]) -> None:
+def check_options(options: Mapping[str, Tree], known: Sequence[str]) -> None:
     """Raise InputError for an option that the system does not have."""
     for name in options:
         if name not in known:
@@ -219,14 +219,14 @@ def check_options(options: Mapping[str, Json], known: Sequence[str]) -> None:
             )
 
 
-def check_names(what: str, args: Mapping[str, Json], known: Sequence[str]) -> None:
+def check_names(what: str, args: Mapping[str, Tree], known: Sequence[str]) -> None:
     """Raise StoryError for an argument that `what` does not have."""
     for name in args:
         if name not in known:
             raise StoryError(f"{what}: unknown argument {name!r:.80}; allowed: {', '.join(known) or 'none'}")
 
 
-def check_arguments(what: str, method: Callable[..., Any], args: Mapping[str, Json]) -> None:
+def check_arguments(what: str, method: Callable[..., Any], args: Mapping[str, Tree]) -> None:
     """Raise StoryError for arguments that the keywords of `method` do not take, or lack; `**more` takes any."""
     parameters = signature(method).parameters.values()
     keywords = [one for one in parameters if one.kind is Parameter.KEYWORD_ONLY]

@@ -13,7 +13,7 @@ from typing import Final
 from memstory.commands.command import OK, Command, add_json
 from memstory.commands.output import counted, say, say_json, table
 from memstory.errors import SetupError
-from memstory.target import Json, ToolSchema
+from memstory.target import ToolSchema, Tree
 from memstory.targets.mapping.drafting import draft
 from memstory.targets.mapping.table import Table
 from memstory.targets.mapping.table_reading import parse_table
@@ -84,7 +84,7 @@ def _ours(typed: Sequence[str]) -> int:
     return min(place, len(typed))
 
 
-def _start(chosen: argparse.Namespace) -> dict[str, Json]:
+def _start(chosen: argparse.Namespace) -> dict[str, Tree]:
     if bool(chosen.command) == bool(chosen.url):
         raise SetupError("give either the server's COMMAND or --url URL")
     if not re.fullmatch(r"[A-Za-z0-9_-]+", chosen.name):
@@ -108,7 +108,7 @@ def _arguments(tool: ToolSchema) -> str:
     return ", ".join(f"{name}*" if name in required else name for name in tool.parameters.get("properties") or {})
 
 
-def _as_json(tool: ToolSchema) -> dict[str, Json]:
+def _as_json(tool: ToolSchema) -> dict[str, Tree]:
     return {"name": tool.name, "description": tool.description, "parameters": dict(tool.parameters)}
 
 

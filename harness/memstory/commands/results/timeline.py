@@ -11,7 +11,7 @@ from memstory.reporting.escaping import shorten, visible
 from memstory.reporting.views import step_number
 from memstory.results.outcomes import CaseResult, Verdict
 from memstory.results.recording import RetrievalRecord, StepRecord
-from memstory.target import Hit, Json, Receipt, ReceiptItem, ToolCall, Turn
+from memstory.target import Hit, Receipt, ReceiptItem, ToolCall, Tree, Turn
 
 SHORT: Final = 160
 _MISSED: Final = 10
@@ -76,7 +76,7 @@ def _step(step: StepRecord, limit: int) -> Iterator[str]:
         yield from (f"{_INDENT}{_cut(line, limit)}" for line in _result(step.op, step.result))
 
 
-def _result(op: str, result: Json) -> Iterator[str]:
+def _result(op: str, result: Tree) -> Iterator[str]:
     try:
         shown = decode(_RESULTS.get(op, object), result)
     except Misfit:
@@ -133,7 +133,7 @@ def _retrieval(record: RetrievalRecord, limit: int) -> Iterator[str]:
         yield f"{_INDENT}and {len(missed) - _MISSED} more did not"
 
 
-def _json(value: Json) -> str:
+def _json(value: Tree) -> str:
     return json.dumps(value, ensure_ascii=False)
 
 

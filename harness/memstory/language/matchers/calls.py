@@ -12,9 +12,9 @@ from memstory.language.reading import Reading
 from memstory.language.registry import Registry
 from memstory.language.story import CallPattern, Matcher
 from memstory.language.text import TreePath
-from memstory.target import Json
+from memstory.target import Tree
 
-Calls: TypeAlias = Sequence[Mapping[str, Json]]
+Calls: TypeAlias = Sequence[Mapping[str, Tree]]
 
 CALL_CHECKS: Registry[Check] = Registry("check of tool calls")
 call_check = Declares(CALL_CHECKS)
@@ -33,7 +33,7 @@ _MOST_COMPARED = 8
 """Beyond so many patterns in `any_order`, pairing them in every way could take long: the first fit is taken."""
 
 
-def read_call_checks(reading: Reading, checks: Json, path: TreePath) -> Group:
+def read_call_checks(reading: Reading, checks: Tree, path: TreePath) -> Group:
     """Return the checks of the tool calls of a turn; a plain list means `in_order`, an empty one `none`."""
     if not isinstance(checks, list):
         return read_checks(CALL_CHECKS, reading, checks, path)
@@ -42,11 +42,11 @@ def read_call_checks(reading: Reading, checks: Json, path: TreePath) -> Group:
     return (Matcher(name="in_order", argument=_read_calls(reading, checks, path), mark=reading.mark(path)),)
 
 
-def _read_calls(reading: Reading, calls: list[Json], path: TreePath) -> tuple[CallPattern, ...]:
+def _read_calls(reading: Reading, calls: list[Tree], path: TreePath) -> tuple[CallPattern, ...]:
     return tuple(_read_call(reading, call, (*path, index)) for index, call in enumerate(calls))
 
 
-def _read_call(reading: Reading, call: Json, path: TreePath) -> CallPattern:
+def _read_call(reading: Reading, call: Tree, path: TreePath) -> CallPattern:
     if isinstance(call, str):
         return CallPattern(name=call, args={}, mark=reading.mark(path))
     ((name, args),) = call.items()
@@ -67,7 +67,7 @@ def describe(calls: Calls) -> str:
     return "; ".join(f"{call.get('name')}({_arguments(call)})" for call in calls) or "no calls"
 
 
-def _arguments(call: Mapping[str, Json]) -> str:
+def _arguments(call: Mapping[str, Tree]) -> str:
     return ", ".join(f"{name}={show(value, 80)}" for name, value in (call.get("args") or {}).items())
 
 
@@ -84,7 +84,7 @@ def _wanted(name: str, matchers: Sequence[Matcher]) -> str:
     return f"{name}{joint}{show(matchers[0].argument, 80)}"
 
 
-def _why_not(call: Mapping[str, Json], pattern: CallPattern, context: Context) -> str | None:
+def _why_not(call: Mapping[str, Tree], pattern: CallPattern, context: Context) -> str | None:
     """Return what keeps `call` from fitting, or None if it fits."""
     if call.get("name") != pattern.name:
         return f"it is {call.get('name')}"
@@ -174,7 +174,7 @@ def _only(calls: Calls, patterns: Sequence[CallPattern], context: Context) -> Fi
     return _finding(calls, f"are {describe(calls)}", holds=True, patterns=patterns)
 
 
-def _read_none(reading: Reading, argument: Json, path: TreePath) -> Json:
+def _read_none(reading: Reading, argument: Tree, path: TreePath) -> Tree:
     if argument is False:
         reading.fault(path, "'none: false' says nothing; write {count: {ge: 1}}, or leave it out")
     return (argument,) if isinstance(argument, str) else argument if isinstance(argument, bool) else tuple(argument)
@@ -196,7 +196,7 @@ def _none(calls: Calls, names: Any, _context: Context) -> Finding:
     return Finding(holds=not called, says=says, expected=expected, actual=describe(calls))
 
 
-def _read_alternatives(reading: Reading, argument: list[Json], path: TreePath) -> tuple[tuple[CallPattern, ...], ...]:
+def _read_alternatives(reading: Reading, argument: list[Tree], path: TreePath) -> tuple[tuple[CallPattern, ...], ...]:
     return tuple(
         _read_calls(reading, one, (*path, index))
         if isinstance(one, list)

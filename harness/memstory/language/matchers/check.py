@@ -12,9 +12,9 @@ from memstory.language.references import REFERENCE, written
 from memstory.language.registry import Registry
 from memstory.language.story import CallPattern, Matcher
 from memstory.language.text import TreePath
-from memstory.target import Capability, Json
+from memstory.target import Capability, Tree
 
-Schema: TypeAlias = Mapping[str, Json]
+Schema: TypeAlias = Mapping[str, Tree]
 Group: TypeAlias = tuple[Matcher, ...]
 Judge: TypeAlias = Callable[[Any, Any, Context], Finding]
 """(actual value, argument of the check, context) -> finding."""
@@ -23,7 +23,7 @@ Read: TypeAlias = Callable[[Reading, Any, TreePath], object]
 """(what reading a story collects, the argument as written, its path) -> the argument as it is judged."""
 
 
-def as_written(_reading: Reading, argument: Json, _path: TreePath) -> Json:
+def as_written(_reading: Reading, argument: Tree, _path: TreePath) -> Tree:
     """Read an argument that is judged as it is written."""
     return argument
 
@@ -45,8 +45,8 @@ class Check:
     grammar: Schema
     example: str
     judge: Judge
-    fits: Json = None
-    misfits: Json = None
+    fits: Tree = None
+    misfits: Tree = None
     read: Read = as_written
     needs: Callable[[Any], frozenset[Capability]] = needs_nothing
 
@@ -64,8 +64,8 @@ class Declares:
         summary: str,
         grammar: Schema,
         example: str,
-        fits: Json = None,
-        misfits: Json = None,
+        fits: Tree = None,
+        misfits: Tree = None,
         read: Read = as_written,
         needs: Callable[[Any], frozenset[Capability]] = needs_nothing,
     ) -> Callable[[Judge], Judge]:
@@ -86,22 +86,22 @@ MATCHERS: Registry[Check] = Registry("matcher")
 matcher = Declares(MATCHERS)
 
 
-def read_check(registry: Registry[Check], reading: Reading, name: str, argument: Json, path: TreePath) -> Matcher:
+def read_check(registry: Registry[Check], reading: Reading, name: str, argument: Tree, path: TreePath) -> Matcher:
     """Return one check as the story at `path` writes it."""
     return Matcher(name=name, argument=registry[name].read(reading, argument, path), mark=reading.mark(path))
 
 
-def read_checks(registry: Registry[Check], reading: Reading, checks: Mapping[str, Json], path: TreePath) -> Group:
+def read_checks(registry: Registry[Check], reading: Reading, checks: Mapping[str, Tree], path: TreePath) -> Group:
     """Return the checks of a mapping from their names to their arguments."""
     return tuple(read_check(registry, reading, name, checks[name], (*path, name)) for name in checks)
 
 
-def judged(value: Json, one: Matcher, context: Context) -> Finding:
+def judged(value: Tree, one: Matcher, context: Context) -> Finding:
     """Judge one matcher on `value`."""
     return MATCHERS[one.name].judge(value, one.argument, context)
 
 
-def together(value: Json, group: Sequence[Matcher], context: Context) -> Finding:
+def together(value: Tree, group: Sequence[Matcher], context: Context) -> Finding:
     """Judge a group, all of which must hold; the finding speaks of what decides it."""
     return joined([judged(value, one, context) for one in group])
 
@@ -127,7 +127,7 @@ def negated(finding: Finding) -> Finding:
                    actual=finding.actual)  # fmt: skip
 
 
-def resolved(argument: Any, names: Mapping[str, Json]) -> Any:
+def resolved(argument: Any, names: Mapping[str, Tree]) -> Any:
     """Return a matcher, or anything within one, with every `${name}` replaced by what was saved."""
     if isinstance(argument, str):
         return _named(argument, names) if "${" in argument else argument
@@ -142,7 +142,7 @@ def resolved(argument: Any, names: Mapping[str, Json]) -> Any:
     return argument
 
 
-def _named(text: str, names: Mapping[str, Json]) -> Json:
+def _named(text: str, names: Mapping[str, Tree]) -> Tree:
     whole = REFERENCE.fullmatch(text)
     if whole and whole[1] in names:
         return names[whole[1]]

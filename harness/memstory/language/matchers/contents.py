@@ -13,7 +13,7 @@ from memstory.language.matchers.numbers import is_same, several
 from memstory.language.reading import Reading
 from memstory.language.references import written
 from memstory.language.text import TreePath
-from memstory.target import Json
+from memstory.target import Tree
 
 Counted: TypeAlias = tuple[tuple[str | Group, Group], ...]
 
@@ -26,7 +26,7 @@ _TEXT = {"type": "string", "minLength": 1}
 _BEGINNING = {"type": ["string", "number"], "minLength": 1}
 
 
-def _has(value: Json, part: Json) -> bool:
+def _has(value: Tree, part: Tree) -> bool:
     if isinstance(value, str):
         return str(part) in value
     if isinstance(value, Mapping):
@@ -34,7 +34,7 @@ def _has(value: Json, part: Json) -> bool:
     return isinstance(value, list) and any(is_same(element, part) for element in value)
 
 
-def _folded(value: Json) -> Json:
+def _folded(value: Tree) -> Tree:
     if isinstance(value, str):
         return value.casefold()
     if isinstance(value, Mapping):
@@ -42,7 +42,7 @@ def _folded(value: Json) -> Json:
     return [_folded(element) for element in value] if isinstance(value, list) else value
 
 
-def _found(value: Json, said: str, *, holds: bool, wanted: str | None = None) -> Finding:
+def _found(value: Tree, said: str, *, holds: bool, wanted: str | None = None) -> Finding:
     says = f"contains {said}" if holds else f"does not contain {said}; it is {show(value)}"
     return Finding(holds=holds, says=says, expected=f"contains {wanted or said}", actual=show(value))
 
@@ -55,7 +55,7 @@ def _found(value: Json, said: str, *, holds: bool, wanted: str | None = None) ->
     fits="green tea",
     misfits="coffee",
 )
-def _contains(value: Json, part: Json, _context: Context) -> Finding:
+def _contains(value: Tree, part: Tree, _context: Context) -> Finding:
     return _found(value, show(part), holds=_has(value, part))
 
 
@@ -67,7 +67,7 @@ def _contains(value: Json, part: Json, _context: Context) -> Finding:
     fits="Tea",
     misfits="coffee",
 )
-def _icontains(value: Json, part: Json, _context: Context) -> Finding:
+def _icontains(value: Tree, part: Tree, _context: Context) -> Finding:
     return _found(value, f"{show(part)} in any case", holds=_has(_folded(value), _folded(part)))
 
 
@@ -79,7 +79,7 @@ def _icontains(value: Json, part: Json, _context: Context) -> Finding:
     fits="tea with milk",
     misfits="tea",
 )
-def _contains_all(value: Json, argument: Json, _context: Context) -> Finding:
+def _contains_all(value: Tree, argument: Tree, _context: Context) -> Finding:
     parts = several(argument)
     missing = [part for part in parts if not _has(value, part)]
     return _found(value, listed(missing or parts), holds=not missing, wanted=f"all of {listed(parts)}")
@@ -93,7 +93,7 @@ def _contains_all(value: Json, argument: Json, _context: Context) -> Finding:
     fits=["coffee"],
     misfits=["juice"],
 )
-def _contains_any(value: Json, argument: Json, _context: Context) -> Finding:
+def _contains_any(value: Tree, argument: Tree, _context: Context) -> Finding:
     parts = several(argument)
     present = [part for part in parts if _has(value, part)]
     said = listed(present) if present else f"any of {listed(parts)}"
@@ -108,7 +108,7 @@ def _contains_any(value: Json, argument: Json, _context: Context) -> Finding:
     fits="No ferry today",
     misfits="There is no ferry",
 )
-def _starts_with(value: Json, start: Json, _context: Context) -> Finding:
+def _starts_with(value: Tree, start: Tree, _context: Context) -> Finding:
     # A saved name may have put a number here.
     holds = isinstance(value, str) and value.startswith(str(start))
     says = f"starts with {show(start)}" if holds else f"does not start with {show(start)}; it is {show(value)}"
@@ -135,7 +135,7 @@ def _pattern(reading: Reading, pattern: str, path: TreePath) -> str:
     fits="in 10 minutes",
     misfits="in ten minutes",
 )
-def _regex(value: Json, pattern: Json, _context: Context) -> Finding:
+def _regex(value: Tree, pattern: Tree, _context: Context) -> Finding:
     try:
         holds = isinstance(value, str) and re.search(str(pattern), value[:_LONGEST_SEARCHED]) is not None
     except re.error as error:
@@ -145,7 +145,7 @@ def _regex(value: Json, pattern: Json, _context: Context) -> Finding:
     return Finding(holds=holds, says=says, expected=f"matches /{pattern}/", actual=show(value))
 
 
-def _counted(reading: Reading, argument: Mapping[str, Json], path: TreePath) -> Counted:
+def _counted(reading: Reading, argument: Mapping[str, Tree], path: TreePath) -> Counted:
     if argument.keys() != {"of", "times"}:
         if isinstance(argument.get("of"), dict):
             reading.fault(path, "'occurs' needs 'times' beside 'of', and nothing else", at_key=True)
@@ -171,7 +171,7 @@ def _counted(reading: Reading, argument: Mapping[str, Json], path: TreePath) -> 
     fits="tea and more tea",
     misfits="tea",
 )
-def _occurs(value: Json, pairs: Counted, context: Context) -> Finding:
+def _occurs(value: Tree, pairs: Counted, context: Context) -> Finding:
     findings = []
     for what, times in pairs:
         count = _occurrences(value, what, context)
@@ -182,7 +182,7 @@ def _occurs(value: Json, pairs: Counted, context: Context) -> Finding:
     return joined(findings)
 
 
-def _occurrences(value: Json, what: str | Group, context: Context) -> int:
+def _occurrences(value: Tree, what: str | Group, context: Context) -> int:
     """Count a text within a text, or the elements of a list that are `what` or fit it."""
     if isinstance(what, str):
         return value.count(what) if isinstance(value, (str, list)) else 0

@@ -11,12 +11,12 @@ from memstory.language.matchers.groups import NUMBER, TEXTUAL, VALUE, groups, sa
 from memstory.language.reading import Reading
 from memstory.language.story import Matcher
 from memstory.language.text import TreePath
-from memstory.target import Capability, Json
+from memstory.target import Capability, Tree
 
-Hits: TypeAlias = Sequence[Mapping[str, Json]]
+Hits: TypeAlias = Sequence[Mapping[str, Tree]]
 Entry: TypeAlias = str | Mapping[str, Group]
 
-HIT_FIELDS: Mapping[str, Mapping[str, Json]] = {
+HIT_FIELDS: Mapping[str, Mapping[str, Tree]] = {
     "id": {"description": "Its id.", **VALUE},
     "text": {"description": "Its text.", **TEXTUAL},
     "score": {"description": "Its score; higher is better.", **NUMBER},
@@ -43,7 +43,7 @@ def describe(hits: Hits, context: Context) -> str:
     return "; ".join(labels) + more or "no hits"
 
 
-def _label(hit: Mapping[str, Json], context: Context) -> str:
+def _label(hit: Mapping[str, Tree], context: Context) -> str:
     name = next((name for name, value in context.names.items() if value is not None and value == hit.get("id")), None)
     score = hit.get("score")
     shown = f" ({score:.4g})" if isinstance(score, float) else ""
@@ -63,13 +63,13 @@ def _by_text(name: str, hits: Hits, context: Context) -> bool:
     return name in context.contents and (saved_id(name, context) is None or all(hit.get("id") is None for hit in hits))
 
 
-def saved_id(name: str, context: Context) -> Json:
+def saved_id(name: str, context: Context) -> Tree:
     """Return the id that a saved name stands for."""
     value = context.names.get(name)
     return value.get("id") if isinstance(value, Mapping) else value
 
 
-def is_entry(hit: Mapping[str, Json], entry: Entry, hits: Hits, context: Context) -> bool:
+def is_entry(hit: Mapping[str, Tree], entry: Entry, hits: Hits, context: Context) -> bool:
     """Return whether `hit` is the one that `entry` means."""
     if not isinstance(entry, str):
         return together(dict(hit), [fields_of(entry)], context).holds
@@ -85,14 +85,14 @@ def fields_of(entry: Mapping[str, Group]) -> Matcher:
     return Matcher(name="fields", argument=entry, mark=mark)
 
 
-def read_entries(reading: Reading, argument: Json, path: TreePath) -> tuple[Entry, ...]:
+def read_entries(reading: Reading, argument: Tree, path: TreePath) -> tuple[Entry, ...]:
     """Return the entries of a list, or the only one."""
     if isinstance(argument, list):
         return tuple(_entry(reading, entry, (*path, index)) for index, entry in enumerate(argument))
     return (_entry(reading, argument, path),)
 
 
-def _entry(reading: Reading, entry: Json, path: TreePath) -> Entry:
+def _entry(reading: Reading, entry: Tree, path: TreePath) -> Entry:
     return saved_name(reading, entry, path) if isinstance(entry, str) else groups(reading, entry, path)
 
 

@@ -17,9 +17,9 @@ from memstory.language.registry import Registry
 from memstory.language.story import Matcher
 from memstory.language.text import TreePath
 from memstory.results.recording import StepRecord
-from memstory.target import Json
+from memstory.target import Tree
 
-View: TypeAlias = Callable[[StepRecord], Json]
+View: TypeAlias = Callable[[StepRecord], Tree]
 """What an expectation on a field speaks of, out of the record of a step."""
 
 _WORD_OR_SIGN = re.compile(r"\w+|[^\w\s]")
@@ -37,9 +37,9 @@ class Expectable:
 
     name: str
     summary: str
-    grammar: Mapping[str, Json]
-    read: Callable[[Reading, Json, TreePath], Group] = group
-    judge: Callable[[Json, Matcher, Context], Finding] = judged
+    grammar: Mapping[str, Tree]
+    read: Callable[[Reading, Tree, TreePath], Group] = group
+    judge: Callable[[Tree, Matcher, Context], Finding] = judged
     view: View | None = None
     is_measure: bool = False
     is_everywhere: bool = False
@@ -66,7 +66,7 @@ def estimated_tokens(text: str) -> int:
     return sum(1 + (len(piece) - 1) // _LETTERS_A_TOKEN for piece in _WORD_OR_SIGN.findall(text))
 
 
-def _read_refusal(reading: Reading, value: Json, path: TreePath) -> Group:
+def _read_refusal(reading: Reading, value: Tree, path: TreePath) -> Group:
     if not isinstance(value, bool):
         return group(reading, value, path)
     if not value:
@@ -74,13 +74,13 @@ def _read_refusal(reading: Reading, value: Json, path: TreePath) -> Group:
     return ()
 
 
-def _read_tools(reading: Reading, value: Json, path: TreePath) -> Group:
+def _read_tools(reading: Reading, value: Tree, path: TreePath) -> Group:
     if isinstance(value, list):
         return (Matcher(name="names", argument=tuple(value), mark=reading.mark(path)),)
     return group(reading, value, path)
 
 
-def _judge_tools(value: Json, one: Matcher, context: Context) -> Finding:
+def _judge_tools(value: Tree, one: Matcher, context: Context) -> Finding:
     if one.name != "names":
         return judged(value, one, context)
     names, wanted = sorted(value) if isinstance(value, Mapping) else [], sorted(one.argument)
@@ -152,7 +152,7 @@ for _field in (
     EXPECTABLE.add(_field)
 
 
-def judge(field: str, value: Json, one: Matcher, context: Context) -> Finding:
+def judge(field: str, value: Tree, one: Matcher, context: Context) -> Finding:
     """Judge one matcher of the expectation on `field` of a result."""
     one = resolved(one, context.names)
     return EXPECTABLE[field].judge(value, one, context) if field in EXPECTABLE else judged(value, one, context)

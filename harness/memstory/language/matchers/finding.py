@@ -7,7 +7,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from memstory.target import Json
+from memstory.target import Tree
 
 _SHOWN = 200
 _LARGEST_COMPARED = 20_000
@@ -29,11 +29,11 @@ class Finding:
 class Context:
     """What a check may know beside the value: saved names, and the texts of what they were saved from."""
 
-    names: Mapping[str, Json] = field(default_factory=dict)
+    names: Mapping[str, Tree] = field(default_factory=dict)
     contents: Mapping[str, str] = field(default_factory=dict)
 
 
-def show(value: Json, limit: int = _SHOWN) -> str:
+def show(value: Tree, limit: int = _SHOWN) -> str:
     """Return `value` for a sentence: texts in quotes, the rest as JSON, cut to `limit` characters.
 
     >>> show([1, None]), show("abcdef", 4)
@@ -46,12 +46,12 @@ def show(value: Json, limit: int = _SHOWN) -> str:
     return text if len(text) <= limit else f"{text[: limit - 1]}…"
 
 
-def listed(values: Json) -> str:
+def listed(values: Tree) -> str:
     """Return several values for a sentence."""
     return ", ".join(show(value, 80) for value in values) or "nothing"
 
 
-def difference(wanted: Json, found: Json) -> str | None:
+def difference(wanted: Tree, found: Tree) -> str | None:
     """Return what turns `wanted` into `found`, a line for each change; None unless both are structures of fair size."""
     if not all(isinstance(value, (list, Mapping)) for value in (wanted, found)):
         return None

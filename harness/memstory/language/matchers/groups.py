@@ -14,7 +14,7 @@ from memstory.language.reading import Reading
 from memstory.language.references import REFERENCE
 from memstory.language.story import Matcher
 from memstory.language.text import TreePath
-from memstory.target import Json
+from memstory.target import Tree
 
 VALUE = {"$ref": "#/$defs/value"}
 NUMBER = {"$ref": "#/$defs/number"}
@@ -26,7 +26,7 @@ _NEAR = 0.8
 _SHORTEST_NEAR = 5
 
 
-def group(reading: Reading, value: Json, path: TreePath) -> Group:
+def group(reading: Reading, value: Tree, path: TreePath) -> Group:
     """Return the matchers that `value` stands for; all of them must hold."""
     if not isinstance(value, dict) or not value:
         return (Matcher(name="equals", argument=value, mark=reading.mark(path)),)
@@ -44,12 +44,12 @@ def group(reading: Reading, value: Json, path: TreePath) -> Group:
     return tuple(read_check(MATCHERS, reading, word, value[word], (*path, word)) for word in words)
 
 
-def fields(reading: Reading, value: Mapping[str, Json], path: TreePath) -> Matcher:
+def fields(reading: Reading, value: Mapping[str, Tree], path: TreePath) -> Matcher:
     """Return the matcher that checks each key of a mapping by its own group."""
     return Matcher(name="fields", argument=groups(reading, value, path), mark=reading.mark(path))
 
 
-def groups(reading: Reading, value: Mapping[str, Json], path: TreePath) -> dict[str, Group]:
+def groups(reading: Reading, value: Mapping[str, Tree], path: TreePath) -> dict[str, Group]:
     """Return the group of each key."""
     return {name: group(reading, inner, (*path, name)) for name, inner in value.items()}
 

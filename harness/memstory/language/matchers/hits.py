@@ -25,13 +25,13 @@ from memstory.language.reading import Reading
 from memstory.language.registry import Registry
 from memstory.language.story import Matcher
 from memstory.language.text import TreePath
-from memstory.target import Capability, Json
+from memstory.target import Capability, Tree
 
 HIT_CHECKS: Registry[Check] = Registry("check of hits")
 hit_check = Declares(HIT_CHECKS)
 
 
-def read_hit_checks(reading: Reading, checks: Mapping[str, Json], path: TreePath) -> Group:
+def read_hit_checks(reading: Reading, checks: Mapping[str, Tree], path: TreePath) -> Group:
     """Return the checks of a list of hits; their arguments are as `memstory.language.story.Matcher` describes."""
     return read_checks(HIT_CHECKS, reading, checks, path)
 
@@ -149,19 +149,19 @@ def _count(hits: Hits, wanted: Group, context: Context) -> Finding:
 
 
 @hit_check("empty", summary="whether there is no hit", grammar={"type": "boolean"}, example="{empty: true}")
-def _empty(hits: Hits, wanted: Json, context: Context) -> Finding:
+def _empty(hits: Hits, wanted: Tree, context: Context) -> Finding:
     holds = (not hits) == wanted
     return _finding(hits, context, "are none" if not hits else f"are {len(hits)}", holds=holds,
                     expected="no hits" if wanted else "some hit")  # fmt: skip
 
 
-def _scores_read(reading: Reading, argument: Json, path: TreePath) -> Group | Mapping[str, Group]:
+def _scores_read(reading: Reading, argument: Tree, path: TreePath) -> Group | Mapping[str, Group]:
     if isinstance(argument, dict) and not MATCHERS.keys() & argument.keys():
         return _by_name(reading, argument, path)
     return group(reading, argument, path)
 
 
-def _by_name(reading: Reading, argument: Mapping[str, Json], path: TreePath) -> Mapping[str, Group]:
+def _by_name(reading: Reading, argument: Mapping[str, Tree], path: TreePath) -> Mapping[str, Group]:
     for saved in argument:
         reading.known_name(saved, (*path, saved))
     return groups(reading, argument, path)

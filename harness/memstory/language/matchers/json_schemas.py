@@ -5,20 +5,20 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from memstory.target import Json, ToolSchema
+from memstory.target import ToolSchema, Tree
 
 if TYPE_CHECKING:
     from jsonschema import ValidationError
 
 
-def faults_of(value: Json, schema: Mapping[str, Json]) -> Iterator[ValidationError]:
+def faults_of(value: Tree, schema: Mapping[str, Tree]) -> Iterator[ValidationError]:
     """Yield all that `schema` has against `value`."""
     from jsonschema import Draft202012Validator  # noqa: PLC0415  (takes 0.1 s, and most runs need none)
 
     yield from Draft202012Validator(schema).iter_errors(value)
 
 
-def fault_of_schema(schema: Json) -> str | None:
+def fault_of_schema(schema: Tree) -> str | None:
     """Return what keeps `schema` from being a JSON Schema."""
     from jsonschema import Draft202012Validator, SchemaError  # noqa: PLC0415  (the same)
 
@@ -29,7 +29,7 @@ def fault_of_schema(schema: Json) -> str | None:
     return None
 
 
-def violations_of_schema(calls: Sequence[Mapping[str, Json]], announced: Sequence[ToolSchema]) -> Iterator[str]:
+def violations_of_schema(calls: Sequence[Mapping[str, Tree]], announced: Sequence[ToolSchema]) -> Iterator[str]:
     """Yield what each call violates of the schema of its tool; where nothing was announced, nothing is said."""
     schemas = {tool.name: tool.parameters for tool in announced}
     for call in calls if schemas else ():
@@ -42,7 +42,7 @@ def violations_of_schema(calls: Sequence[Mapping[str, Json]], announced: Sequenc
             yield f"'{name}' was called against its schema: {f'{place}: ' if place else ''}{error.message:.160}"
 
 
-def faulty_schemas(tools: Sequence[Mapping[str, Json]]) -> Iterator[str]:
+def faulty_schemas(tools: Sequence[Mapping[str, Tree]]) -> Iterator[str]:
     """Yield the announced tools whose parameters are no JSON Schema."""
     for tool in tools:
         fault = fault_of_schema(tool.get("parameters") or {})

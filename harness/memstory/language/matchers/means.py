@@ -13,7 +13,7 @@ from memstory.results.recording import QuestionRecord, RetrievalRecord
 from memstory.scoring import metrics
 from memstory.scoring.abstention import threshold_accuracy
 from memstory.scoring.statistics import Sample, cluster_bootstrap, stratified_mean
-from memstory.target import Json
+from memstory.target import Tree
 
 _LARGE_SHARE = 0.1
 _EARLY_CUT = 5
@@ -124,7 +124,7 @@ for _metric in (
     METRICS.add(_metric)
 
 
-def metrics_grammar() -> Mapping[str, Json]:
+def metrics_grammar() -> Mapping[str, Tree]:
     """Return the grammar of bounds of metrics."""
     cut, whole = ("|".join(one.name for one in METRICS.values() if one.is_cut is kind) for kind in (True, False))
     return {

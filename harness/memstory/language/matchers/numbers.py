@@ -8,7 +8,7 @@ from typing import Any
 
 from memstory.language.matchers.check import matcher
 from memstory.language.matchers.finding import Context, Finding, difference, listed, show
-from memstory.target import Json
+from memstory.target import Tree
 
 _TOLERANCE = 1e-6
 """Vectors are kept as float32 by many backends: about seven digits survive."""
@@ -17,12 +17,12 @@ _COMPARABLE = {"type": ["number", "string"]}
 _NUMBERS = {"type": ["number", "array"], "items": {"type": "number"}}
 
 
-def is_number(value: Json) -> bool:
+def is_number(value: Tree) -> bool:
     """Return whether `value` is a number; true and false are none."""
     return isinstance(value, (int, float)) and not isinstance(value, bool)
 
 
-def is_same(one: Json, other: Json) -> bool:
+def is_same(one: Tree, other: Tree) -> bool:
     """Return whether two JSON values are equal; 1 equals 1.0, true does not equal 1.
 
     >>> is_same({"a": [1]}, {"a": [1.0]}), is_same(True, 1)
@@ -45,7 +45,7 @@ def is_same(one: Json, other: Json) -> bool:
     fits=5,
     misfits=6,
 )
-def equals(value: Json, wanted: Json, _context: Context) -> Finding:
+def equals(value: Tree, wanted: Tree, _context: Context) -> Finding:
     """Judge equality, and say how structures differ."""
     holds = is_same(value, wanted)
     says = f"is {show(value)}" + ("" if holds else f", not {show(wanted)}")
@@ -61,14 +61,14 @@ def equals(value: Json, wanted: Json, _context: Context) -> Finding:
     fits="updated",
     misfits="dropped",
 )
-def _one_of(value: Json, allowed: Json, _context: Context) -> Finding:
+def _one_of(value: Tree, allowed: Tree, _context: Context) -> Finding:
     values = several(allowed)
     holds = any(is_same(value, one) for one in values)
     says = f"is {show(value)}, {'one' if holds else 'none'} of {listed(values)}"
     return Finding(holds=holds, says=says, expected=f"one of {listed(values)}", actual=show(value))
 
 
-def several(argument: Json) -> list[Json]:
+def several(argument: Tree) -> list[Tree]:
     """Return the values of an argument that is a list, unless a saved name has put one value there."""
     return argument if isinstance(argument, list) else [argument]
 
@@ -91,7 +91,7 @@ def several(argument: Json) -> list[Json]:
     fits=0.495,
     misfits=0.52,
 )
-def _approx(value: Json, argument: Json, _context: Context) -> Finding:
+def _approx(value: Tree, argument: Tree, _context: Context) -> Finding:
     bounded = argument if isinstance(argument, Mapping) else {"value": argument, "tolerance": _TOLERANCE}
     wanted, tolerance = bounded["value"], bounded["tolerance"]
     holds = _near(value, wanted, tolerance)
@@ -99,7 +99,7 @@ def _approx(value: Json, argument: Json, _context: Context) -> Finding:
     return Finding(holds=holds, says=says, expected=f"{show(wanted)} ± {tolerance:g}", actual=show(value))
 
 
-def _near(value: Json, wanted: Json, tolerance: float) -> bool:
+def _near(value: Tree, wanted: Tree, tolerance: float) -> bool:
     if isinstance(wanted, list):
         if not isinstance(value, list) or len(value) != len(wanted):
             return False
@@ -111,7 +111,7 @@ def _ordering(name: str, sign: str, holds_between: Callable[[Any, Any], bool], s
     fits, misfits = (bound + 0.5, bound - 0.5) if sign in ">≥" else (bound - 0.5, bound + 0.5)
 
     @matcher(name, summary=summary, grammar=_COMPARABLE, example=f"{{{name}: {bound}}}", fits=fits, misfits=misfits)
-    def _compare(value: Json, bound: Json, _context: Context) -> Finding:
+    def _compare(value: Tree, bound: Tree, _context: Context) -> Finding:
         comparable = (is_number(value) and is_number(bound)) or (isinstance(value, str) and isinstance(bound, str))
         holds = comparable and holds_between(value, bound)
         says = f"is {show(value)}" + (f" {sign} {show(bound)}" if holds else f", which is not {sign} {show(bound)}")

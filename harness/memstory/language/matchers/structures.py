@@ -13,9 +13,9 @@ from memstory.language.matchers.numbers import equals, is_number
 from memstory.language.reading import Reading
 from memstory.language.story import Matcher
 from memstory.language.text import TreePath
-from memstory.target import Json
+from memstory.target import Tree
 
-_TYPES: Mapping[str, Callable[[Json], bool]] = {
+_TYPES: Mapping[str, Callable[[Tree], bool]] = {
     "text": lambda value: isinstance(value, str),
     "number": is_number,
     "integer": lambda value: is_number(value) and value == int(value),
@@ -42,14 +42,14 @@ def _type_name(_reading: Reading, name: str | None, _path: TreePath) -> str:
     fits=[1],
     misfits="1",
 )
-def _type(value: Json, name: Json, _context: Context) -> Finding:
+def _type(value: Tree, name: Tree, _context: Context) -> Finding:
     # A saved name may have put anything here.
     holds = name in _TYPES and _TYPES[name](value)
     says = f"is {'of' if holds else 'not of'} type {name}: {show(value)}"
     return Finding(holds=holds, says=says, expected=f"type {name}", actual=show(value))
 
 
-def _schema(reading: Reading, schema: Json, path: TreePath) -> Json:
+def _schema(reading: Reading, schema: Tree, path: TreePath) -> Tree:
     fault = fault_of_schema(schema)
     if fault:
         reading.fault(path, f"is no JSON Schema: {fault:.120}")
@@ -65,7 +65,7 @@ def _schema(reading: Reading, schema: Json, path: TreePath) -> Json:
     fits={"id": "m1"},
     misfits={"key": "tea"},
 )
-def _json_schema(value: Json, schema: Mapping[str, Json], _context: Context) -> Finding:
+def _json_schema(value: Tree, schema: Mapping[str, Tree], _context: Context) -> Finding:
     faults = [
         f"{'.'.join(map(str, error.absolute_path)) or 'it'}: {error.message:.120}" for error in faults_of(value, schema)
     ]
@@ -82,7 +82,7 @@ def _json_schema(value: Json, schema: Mapping[str, Json], _context: Context) -> 
     fits=["a", "b"],
     misfits="abc",
 )
-def _length(value: Json, wanted: Group, context: Context) -> Finding:
+def _length(value: Tree, wanted: Group, context: Context) -> Finding:
     if not isinstance(value, (str, list, Mapping)):
         return Finding(holds=False, says=f"has no length: it is {show(value)}", actual=show(value))
     found = together(len(value), wanted, context)
@@ -100,7 +100,7 @@ def _length(value: Json, wanted: Group, context: Context) -> Finding:
     fits={"type": "fact", "id": "m1"},
     misfits={"type": "rule"},
 )
-def _fields(value: Json, wanted: Mapping[str, Group], context: Context) -> Finding:
+def _fields(value: Tree, wanted: Mapping[str, Group], context: Context) -> Finding:
     if not isinstance(value, Mapping):
         return Finding(holds=False, says=f"has no fields: it is {show(value)}", expected=f"has {listed(wanted)}",
                        actual=show(value))  # fmt: skip
@@ -125,17 +125,17 @@ def _fields(value: Json, wanted: Mapping[str, Group], context: Context) -> Findi
     fits="coffee",
     misfits="tea",
 )
-def _not(value: Json, refused: Group, context: Context) -> Finding:
+def _not(value: Tree, refused: Group, context: Context) -> Finding:
     return negated(together(value, refused, context))
 
 
-def _alternatives(reading: Reading, argument: Json, path: TreePath) -> Group | tuple[Group, ...]:
+def _alternatives(reading: Reading, argument: Tree, path: TreePath) -> Group | tuple[Group, ...]:
     if not isinstance(argument, list):
         return group(reading, argument, path)
     return tuple(group(reading, inner, (*path, index)) for index, inner in enumerate(argument))
 
 
-def _elements(value: Json) -> list[Json] | None:
+def _elements(value: Tree) -> list[Tree] | None:
     return value if isinstance(value, list) else list(value.values()) if isinstance(value, Mapping) else None
 
 
@@ -148,7 +148,7 @@ def _elements(value: Json) -> list[Json] | None:
     fits=["m1", "m2"],
     misfits=["m1", "x"],
 )
-def _all(value: Json, argument: Any, context: Context) -> Finding:
+def _all(value: Tree, argument: Any, context: Context) -> Finding:
     if not isinstance(argument[0], Matcher):
         return joined([together(value, one, context) for one in argument])
     elements = _elements(value)
@@ -170,7 +170,7 @@ def _all(value: Json, argument: Any, context: Context) -> Finding:
     fits="coffee",
     misfits="juice",
 )
-def _any(value: Json, argument: Any, context: Context) -> Finding:
+def _any(value: Tree, argument: Any, context: Context) -> Finding:
     if isinstance(argument[0], Matcher):
         findings = [together(element, argument, context) for element in _elements(value) or ()]
         nothing = "has no element of which it holds"
@@ -193,7 +193,7 @@ def _any(value: Json, argument: Any, context: Context) -> Finding:
     fits="m1",
     misfits="m2",
 )
-def _same_as(value: Json, name: str, context: Context) -> Finding:
+def _same_as(value: Tree, name: str, context: Context) -> Finding:
     before, now = (inner.get("files", inner) if isinstance(inner, Mapping) else inner
                    for inner in (context.names.get(name), value))  # fmt: skip
     found = equals(now, before, context)
@@ -211,7 +211,7 @@ def _same_as(value: Json, name: str, context: Context) -> Finding:
     fits={"containing": {"my secret": []}},
     misfits={"containing": {"my secret": ["a.db"]}},
 )
-def _none_contain(value: Json, texts: Sequence[str], _context: Context) -> Finding:
+def _none_contain(value: Tree, texts: Sequence[str], _context: Context) -> Finding:
     containing = value.get("containing", {}) if isinstance(value, Mapping) else {}
     found = [f"{show(text)} stands in {listed(containing[text])}" for text in texts if containing.get(text)]
     unsearched = [text for text in texts if text not in containing]

@@ -8,7 +8,7 @@ from memstory.language.reading import Reading
 from memstory.language.text import TreePath
 from memstory.language.words.parts import STEP, count, keys, listing
 from memstory.language.words.word import Args, Word
-from memstory.target import Json
+from memstory.target import Tree
 
 _BLOCK = keys(
     "key of a block of steps",
@@ -19,15 +19,15 @@ _BLOCK = keys(
 )
 
 
-def _times(_reading: Reading, value: Json, _path: TreePath) -> Args:
+def _times(_reading: Reading, value: Tree, _path: TreePath) -> Args:
     return {"times": int(value["times"])}
 
 
-def _steps(value: Json) -> tuple[str, Json]:
+def _steps(value: Tree) -> tuple[str, Tree]:
     return "steps", value["steps"]
 
 
-def _during(value: Json) -> tuple[str, Json] | None:
+def _during(value: Tree) -> tuple[str, Tree] | None:
     return ("during", value["during"]) if isinstance(value, dict) and "during" in value else None
 
 

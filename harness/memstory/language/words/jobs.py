@@ -11,13 +11,13 @@ from memstory.language.text import TreePath
 from memstory.language.words.parts import free, keys, name_of
 from memstory.language.words.word import Args, Word, named, whole
 from memstory.requests import Inspect, RunJob
-from memstory.target import Json
+from memstory.target import Tree
 
 FILES = "files"
 """What the harness looks at itself: the workspace, without the target's help."""
 
 
-def _inspection(args: Mapping[str, Json]) -> Inspect:
+def _inspection(args: Mapping[str, Tree]) -> Inspect:
     since = {} if args.get("since") is None else {"since": args["since"]}
     return Inspect(what=args["what"], args={**(args.get("args") or {}), **since})
 

@@ -10,13 +10,13 @@ from memstory.language.text import TreePath
 from memstory.language.words.parts import NOTHING, choice, keys
 from memstory.language.words.word import Args, Word
 from memstory.requests import Fault, Settle
-from memstory.target import Json
+from memstory.target import Tree
 
 _PARTS = ("embedder", "model", "store")
 _MODE = choice("How it behaves; `ok` heals it.", "down", "slow", "garbage", "ok")
 
 
-def _read_fault(reading: Reading, value: Mapping[str, Json], path: TreePath) -> Args:
+def _read_fault(reading: Reading, value: Mapping[str, Tree], path: TreePath) -> Args:
     if set(value) == {"part", "mode"}:
         return dict(value)
     if len(value) == 1 and "part" not in value and "mode" not in value:

@@ -24,7 +24,7 @@ from memstory.language.words.parts import (
 from memstory.language.words.word import Args, Word, in_items, in_list, whole
 from memstory.requests import Add, Delete, Feedback, Get, List, Update
 from memstory.results.recording import StepRecord
-from memstory.target import Item, Json, Ref
+from memstory.target import Item, Ref, Tree
 
 _ITEM = keys(
     "key of an item",
@@ -50,7 +50,7 @@ def without_vector(reading: Reading, value: Args, name: str, path: TreePath) -> 
     return {key: inner for key, inner in value.items() if key != "vector"}
 
 
-def said(reading: Reading, value: Json, path: TreePath) -> Args:
+def said(reading: Reading, value: Tree, path: TreePath) -> Args:
     """Read a text, or a mapping with a text."""
     return without_vector(reading, value if isinstance(value, dict) else {"text": value}, "text", path)
 
@@ -60,13 +60,13 @@ def with_kinds(args: Args) -> Args:
     return {**args, "kinds": [args["kinds"]]} if isinstance(args.get("kinds"), str) else args
 
 
-def hits_of(record: StepRecord) -> list[Json]:
+def hits_of(record: StepRecord) -> list[Tree]:
     """Return the hits of a result that is a list, or one hit, or nothing."""
     found = record.result if isinstance(record.result, list) else [record.result]
     return [hit for hit in found if hit is not None]
 
 
-def _read_items(reading: Reading, value: Json, path: TreePath) -> Args:
+def _read_items(reading: Reading, value: Tree, path: TreePath) -> Args:
     listed = (
         [(inner, (*path, index)) for index, inner in enumerate(value)] if isinstance(value, list) else [(value, path)]
     )
@@ -74,7 +74,7 @@ def _read_items(reading: Reading, value: Json, path: TreePath) -> Args:
     return {"items": [{name: inner for name, inner in item.items() if name != "save"} for item in items]}
 
 
-def _saved_items(value: Json) -> Mapping[str, str]:
+def _saved_items(value: Tree) -> Mapping[str, str]:
     items = value if isinstance(value, list) else [value]
     return {
         item["save"]: f"items.{index}.id"
@@ -83,13 +83,13 @@ def _saved_items(value: Json) -> Mapping[str, str]:
     }
 
 
-def _read_list(_reading: Reading, value: Json, _path: TreePath) -> Args:
+def _read_list(_reading: Reading, value: Tree, _path: TreePath) -> Args:
     if value is None:
         return {}
     return with_kinds(dict(value) if isinstance(value, dict) else {"kinds": value})
 
 
-def _read_ref(reading: Reading, value: Json, path: TreePath) -> Args:
+def _read_ref(reading: Reading, value: Tree, path: TreePath) -> Args:
     if isinstance(value, str):
         # A whole ${saved} is an id that the backend gave; any other text is a key that the caller chose.
         return {"id" if REFERENCE.fullmatch(value) else "key": value}
@@ -104,21 +104,21 @@ def _read_ref(reading: Reading, value: Json, path: TreePath) -> Args:
     return args
 
 
-def _read_update(reading: Reading, value: Json, path: TreePath) -> Args:
+def _read_update(reading: Reading, value: Tree, path: TreePath) -> Args:
     return without_vector(reading, _read_ref(reading, value, path), "text", path)
 
 
-def _receipt(record: StepRecord) -> Json:
+def _receipt(record: StepRecord) -> Tree:
     if not isinstance(record.result, Mapping) or "items" not in record.result:
         return record.result
     return {**record.result, "outcomes": [item.get("outcome") for item in record.result["items"]]}
 
 
-def _item(args: Mapping[str, Json]) -> Item:
+def _item(args: Mapping[str, Tree]) -> Item:
     return Item(text=args["text"], key=args.get("key"), kind=args.get("kind"), metadata=args.get("metadata") or {})
 
 
-def _ref(args: Mapping[str, Json]) -> Ref:
+def _ref(args: Mapping[str, Tree]) -> Ref:
     return Ref(id=args.get("id"), key=args.get("key"), kind=args.get("kind"))
 
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import TypeAlias
 
-from memstory.target import Json
+from memstory.target import Tree
 
-Schema: TypeAlias = dict[str, Json]
+Schema: TypeAlias = dict[str, Tree]
 
 
-def text(description: str, **more: Json) -> Schema:
+def text(description: str, **more: Tree) -> Schema:
     """Return the grammar of a text."""
     return {"description": description, "type": "string", **more}
 
@@ -19,12 +19,12 @@ def name_of(description: str) -> Schema:
     return text(description, minLength=1)
 
 
-def number(description: str, **more: Json) -> Schema:
+def number(description: str, **more: Tree) -> Schema:
     """Return the grammar of a number."""
     return {"description": description, "type": "number", **more}
 
 
-def count(description: str, **more: Json) -> Schema:
+def count(description: str, **more: Tree) -> Schema:
     """Return the grammar of a whole number, from 0 on unless `more` says otherwise."""
     return {"description": description, "type": "integer", "minimum": 0, **more}
 
@@ -34,17 +34,17 @@ def choice(description: str, *values: str) -> Schema:
     return {"description": description, "enum": list(values)}
 
 
-def free(description: str, **more: Json) -> Schema:
+def free(description: str, **more: Tree) -> Schema:
     """Return the grammar of a mapping of any keys."""
     return {"description": description, "type": "object", **more}
 
 
-def listing(description: str, items: Schema, **more: Json) -> Schema:
+def listing(description: str, items: Schema, **more: Tree) -> Schema:
     """Return the grammar of a list."""
     return {"description": description, "type": "array", **more, "items": items}
 
 
-def keys(title: str, properties: Schema, *required: str, **more: Json) -> Schema:
+def keys(title: str, properties: Schema, *required: str, **more: Tree) -> Schema:
     """Return the grammar of a mapping of these keys and no others."""
     needed = {"required": list(required)} if required else {}
     return {"title": title, **more, **needed, "additionalProperties": False, "properties": properties}

@@ -13,7 +13,7 @@ from memstory.language.words.memories import hits_of, with_kinds, without_vector
 from memstory.language.words.parts import KINDS, VECTOR, count, free, keys, number, text
 from memstory.language.words.word import Args, Needs, Word, in_list, whole
 from memstory.requests import Context, Search
-from memstory.target import Capability, Json, Query
+from memstory.target import Capability, Query, Tree
 
 CONDITIONS: Mapping[str, Capability] = {
     "min_score": "search.min_score",
@@ -41,12 +41,12 @@ _AS_GIVEN = ("top_k", "min_score", "token_budget", "where", "options")
 _ARGS = "query, kinds?, top_k?, min_score?, token_budget?, where?, options?"
 
 
-def _read(reading: Reading, value: Json, path: TreePath) -> Args:
+def _read(reading: Reading, value: Tree, path: TreePath) -> Args:
     args = value if isinstance(value, dict) else {"query": value}
     return with_kinds(without_vector(reading, args, "query", path))
 
 
-def _query(args: Mapping[str, Json]) -> Query:
+def _query(args: Mapping[str, Tree]) -> Query:
     given = {name: args[name] for name in _AS_GIVEN if args.get(name) is not None}
     return Query(text=args["query"], kinds=tuple(args.get("kinds") or ()), **given)
 

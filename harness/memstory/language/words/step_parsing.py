@@ -12,7 +12,7 @@ from memstory.language.text import TreePath
 from memstory.language.words.parts import NAME, Schema, free, name_of
 from memstory.language.words.times import microseconds
 from memstory.language.words.word import WORDS, Args, Word
-from memstory.target import Json
+from memstory.target import Tree
 
 MODIFIERS: Final[Mapping[str, Schema]] = {
     "as": name_of("The user who acts; the story's own user, if it is not said."),
@@ -34,17 +34,17 @@ MODIFIERS: Final[Mapping[str, Schema]] = {
 """The grammar of what may stand beside a step word."""
 
 
-def read_steps(reading: Reading, steps: Json) -> tuple[Step, ...]:
+def read_steps(reading: Reading, steps: Tree) -> tuple[Step, ...]:
     """Return the steps; a step that the grammar refused is left out, but its saved names count as saved."""
     return _read(reading, steps, ("steps",), ()) if isinstance(steps, list) else ()
 
 
-def _read(reading: Reading, steps: Sequence[Json], path: TreePath, around: tuple[Word, ...]) -> tuple[Step, ...]:
+def _read(reading: Reading, steps: Sequence[Tree], path: TreePath, around: tuple[Word, ...]) -> tuple[Step, ...]:
     found = (_read_one(reading, tree, (*path, index), around) for index, tree in enumerate(steps))
     return tuple(step for step in found if step is not None)
 
 
-def _read_one(reading: Reading, tree: Json, path: TreePath, around: tuple[Word, ...]) -> Step | None:
+def _read_one(reading: Reading, tree: Tree, path: TreePath, around: tuple[Word, ...]) -> Step | None:
     if not isinstance(tree, dict):
         return None
     word = _word(reading, tree, path)
@@ -54,7 +54,7 @@ def _read_one(reading: Reading, tree: Json, path: TreePath, around: tuple[Word, 
     return None
 
 
-def _word(reading: Reading, tree: Mapping[str, Json], path: TreePath) -> Word | None:
+def _word(reading: Reading, tree: Mapping[str, Tree], path: TreePath) -> Word | None:
     names = [key for key in tree if key in WORDS]
     if len(names) == 1:
         return WORDS[names[0]]
@@ -68,7 +68,7 @@ def _word(reading: Reading, tree: Mapping[str, Json], path: TreePath) -> Word | 
     return None
 
 
-def _saved_within(tree: Json) -> set[str]:
+def _saved_within(tree: Tree) -> set[str]:
     """Names that a broken step would have saved, so that one mistake is not reported at every later use."""
     if isinstance(tree, list):
         return set().union(*map(_saved_within, tree))
@@ -79,7 +79,7 @@ def _saved_within(tree: Json) -> set[str]:
     return own.union(*map(_saved_within, tree.values()))
 
 
-def _step(reading: Reading, word: Word, tree: Mapping[str, Json], path: TreePath, around: tuple[Word, ...]) -> Step:
+def _step(reading: Reading, word: Word, tree: Mapping[str, Tree], path: TreePath, around: tuple[Word, ...]) -> Step:
     value, place = tree[word.name], (*path, word.name)
     for block in {block.name for block in around}.intersection(word.barred_in):
         message = f"'{word.name}' cannot stand inside '{block}'; put it before or after"
@@ -100,7 +100,7 @@ def _step(reading: Reading, word: Word, tree: Mapping[str, Json], path: TreePath
 
 
 def _inner(
-    reading: Reading, inner: tuple[str, Json] | None, path: TreePath, around: tuple[Word, ...]
+    reading: Reading, inner: tuple[str, Tree] | None, path: TreePath, around: tuple[Word, ...]
 ) -> tuple[Step, ...]:
     if inner is None:
         return ()
@@ -111,7 +111,7 @@ def _inner(
     return (step,) if step else ()
 
 
-def _saves(reading: Reading, word: Word, tree: Mapping[str, Json], path: TreePath) -> dict[str, str]:
+def _saves(reading: Reading, word: Word, tree: Mapping[str, Tree], path: TreePath) -> dict[str, str]:
     """Map names to paths in the recorded result, from `save:` beside the word and from within its argument."""
     found = {name: word.saved_path(field) for name, field in tree.get("save", {}).items()}
     found |= word.saves(tree[word.name])
@@ -124,7 +124,7 @@ def _saves(reading: Reading, word: Word, tree: Mapping[str, Json], path: TreePat
 
 
 def _expectations(
-    reading: Reading, word: Word, args: Args, expect: Mapping[str, Json], path: TreePath
+    reading: Reading, word: Word, args: Args, expect: Mapping[str, Tree], path: TreePath
 ) -> Iterator[Expectation]:
     patience = microseconds(expect["eventually"]) / 1e6 if "eventually" in expect else None
     if expect.keys() == {"eventually"}:

@@ -10,7 +10,7 @@ from memstory.language.reading import Reading
 from memstory.language.text import TreePath
 from memstory.language.words.parts import Schema, keys, number
 from memstory.language.words.word import Args, Word
-from memstory.target import Json
+from memstory.target import Tree
 
 _UNITS = {
     "weeks": ("w", 604_800_000_000),
@@ -37,7 +37,7 @@ DURATION: Schema = keys(
 )
 
 
-def microseconds(value: Json) -> int:
+def microseconds(value: Tree) -> int:
     """Return a duration (`1h 5m`, `{days: 2}`) in whole microseconds.
 
     >>> microseconds("1m 1us"), microseconds({"hours": 0.5})
@@ -60,7 +60,7 @@ def _moment(reading: Reading, value: str, path: TreePath) -> Args:
         return {}
 
 
-def _span(reading: Reading, value: Json, path: TreePath) -> Args:
+def _span(reading: Reading, value: Tree, path: TreePath) -> Args:
     span = microseconds(value)
     if not 0 < span <= _LONGEST:
         reading.fault(path, "the clock can be advanced by 1us at least and 200 years at most")

@@ -10,21 +10,21 @@ from memstory.language.words.parts import NOTHING, free, keys, name_of
 from memstory.language.words.word import Word, in_list, named
 from memstory.requests import AnnounceTools, CallTool
 from memstory.results.recording import StepRecord
-from memstory.target import Json, ToolSchema
+from memstory.target import ToolSchema, Tree
 
 
-def _result(record: StepRecord) -> Json:
+def _result(record: StepRecord) -> Tree:
     called = record.result or {}
     return called.get("result") if called.get("error") is None else called["error"]
 
 
-def _refusal(record: StepRecord) -> Json:
+def _refusal(record: StepRecord) -> Tree:
     """Return the text of a refusal; a tool refuses within its result."""
     is_within = record.error is None and isinstance(record.result, Mapping)
     return record.result.get("error") if is_within else record.error
 
 
-def _announced(record: StepRecord) -> Mapping[str, Json]:
+def _announced(record: StepRecord) -> Mapping[str, Tree]:
     return {
         tool["name"]: {"description": tool.get("description"), "parameters": tool.get("parameters")}
         for tool in record.result or ()

@@ -14,10 +14,10 @@ from memstory.language.words.parts import VECTOR, keys, text
 from memstory.language.words.word import Args, Word, always
 from memstory.requests import EndSession, Say
 from memstory.results.recording import StepRecord
-from memstory.target import Json, ToolSchema
+from memstory.target import ToolSchema, Tree
 
 
-def _part(name: str, default: Json) -> View:
+def _part(name: str, default: Tree) -> View:
     return lambda record: (record.result or {}).get(name, default)
 
 
@@ -27,8 +27,8 @@ def _faulty_calls(record: StepRecord, announced: Sequence[ToolSchema]) -> Iterab
     return [("tool_calls", fault) for fault in violations_of_schema(record.result.get("tool_calls") or (), announced)]
 
 
-def _worded(key: str, default: str | None = None) -> Callable[[Reading, Json, TreePath], Args]:
-    def read(_reading: Reading, value: Json, _path: TreePath) -> Args:
+def _worded(key: str, default: str | None = None) -> Callable[[Reading, Tree, TreePath], Args]:
+    def read(_reading: Reading, value: Tree, _path: TreePath) -> Args:
         word = default if value is None else value
         return {} if word is None else {key: word}
 

@@ -12,9 +12,9 @@ from memstory.language.registry import Registry
 from memstory.language.story import Expectation
 from memstory.language.text import TreePath
 from memstory.results.recording import StepRecord
-from memstory.target import Capability, Json, Request, ToolSchema
+from memstory.target import Capability, Request, ToolSchema, Tree
 
-Args: TypeAlias = dict[str, Json]
+Args: TypeAlias = dict[str, Tree]
 Needs: TypeAlias = Callable[[Any], Iterable[Capability]]
 
 
@@ -23,17 +23,17 @@ def always(*capabilities: Capability) -> Needs:
     return lambda _: capabilities
 
 
-def nothing(reading: Reading, value: Json, path: TreePath) -> Args:
+def nothing(reading: Reading, value: Tree, path: TreePath) -> Args:
     """Read the argument of a word that takes none."""
     if value is False:
         reading.fault(path, "'false' says nothing here; leave the step out, or leave its value empty")
     return {}
 
 
-def named(key: str, **defaults: Json) -> Callable[[Reading, Any, TreePath], Args]:
+def named(key: str, **defaults: Tree) -> Callable[[Reading, Any, TreePath], Args]:
     """Return how an argument is read that is a mapping, or in short only what goes under `key`."""
 
-    def read(_reading: Reading, value: Json, _path: TreePath) -> Args:
+    def read(_reading: Reading, value: Tree, _path: TreePath) -> Args:
         return {**defaults, **(value if isinstance(value, dict) else {key: value})}
 
     return read
@@ -78,13 +78,13 @@ class Word:
     name: str
     summary: str
     example: str
-    grammar: Mapping[str, Json]
+    grammar: Mapping[str, Tree]
     forms: str = ""
     args: str = ""
     read: Callable[[Reading, Any, TreePath], Args] = nothing
-    inner: Callable[[Json], tuple[str, Json] | None] = lambda _: None
-    saves: Callable[[Json], Mapping[str, str]] = lambda _: {}
-    request: Callable[[Mapping[str, Json]], Request[Any]] | None = None
+    inner: Callable[[Tree], tuple[str, Tree] | None] = lambda _: None
+    saves: Callable[[Tree], Mapping[str, str]] = lambda _: {}
+    request: Callable[[Mapping[str, Tree]], Request[Any]] | None = None
     able: Mapping[Capability, str] = field(default_factory=dict)
     needs: Needs | None = None
     needs_to_judge: Mapping[str, Needs] = field(default_factory=dict)
@@ -123,12 +123,12 @@ class Word:
         is_field_itself = head in self.fields and not self.names_results
         return self.leads(rest if is_field_itself else path)
 
-    def value(self, name: str, record: StepRecord) -> Json:
+    def value(self, name: str, record: StepRecord) -> Tree:
         """Return what an expectation on the field of this name speaks of."""
         view = self.results.get(name) or EXPECTABLE[name].view
         return view(record) if view else record.result
 
-    def needed(self, args: Mapping[str, Json], expect: Sequence[Expectation]) -> frozenset[Capability]:
+    def needed(self, args: Mapping[str, Tree], expect: Sequence[Expectation]) -> frozenset[Capability]:
         """Return the capabilities that a step with these arguments and expectations calls for."""
         judging = [self.needs_to_judge[one.field](one.matchers) for one in expect if one.field in self.needs_to_judge]
         own = self.needs(args) if self.needs else [*self.able][:1]
@@ -138,6 +138,6 @@ class Word:
 WORDS: Registry[Word] = Registry("step")
 
 
-def whole(record: StepRecord) -> Json:
+def whole(record: StepRecord) -> Tree:
     """Return the recorded result as it is."""
     return record.result

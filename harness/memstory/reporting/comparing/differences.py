@@ -11,7 +11,7 @@ from memstory.reporting.views import step_number
 from memstory.results.outcomes import CaseResult
 from memstory.results.recording import QuestionRecord
 from memstory.results.runs import natural
-from memstory.target import Json
+from memstory.target import Tree
 from memstory.tasks.perturbation import level_name
 
 _LEFT_OUT = frozenset({"seconds", "embedding_seconds", "names"})
@@ -40,10 +40,10 @@ def _of_story(story: str, before: Column, after: Column) -> Iterator[str]:
             yield f"{story}, {part}:\n{_in_words(old[part], new[part])}"
 
 
-def _parts(case: CaseResult, *, with_steps: bool, with_ids: bool) -> Mapping[str, Json]:
+def _parts(case: CaseResult, *, with_steps: bool, with_ids: bool) -> Mapping[str, Tree]:
     """Return the parts of a case by a name for people."""
     told = {"outcome": case.outcome, "reason": case.reason, "metrics": case.metrics, "warnings": case.warnings}
-    parts: dict[str, Json] = {"outcome": encode(told)}
+    parts: dict[str, Tree] = {"outcome": encode(told)}
     for trial in case.trials:
         where = f"trial {trial.recording.trial + 1}, " if len(case.trials) > 1 else ""
         for step in trial.recording.steps if with_steps else ():
@@ -56,7 +56,7 @@ def _parts(case: CaseResult, *, with_steps: bool, with_ids: bool) -> Mapping[str
     return parts
 
 
-def _found(asked: QuestionRecord, *, with_ids: bool) -> Json:
+def _found(asked: QuestionRecord, *, with_ids: bool) -> Tree:
     return encode({"retrieved": asked.retrieved, "scores": asked.scores} if with_ids else {"gold at": asked.places})
 
 
@@ -68,6 +68,6 @@ def _has_ids(case: CaseResult) -> bool:
     return all(asked.ranks is None for record in case.retrieval for asked in record.questions)
 
 
-def _in_words(old: Json, new: Json) -> str:
+def _in_words(old: Tree, new: Tree) -> str:
     text = difference(old, new) or "too large to show; 'memstory show' has both"
     return "\n".join(f"  {line}" for line in text.splitlines())

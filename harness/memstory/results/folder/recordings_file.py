@@ -17,7 +17,7 @@ from memstory.results.folder.whole_files import write_text
 from memstory.results.outcomes import CaseResult, TrialResult
 from memstory.results.recording import StepRecord
 from memstory.results.runs import Run
-from memstory.target import Json, ToolSchema
+from memstory.target import ToolSchema, Tree
 
 Schema = Literal["memstory.recordings/2"]
 RECORDINGS_NAME: Final = "recordings.jsonl"
@@ -86,7 +86,7 @@ def _steps_of(case: str, number: int, trial: TrialResult) -> TrialSteps:
 
 def _read(line: bytes, place: str) -> TrialSteps:
     try:
-        tree: Json = json.loads(line)
+        tree: Tree = json.loads(line)
     except ValueError as error:
         raise SetupError(f"{place}: this line is damaged ({error}). {_AGAIN}") from error
     found = tree.get("schema") if isinstance(tree, dict) else None

@@ -20,7 +20,7 @@ from memstory.results.extracts import without_steps
 from memstory.results.folder.spool import SPOOL_NAME
 from memstory.results.folder.whole_files import write_whole
 from memstory.results.runs import SCHEMA, Run
-from memstory.target import Json
+from memstory.target import Tree
 
 RESULTS_NAME: Final = "results.json"
 PACKED: Final = ".gz"
@@ -73,7 +73,7 @@ def read_results(path: Path) -> Run:
     return with_ids(run)
 
 
-def rounded(value: Json) -> Json:
+def rounded(value: Tree) -> Tree:
     """Return JSON with its numbers as they are written."""
     if isinstance(value, float):
         # JSON has no word for these; a text keeps them visible. Adding 0.0 turns -0.0 into 0.0.

@@ -11,7 +11,7 @@ from typing import Final
 from memstory.codec import Misfit, decode, encode_lean
 from memstory.errors import SetupError
 from memstory.results.outcomes import CaseResult
-from memstory.target import Json
+from memstory.target import Tree
 
 SPOOL_NAME: Final = "spool.jsonl"
 
@@ -70,7 +70,7 @@ class Spool:
             results[result.id] = result
         return Spooled(results=tuple(results.values()), torn=torn)
 
-    def _decoded(self, tree: Json) -> CaseResult:
+    def _decoded(self, tree: Tree) -> CaseResult:
         try:
             result: CaseResult = decode(CaseResult, tree)
         except Misfit as error:

@@ -15,7 +15,7 @@ from memstory.codec import decode, encode
 from memstory.results.outcomes import CaseResult
 from memstory.results.secrecy.redaction_level import Level
 from memstory.results.secrecy.secret_values import Secrets
-from memstory.target import Hit, Item, Json, Query, Receipt, ReceiptItem, Ref, ToolCall, ToolSchema, Turn
+from memstory.target import Hit, Item, Query, Receipt, ReceiptItem, Ref, ToolCall, ToolSchema, Tree, Turn
 
 _PLAIN: Final = frozenset(
     {"id", "story", "target", "row", "where", "digest", "outcome", "tags", "covers", "control", "op", "at", "user"}
@@ -67,7 +67,7 @@ def told(counts: Mapping[str, int]) -> str:
     return ", ".join(f"{count} {name.removesuffix('s') if count == 1 else name}" for name, count in found) or "nothing"
 
 
-def _without_secrets(value: Json, secrets: Secrets) -> tuple[Json, int]:
+def _without_secrets(value: Tree, secrets: Secrets) -> tuple[Tree, int]:
     """Take out what stands in the fields of ours, which are walked, and in what was said, which is searched whole.
 
     Twice if any was found: a reason may quote a part of what is a secret by its form in the recording only.
@@ -79,10 +79,10 @@ def _without_secrets(value: Json, secrets: Secrets) -> tuple[Json, int]:
     return _walked(value, Secrets([*secrets.known, *learning.found]))
 
 
-def _walked(value: Json, secrets: Secrets) -> tuple[Json, int]:
+def _walked(value: Tree, secrets: Secrets) -> tuple[Tree, int]:
     total = 0
 
-    def walk(value: Json, name: str) -> Json:
+    def walk(value: Tree, name: str) -> Tree:
         nonlocal total
         if isinstance(value, dict) and name == "names":
             # What a story calls an id, such as `secret`, says nothing of it.
@@ -112,7 +112,7 @@ class _Texts:
     A number tells as much as a hash would, which texts are the same, and cannot be guessed back.
     """
 
-    def __init__(self, tree: Json) -> None:
+    def __init__(self, tree: Tree) -> None:
         self._tree = tree
         self._numbers: dict[str, int] = {}
         self._taken = 0
@@ -124,7 +124,7 @@ class _Texts:
         self._tree["reason"] = self._reason(self._tree["reason"], self._tree["outcome"])
         return self._taken
 
-    def _take_from_trial(self, trial: Json) -> None:
+    def _take_from_trial(self, trial: Tree) -> None:
         recording = trial["recording"]
         tools = {tool["name"] for tool in recording["tools"]}
         arguments = {name for tool in recording["tools"] for name in tool["parameters"].get("properties", ())}
@@ -149,7 +149,7 @@ class _Texts:
         place = _PLACE.match(reason)
         return f"{place[0]}: {self._marked(reason[place.end() :])}" if place else self._marked(reason)
 
-    def _hidden(self, value: Json, kept: _Kept) -> Json:
+    def _hidden(self, value: Tree, kept: _Kept) -> Tree:
         if isinstance(value, dict):
             return {
                 name if name in kept.names else self._marked(name): self._hidden(inner, kept)

@@ -12,7 +12,7 @@ from typing import Final
 from unicodedata import normalize
 
 from memstory.results.secrecy.secret_forms import ADDRESS, TELLING_NAMES, is_card, spans
-from memstory.target import Json
+from memstory.target import Tree
 
 REDACTED: Final = "[redacted]"
 
@@ -65,7 +65,7 @@ class Secrets:
             done = last
         return "".join([*pieces, text[done:]]), count + len(pieces) // 2
 
-    def tree_without(self, value: Json, name: str = "") -> tuple[Json, int]:
+    def tree_without(self, value: Tree, name: str = "") -> tuple[Tree, int]:
         """Return a tree of JSON without its secrets, and how many; what stands under a telling name is one."""
         if isinstance(value, str):
             if not value or value == REDACTED or not names_a_secret(name):
@@ -94,7 +94,7 @@ def names_a_secret(name: str) -> bool:
     return _NAME.fullmatch(_CAMEL.sub("_", name)) is not None
 
 
-def known_secrets(options: Mapping[str, Json], environment: Mapping[str, str]) -> list[str]:
+def known_secrets(options: Mapping[str, Tree], environment: Mapping[str, str]) -> list[str]:
     """Return what must not be shown wherever it stands: the values under telling names, and passwords in addresses.
 
     Of the environment only what holds a digit: a password that is a plain word would blot out other texts.

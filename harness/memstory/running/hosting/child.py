@@ -27,7 +27,7 @@ from memstory.errors import SetupError, TargetError
 from memstory.requests import REQUESTS, Settle
 from memstory.running.hosting.guarded import GuardedTarget
 from memstory.running.hosting.protocol import LONGEST_LINE, error_to_json, to_line
-from memstory.target import Connection, Environment, Json, Scope, TargetFactory
+from memstory.target import Connection, Environment, Scope, TargetFactory, Tree
 from memstory.targets.discovery import load_spec, missing_vendor
 
 _LIFECYCLE = frozenset({"open", "close"})
@@ -46,7 +46,7 @@ class Child:
         self._clock: StoryClock | None = None
         self._target: Connection | None = None
         self._busy: set[asyncio.Task[None]] = set()
-        self._lifecycle: asyncio.Queue[Json] = asyncio.Queue()
+        self._lifecycle: asyncio.Queue[Tree] = asyncio.Queue()
 
     async def serve(self) -> None:
         """Answer until the parent goes away."""
@@ -71,7 +71,7 @@ class Child:
                     task.add_done_callback(self._busy.discard)
         self._lifecycle.put_nowait(None)
 
-    async def _answer(self, request: Json) -> None:
+    async def _answer(self, request: Tree) -> None:
         reply = {"id": request["id"]}
         try:
             reply["value"] = encode(await self._do(request))
@@ -82,7 +82,7 @@ class Child:
         with contextlib.suppress(ConnectionError):
             await self._writer.drain()
 
-    async def _do(self, request: Json) -> object:
+    async def _do(self, request: Tree) -> object:
         op, now = request["op"], datetime.fromisoformat(request["now"])
         if op == "open":
             try:

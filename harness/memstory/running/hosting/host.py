@@ -20,7 +20,7 @@ from memstory.errors import NotSupported, TargetError
 from memstory.requests import answer_of
 from memstory.running.hosting.process import HostProcess, start
 from memstory.running.hosting.protocol import LONGEST_LINE, error_from_json, to_line
-from memstory.target import NOBODY, Environment, Json, Request, Scope, TargetFactory
+from memstory.target import NOBODY, Environment, Request, Scope, TargetFactory, Tree
 
 Answer = TypeVar("Answer")
 
@@ -43,7 +43,7 @@ class HostedTarget:
         self._preload = factory.preload
         self._folder = folder
         self._numbers = count()
-        self._waiting: dict[int, asyncio.Future[Json]] = {}
+        self._waiting: dict[int, asyncio.Future[Tree]] = {}
         self._process: HostProcess | None = None
         self._output: IO[bytes] | None = None
         self._reading: asyncio.Task[None] | None = None
@@ -101,7 +101,7 @@ class HostedTarget:
         answer = await self._call(request.op, request=request, scope=scope)
         return decode(answer_of(type(request)), answer)  # type: ignore[no-any-return]
 
-    async def _call(self, op: str, **args: Any) -> Json:
+    async def _call(self, op: str, **args: Any) -> Tree:
         if self._writer is None or self._clock is None or self._reading is None or self._reading.done():
             raise TargetError(f"'{op}' on a target whose process is not running{self._last_words()}")
         number = next(self._numbers)

@@ -24,7 +24,7 @@ from pathlib import Path
 from memstory.child_process import end_of
 from memstory.running.hosting.child import run
 from memstory.running.hosting.protocol import to_line
-from memstory.target import Json
+from memstory.target import Tree
 
 IMPORT_SECONDS = 120
 """A nursery that is longer at its imports is ended by the system, as nothing else could end it then."""
@@ -47,7 +47,7 @@ class Nursery:
         self._selector = selectors.DefaultSelector()
         self._selector.register(orders, selectors.EVENT_READ)
 
-    def serve(self) -> tuple[int, Json] | None:
+    def serve(self) -> tuple[int, Tree] | None:
         """Return when the harness has gone; and in each child, with its socket and what it is to be."""
         while True:
             # One at a time: it may unmake the next.
@@ -70,7 +70,7 @@ class Nursery:
                     return connection, wish
                 os.close(connection)
 
-    def _bear(self, output: int, leash: socket.socket) -> Json | None:
+    def _bear(self, output: int, leash: socket.socket) -> Tree | None:
         """Fork; return None in the nursery, and in the child what it is to be."""
         with closing(leash.makefile("rb")) as written:
             line = written.readline()
@@ -126,7 +126,7 @@ class Nursery:
         return [key.data for key in self._selector.get_map().values() if key.data and key.fileobj is key.data.leash]
 
 
-def _become(wish: Json) -> None:
+def _become(wish: Tree) -> None:
     """Take what a process that was started now would have got, and a fork will inherit."""
     os.environ.clear()
     os.environ.update(wish["environment"])

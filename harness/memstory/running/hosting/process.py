@@ -19,7 +19,7 @@ from typing import IO, Protocol
 from memstory.child_process import end_of
 from memstory.errors import SetupError, TargetError
 from memstory.running.hosting.protocol import to_line
-from memstory.target import Json
+from memstory.target import Tree
 
 _GOODBYE_SECONDS = 5.0
 _REFUSED = (
@@ -54,7 +54,7 @@ async def start(
     return Cold(_python("memstory.running.hosting.child", connection, spec, str(folder), output=output))
 
 
-def _wish(spec: str, folder: Path, preload: Sequence[str]) -> Json:
+def _wish(spec: str, folder: Path, preload: Sequence[str]) -> Tree:
     """Return what a forked child has to know, which a cold one would inherit."""
     return {
         "spec": spec,
@@ -134,7 +134,7 @@ class Nursery:
         """Whether it can be asked for children: it lives, and has started no thread."""
         return self._is_fit and self._process.poll() is None
 
-    async def fork(self, wish: Json, connection: socket.socket, output: IO[bytes]) -> Forked:
+    async def fork(self, wish: Tree, connection: socket.socket, output: IO[bytes]) -> Forked:
         """Return a new child; cancelled, it leaves none."""
         leash, theirs = socket.socketpair()
         leash.setblocking(False)  # noqa: FBT003  (it takes no keyword)
@@ -168,7 +168,7 @@ class Nursery:
             self._process.wait()
 
 
-async def _exchange(leash: socket.socket, wish: Json) -> tuple[bytes, bytes]:
+async def _exchange(leash: socket.socket, wish: Tree) -> tuple[bytes, bytes]:
     """Return the line that answers `wish` and what came behind it; nothing if the other side is gone."""
     loop = asyncio.get_running_loop()
     told = b""

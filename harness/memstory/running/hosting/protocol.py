@@ -12,7 +12,7 @@ from collections.abc import Mapping
 
 from memstory.errors import MemstoryError, NotSupported, Refused, SetupError, StoryError, TargetError
 from memstory.running.endings import message_of, told
-from memstory.target import Json
+from memstory.target import Tree
 
 LONGEST_LINE = 1 << 28
 """Bytes; a whole corpus goes over in one `add`."""
@@ -22,12 +22,12 @@ _CARRIED: Mapping[str, type[MemstoryError]] = {
 }
 
 
-def to_line(message: Json) -> bytes:
+def to_line(message: Tree) -> bytes:
     """Return one line of JSON."""
     return json.dumps(message, separators=(",", ":")).encode() + b"\n"
 
 
-def error_to_json(error: BaseException) -> Json:
+def error_to_json(error: BaseException) -> Tree:
     """Return an error so that the other side can raise it again by its class."""
     return {
         "class": type(error).__name__,
@@ -38,7 +38,7 @@ def error_to_json(error: BaseException) -> Json:
     }
 
 
-def error_from_json(data: Json) -> MemstoryError:
+def error_from_json(data: Tree) -> MemstoryError:
     """Return the error of the other side; one that memstory does not know is a TargetError that names its class."""
     if data["capability"] is not None:
         return NotSupported(data["capability"], data["message"])

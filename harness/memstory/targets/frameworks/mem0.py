@@ -17,13 +17,13 @@ from memstory.target import (
     Environment,
     Hit,
     Item,
-    Json,
     Query,
     Receipt,
     ReceiptItem,
     Ref,
     Scope,
     Target,
+    Tree,
 )
 from memstory.targets.conditions import refuse_undeclared
 from memstory.targets.embedders import Embedders, TimedEmbedder
@@ -76,7 +76,8 @@ class Mem0Target(Target):
         self._thread = OneThread("mem0")
 
     async def open(self, env: Environment, clock: Clock) -> None:
-        self._embedder, self._llm = self._embedders.of(env), env.options.get("llm")
+        llm = env.options.get("llm")
+        self._embedder, self._llm = self._embedders.of(env), None if llm is None else str(llm)
         self.embedding = self._embedder.watch
         self._embedding = _Embedding(WaitedEmbedder(self._embedder))
         length = await vector_length(self._embedder, env)
@@ -151,14 +152,14 @@ class Mem0Target(Target):
         # A language model may find nothing in a text that is worth keeping.
         return kept or [ReceiptItem(id=None, text=item.text, outcome="dropped", kind=item.kind) for item in items]
 
-    def _search(self, text: str, filters: dict[str, Json], given: dict[str, Any]) -> Sequence[Hit]:
+    def _search(self, text: str, filters: dict[str, Tree], given: dict[str, Any]) -> Sequence[Hit]:
         try:
             found = self._memory.search(text, filters=filters, explain=True, **given)
         except ValueError as error:
             raise Refused(str(error)) from error
         return [_hit(one) for one in found["results"]]
 
-    def _list(self, filters: dict[str, Json], limit: int | None) -> Sequence[Hit]:
+    def _list(self, filters: dict[str, Tree], limit: int | None) -> Sequence[Hit]:
         found = self._memory.get_all(filters=filters, top_k=_EVERYTHING if limit is None else limit)
         return [_hit(one) for one in found["results"]]
 
@@ -186,7 +187,7 @@ class Mem0Factory(EmbeddingFactory):
     name: ClassVar[str] = "mem0"
     spec: ClassVar[str | None] = "memstory.targets.frameworks.mem0:Mem0Factory"
 
-    def capabilities(self, options: Mapping[str, Json]) -> frozenset[Capability]:
+    def capabilities(self, options: Mapping[str, Tree]) -> frozenset[Capability]:
         return CAPABILITIES | ({"add.verbatim", "add.exact"} if options.get("llm") is None else {"add.infer"})
 
     async def start(self, folder: Path) -> None:
@@ -198,7 +199,7 @@ class Mem0Factory(EmbeddingFactory):
         return Mem0Target(self._embedders)
 
 
-def _configuration(env: Environment, size: int) -> dict[str, Json]:
+def _configuration(env: Environment, size: int) -> dict[str, Tree]:
     folder = Path(env.workspace)
     # A key is asked for even where nothing is ever sent.
     nobody = {"provider": "openai", "config": {"api_key": "not used"}}
@@ -213,7 +214,7 @@ def _configuration(env: Environment, size: int) -> dict[str, Json]:
     }
 
 
-def _language_model(options: Mapping[str, Json]) -> dict[str, Json] | None:
+def _language_model(options: Mapping[str, Tree]) -> dict[str, Tree] | None:
     asked = options.get("llm")
     if asked is None:
         return None
@@ -224,7 +225,7 @@ def _language_model(options: Mapping[str, Json]) -> dict[str, Json] | None:
     return {"provider": provider, "config": {"model": model, **host}}
 
 
-def _open(configuration: dict[str, Json]) -> Any:
+def _open(configuration: dict[str, Tree]) -> Any:
     # Takes seconds: only where it was chosen.
     mem0, telemetry = import_module("mem0"), import_module("mem0.memory.telemetry")
     if telemetry.MEM0_TELEMETRY:
@@ -236,15 +237,15 @@ def _ids(scope: Scope) -> dict[str, str]:
     return {"user_id": scope.user, **({"run_id": scope.session} if scope.session is not None else {})}
 
 
-def _filters(scope: Scope, kinds: Sequence[str], where: Mapping[str, Json]) -> dict[str, Json]:
+def _filters(scope: Scope, kinds: Sequence[str], where: Mapping[str, Tree]) -> dict[str, Tree]:
     return {**where, **({_KIND: {"in": list(kinds)}} if kinds else {}), **_ids(scope)}
 
 
-def _metadata(item: Item) -> dict[str, Json]:
+def _metadata(item: Item) -> dict[str, Tree]:
     return {**item.metadata, **({_KIND: item.kind} if item.kind is not None else {})}
 
 
-def _hit(found: Mapping[str, Json]) -> Hit:
+def _hit(found: Mapping[str, Tree]) -> Hit:
     metadata = dict(found.get("metadata") or {})
     return Hit(
         id=found["id"],

@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
-from memstory.target import Json, ToolSchema
+from memstory.target import ToolSchema, Tree
 
 _VERBS: Final[Mapping[str, Sequence[str]]] = {
     "add": ("store", "add", "remember", "save", "create", "write", "insert", "put"),
@@ -85,7 +85,7 @@ _SHOWN: Final = 90
 _USUAL_WORDS: Final = 3
 
 
-def draft(name: str, start: Mapping[str, Json], tools: Sequence[ToolSchema]) -> str:
+def draft(name: str, start: Mapping[str, Tree], tools: Sequence[ToolSchema]) -> str:
     """Return a table in TOML; `start` is what reaches the server (`command` or `url`)."""
     lines = [f"[targets.{name}]", 'type = "mcp"', *(f"{key} = {_toml(value)}" for key, value in start.items())]
     if "command" in start and "env" not in start:
@@ -165,7 +165,7 @@ def _meaning(operation: str, argument: str) -> str | None:
     return None
 
 
-def _value(placeholder: str | None, schema: Mapping[str, Json]) -> str | None:
+def _value(placeholder: str | None, schema: Mapping[str, Tree]) -> str | None:
     """Return the placeholder in the shape that `schema` wants; None if there is none."""
     if placeholder is None:
         return None
@@ -177,7 +177,7 @@ def _value(placeholder: str | None, schema: Mapping[str, Json]) -> str | None:
     return f'"{{{placeholder}}}"' if not kinds or wants_object == ("object" in kinds) else None
 
 
-def _types(schema: Mapping[str, Json]) -> set[str]:
+def _types(schema: Mapping[str, Tree]) -> set[str]:
     own = schema.get("type", ())
     found = {own} if isinstance(own, str) else set(own)
     for key in ("anyOf", "oneOf"):
@@ -186,14 +186,14 @@ def _types(schema: Mapping[str, Json]) -> set[str]:
     return found - {"null"}
 
 
-def _properties(tool: ToolSchema) -> Mapping[str, Mapping[str, Json]]:
+def _properties(tool: ToolSchema) -> Mapping[str, Mapping[str, Tree]]:
     return {
         name: schema if isinstance(schema, Mapping) else {}
         for name, schema in (tool.parameters.get("properties") or {}).items()
     }
 
 
-def _said(schema: Mapping[str, Json]) -> str:
+def _said(schema: Mapping[str, Tree]) -> str:
     kinds = " or ".join(sorted(_types(schema))) or "anything"
     words = " ".join(str(schema.get("description", "")).split())
     said = f"{kinds}: {words}" if words else kinds
@@ -204,7 +204,7 @@ def _key(name: str) -> str:
     return name if re.fullmatch(r"[A-Za-z0-9_-]+", name) else _toml(name)
 
 
-def _toml(value: Json) -> str:
+def _toml(value: Tree) -> str:
     # A JSON text is a TOML text too, and so is a list of them.
     if isinstance(value, Mapping):
         return f"{{ {', '.join(f'{_key(name)} = {_toml(inner)}' for name, inner in value.items())} }}"

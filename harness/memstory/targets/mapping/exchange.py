@@ -10,7 +10,7 @@ from hashlib import blake2b
 
 from memstory.clock import Clock
 from memstory.errors import NotSupported, Refused, TargetError
-from memstory.target import Environment, Hit, Item, Json, Ref, Scope
+from memstory.target import Environment, Hit, Item, Ref, Scope, Tree
 from memstory.targets.given_ids import GivenIds
 from memstory.targets.mapping.able import USER_NAMES, finds_by_key
 from memstory.targets.mapping.paths import NotThereError, find
@@ -215,7 +215,7 @@ def _is_kept(operation: Operation, row: Row, values: Values) -> bool:
     return True
 
 
-def _meets(found: Json, wanted: Json) -> bool:
+def _meets(found: Tree, wanted: Tree) -> bool:
     """Return whether two values are the same; of a list, whether one of its elements is."""
     if isinstance(wanted, list):
         return any(_meets(found, one) for one in wanted)

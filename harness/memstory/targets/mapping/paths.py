@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from memstory.target import Json
+from memstory.target import Tree
 
 _STEP: Final = re.compile(
     r"\.?\"(?P<quoted>[^\"]*)\"|\[(?P<index>-?\d+)\]|\[(?P<every>\*)\]|\.?(?P<name>[^.\[\]\s\"][^.\[\]\"]*)"
@@ -55,7 +55,7 @@ def parse_path(written: str) -> Path:
     return Path(written=written, steps=tuple(steps))
 
 
-def find(path: Path, tree: Json) -> Json:
+def find(path: Path, tree: Tree) -> Tree:
     """Return what `tree` has at `path`; for a path with `[*]` a list.
 
     Raises:
@@ -64,7 +64,7 @@ def find(path: Path, tree: Json) -> Json:
     return _find(path.steps, tree)
 
 
-def _find(steps: Sequence[str | int | None], tree: Json) -> Json:
+def _find(steps: Sequence[str | int | None], tree: Tree) -> Tree:
     if not steps:
         return tree
     step, rest = steps[0], steps[1:]
@@ -88,7 +88,7 @@ def _find(steps: Sequence[str | int | None], tree: Json) -> Json:
     return _find(rest, tree[step])
 
 
-def _opened(tree: Json) -> Json:
+def _opened(tree: Tree) -> Tree:
     if not isinstance(tree, str):
         return tree
     try:
@@ -97,6 +97,6 @@ def _opened(tree: Json) -> Json:
         return tree
 
 
-def _kind(tree: Json) -> str:
+def _kind(tree: Tree) -> str:
     words = {dict: "an object", list: "a list", str: "a text", bool: "a truth value", type(None): "null"}
     return words.get(type(tree), "a number")

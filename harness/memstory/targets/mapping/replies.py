@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from math import isfinite
 from typing import Final, Literal, TypeAlias
 
-from memstory.target import Json
+from memstory.target import Tree
 from memstory.targets.mapping.paths import NotThereError, Path, find
 
 Shape: TypeAlias = Literal["rows", "columns", "pattern"]
@@ -31,7 +31,7 @@ class Reply:
     """What a server answered: its text, the same as JSON where the protocol has that, and the problem if it failed."""
 
     text: str
-    data: Json = None
+    data: Tree = None
     problem: str | None = None
 
     def __str__(self) -> str:
@@ -59,8 +59,8 @@ class Rows:
 class Row:
     """One row: what `fields` found in it, and all of it, for conditions."""
 
-    fields: Mapping[str, Json]
-    whole: Json
+    fields: Mapping[str, Tree]
+    whole: Tree
 
 
 def read_rows(how: Rows, reply: Reply) -> Sequence[Row]:
@@ -83,7 +83,7 @@ def read_rows(how: Rows, reply: Reply) -> Sequence[Row]:
     return [_checked(how, row, reply) for row in rows]
 
 
-def data_of(reply: Reply) -> Json:
+def data_of(reply: Reply) -> Tree:
     """Return the reply as JSON; what is only text is read as JSON."""
     if reply.data is not None:
         return reply.data
@@ -99,7 +99,7 @@ def shown(reply: Reply) -> str:
     return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}…"
 
 
-def number_of(value: Json, transform: Transform) -> float:
+def number_of(value: Tree, transform: Transform) -> float:
     """Return a score as higher for better.
 
     Raises:
@@ -141,7 +141,7 @@ def _matches(how: Rows, text: str) -> Iterator[Row]:
         )
 
 
-def _columns(how: Rows, data: Json) -> Iterator[Row]:
+def _columns(how: Rows, data: Tree) -> Iterator[Row]:
     columns = {}
     for name, path in how.fields.items():
         column = _optional(name, path, data)
@@ -157,7 +157,7 @@ def _columns(how: Rows, data: Json) -> Iterator[Row]:
         yield Row(fields=_there(row), whole=row)
 
 
-def _rows(how: Rows, data: Json) -> Iterator[Row]:
+def _rows(how: Rows, data: Tree) -> Iterator[Row]:
     found = find(how.at, data) if how.at else data
     if isinstance(found, str):
         try:
@@ -174,12 +174,12 @@ def _rows(how: Rows, data: Json) -> Iterator[Row]:
         yield Row(fields=_there(values), whole=row)
 
 
-def _there(values: Mapping[str, Json]) -> Mapping[str, Json]:
+def _there(values: Mapping[str, Tree]) -> Mapping[str, Tree]:
     """Return what a row has; null is nothing, except where something must be."""
     return {name: value for name, value in values.items() if value is not None or name in NEEDED}
 
 
-def _optional(name: str, path: Path, tree: Json) -> Json:
+def _optional(name: str, path: Path, tree: Tree) -> Tree:
     if name in NEEDED:
         return find(path, tree)
     try:
@@ -208,7 +208,7 @@ def _checked(how: Rows, row: Row, reply: Reply) -> Row:
     return Row(fields=fields, whole=row.whole)
 
 
-def _word(name: str, value: Json) -> str:
+def _word(name: str, value: Tree) -> str:
     if isinstance(value, str):
         return value
     if isinstance(value, (int, float)) and not isinstance(value, bool):
@@ -216,6 +216,6 @@ def _word(name: str, value: Json) -> str:
     raise ValueError(f"the {name} is neither a text nor a number: {_json(value)}")
 
 
-def _json(value: Json) -> str:
+def _json(value: Tree) -> str:
     text = json.dumps(value, ensure_ascii=False)
     return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}…"

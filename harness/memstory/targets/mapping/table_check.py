@@ -12,21 +12,21 @@ from jsonschema import Draft202012Validator, ValidationError
 
 from memstory.errors import SetupError
 from memstory.language.registry import nearest
-from memstory.target import Json
+from memstory.target import Tree
 
 TYPES: Final = ("mcp", "http")
 _SHOWN: Final = 80
 
 
 @cache
-def schema() -> Mapping[str, Json]:
+def schema() -> Mapping[str, Tree]:
     """Return the JSON Schema of `memstory.toml`."""
     text = files("memstory.targets.mapping").joinpath("table.schema.json").read_text("utf-8")
-    read: Mapping[str, Json] = json.loads(text)
+    read: Mapping[str, Tree] = json.loads(text)
     return read
 
 
-def check_table(where: str, table: Mapping[str, Json]) -> None:
+def check_table(where: str, table: Mapping[str, Tree]) -> None:
     """Raise SetupError with everything that is wrong with `table`; `where` begins each line."""
     if "target" in table:
         kind = "class"
@@ -52,7 +52,7 @@ def place_of(where: str, path: Sequence[str | int]) -> str:
     return f"{where.removesuffix(']')}{inner}]"
 
 
-def _messages(where: str, validator: Draft202012Validator, table: Mapping[str, Json]) -> Iterator[str]:
+def _messages(where: str, validator: Draft202012Validator, table: Mapping[str, Tree]) -> Iterator[str]:
     for error in sorted(validator.iter_errors(table), key=lambda one: [str(part) for part in one.absolute_path]):
         path = list(error.absolute_path)
         match error.validator:

@@ -9,7 +9,7 @@ from typing import Any, Final
 from memstory.errors import SetupError
 from memstory.language.capabilities import is_known
 from memstory.language.registry import nearest
-from memstory.target import Json
+from memstory.target import Tree
 from memstory.targets.mapping.paths import Path, parse_path
 from memstory.targets.mapping.replies import Rows, Shape, Transform
 from memstory.targets.mapping.table import ALWAYS, NAMES, OPERATIONS, STARTING, STARTING_NAMES, Call, Operation, Table
@@ -37,7 +37,7 @@ _FIELDS: Final = ("id", "text", "score", "kind", "key", "created_at", "metadata"
 _NEEDS_ROWS: Final = frozenset({"get", "get_key", "search", "list"})
 
 
-def parse_table(name: str, tree: Mapping[str, Json], file: str) -> Table:
+def parse_table(name: str, tree: Mapping[str, Tree], file: str) -> Table:
     """Return the table `name` of `file`.
 
     Raises:
@@ -65,7 +65,7 @@ def parse_table(name: str, tree: Mapping[str, Json], file: str) -> Table:
     return table
 
 
-def template_of(where: str, tree: Json, names: Iterable[str]) -> Template:
+def template_of(where: str, tree: Tree, names: Iterable[str]) -> Template:
     """Return `tree` as a template; SetupError for a placeholder that is none of `names`."""
     try:
         template = parse_template(tree)

@@ -15,9 +15,9 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, TypeAlias
 
-from memstory.target import Json
+from memstory.target import Tree
 
-Values: TypeAlias = Mapping[str, Json]
+Values: TypeAlias = Mapping[str, Tree]
 """What placeholders stand for; None and an empty object count as no value."""
 
 EACH: Final = "each"
@@ -38,7 +38,7 @@ class Placeholder:
     name: str
     default: str | None = None
 
-    def value(self, values: Values) -> Json:
+    def value(self, values: Values) -> Tree:
         """Return what it stands for; None if that is nothing."""
         found = values.get(self.name)
         return self.default if found is None or found == {} else found
@@ -58,7 +58,7 @@ class Each:
     element: Template
 
 
-Template: TypeAlias = "Json | Text | Each | Mapping[str, Template] | Sequence[Template]"
+Template: TypeAlias = "Tree | Text | Each | Mapping[str, Template] | Sequence[Template]"
 """A tree of JSON in which a string with placeholders is a `Text`."""
 
 
@@ -69,7 +69,7 @@ class _Nothing:
 _NOTHING: Final = _Nothing()
 
 
-def parse_template(tree: Json) -> Template:
+def parse_template(tree: Tree) -> Template:
     """Return `tree` with its placeholders found.
 
     Raises:
@@ -116,7 +116,7 @@ def takes_items(template: Template) -> bool:
             return False
 
 
-def render(template: Template, values: Values, written: Callable[[str], str] = str) -> Json:
+def render(template: Template, values: Values, written: Callable[[str], str] = str) -> Tree:
     """Return `template` with its placeholders filled in; None if all of it is left out.
 
     `written` changes each value that is put into a longer string, as a path of a URL needs it.
@@ -125,7 +125,7 @@ def render(template: Template, values: Values, written: Callable[[str], str] = s
     return None if isinstance(filled, _Nothing) else filled
 
 
-def _render(template: Template, values: Values, written: Callable[[str], str]) -> Json | _Nothing:
+def _render(template: Template, values: Values, written: Callable[[str], str]) -> Tree | _Nothing:
     match template:
         case Text():
             return _filled(template, values, written)
@@ -143,8 +143,8 @@ def _render(template: Template, values: Values, written: Callable[[str], str]) -
             return template
 
 
-def _object(template: Mapping[str, Template], values: Values, written: Callable[[str], str]) -> Json | _Nothing:
-    made: dict[str, Json] = {}
+def _object(template: Mapping[str, Template], values: Values, written: Callable[[str], str]) -> Tree | _Nothing:
+    made: dict[str, Tree] = {}
     for name, inner in template.items():
         filled = _render(inner, values, written)
         if isinstance(filled, _Nothing):
@@ -156,7 +156,7 @@ def _object(template: Mapping[str, Template], values: Values, written: Callable[
     return made if made or not template else _NOTHING
 
 
-def _filled(text: Text, values: Values, written: Callable[[str], str]) -> Json | _Nothing:
+def _filled(text: Text, values: Values, written: Callable[[str], str]) -> Tree | _Nothing:
     found = [piece if isinstance(piece, str) else piece.value(values) for piece in text.pieces]
     if any(value is None for value in found):
         return _NOTHING
@@ -168,7 +168,7 @@ def _filled(text: Text, values: Values, written: Callable[[str], str]) -> Json |
     )
 
 
-def _in_text(value: Json) -> str:
+def _in_text(value: Tree) -> str:
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
 
 

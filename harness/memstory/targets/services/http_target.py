@@ -8,7 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import ClassVar, Final
 
-from memstory.target import Capability, Json, Target, TargetFactory
+from memstory.target import Capability, Target, TargetFactory, Tree
 from memstory.targets.mapping.able import capabilities_of
 from memstory.targets.mapping.exchange import Exchange
 from memstory.targets.mapping.mapped_target import MappedTarget, class_for
@@ -28,7 +28,7 @@ class HttpFactory(TargetFactory):
         self._table = table
         self._target = class_for(table, HttpTarget)
 
-    def capabilities(self, options: Mapping[str, Json]) -> frozenset[Capability]:
+    def capabilities(self, options: Mapping[str, Tree]) -> frozenset[Capability]:
         # Of the table as it is written: a server that need not answer 404 is not taken to report what is missing.
         return capabilities_of(self._table)
 

@@ -13,7 +13,7 @@ from urllib.parse import quote, urlsplit
 import httpx
 
 from memstory.errors import NotSupported, Refused, SetupError, TargetError
-from memstory.target import Json
+from memstory.target import Tree
 from memstory.targets.mapping.replies import Reply
 from memstory.targets.mapping.table import Call, Table
 from memstory.targets.mapping.templates import Values, render
@@ -129,7 +129,7 @@ class HttpTransport:
         return Reply(text=self._hidden(text), problem=said)
 
     def _call_headers(self, call: Call, values: Values, content: bytes | None) -> Mapping[str, str]:
-        own: Mapping[str, Json] = render(call.spec.get("headers") or {}, values)
+        own: Mapping[str, Tree] = render(call.spec.get("headers") or {}, values)
         kind = {} if content is None else {"content-type": "application/json"}
         try:
             return {**kind, **{name: str(value).encode("ascii").decode() for name, value in own.items()}}
@@ -205,13 +205,13 @@ def _segment(value: str) -> str:
         raise Refused(f"{value!r:.80} cannot be sent: it is no valid Unicode") from error
 
 
-def _parameters(query: Mapping[str, Json]) -> httpx.QueryParams:
+def _parameters(query: Mapping[str, Tree]) -> httpx.QueryParams:
     """Return what stands behind the question mark; a list is given value by value under the same name."""
     pairs = [(name, one) for name, value in query.items() for one in (value if isinstance(value, list) else [value])]
     return httpx.QueryParams([(name, one if isinstance(one, str) else _as_json(one).decode()) for name, one in pairs])
 
 
-def _as_json(body: Json) -> bytes:
+def _as_json(body: Tree) -> bytes:
     try:
         return json.dumps(body, ensure_ascii=False, allow_nan=False).encode()
     except ValueError as error:

@@ -17,7 +17,7 @@ from mcp import Client, MCPError
 from pydantic import ValidationError
 
 from memstory.errors import TargetError
-from memstory.target import Json, ToolSchema
+from memstory.target import ToolSchema, Tree
 from memstory.targets.mapping.replies import Reply
 from memstory.targets.services.mcp_streams import Streams
 
@@ -89,7 +89,7 @@ class McpSession:
         except _FAILURES as error:
             raise TargetError(f"{self._name}: its tools cannot be listed: {_said(error)}{self._words()}") from error
 
-    async def call(self, tool: str, args: Mapping[str, Json]) -> Reply:
+    async def call(self, tool: str, args: Mapping[str, Tree]) -> Reply:
         """Return what the tool answers; an error that the server tells is the reply's problem.
 
         Raises:

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar, Final
 
-from memstory.target import Capability, Json, Scope, Target, TargetFactory, ToolCall, ToolSchema
+from memstory.target import Capability, Scope, Target, TargetFactory, ToolCall, ToolSchema, Tree
 from memstory.targets.mapping.able import USER_NAMES, capabilities_of, names_user
 from memstory.targets.mapping.exchange import Exchange
 from memstory.targets.mapping.mapped_target import MappedTarget, class_for
@@ -119,7 +119,7 @@ class McpTarget(MappedTarget):
     async def tools(self) -> Sequence[ToolSchema]:
         return await (await self._transport.any_session()).tools()
 
-    async def tool(self, name: str, args: Mapping[str, Json], scope: Scope, caller: str | None = None) -> ToolCall:
+    async def tool(self, name: str, args: Mapping[str, Tree], scope: Scope, caller: str | None = None) -> ToolCall:
         session = await self._transport.session_of(self.exchange.values(scope))
         reply = await session.call(name, args)
         if reply.problem is not None:
@@ -136,7 +136,7 @@ class McpFactory(TargetFactory):
         self._table = table
         self._target = class_for(table, McpTarget)
 
-    def capabilities(self, options: Mapping[str, Json]) -> frozenset[Capability]:
+    def capabilities(self, options: Mapping[str, Tree]) -> frozenset[Capability]:
         own = {"restart", "crash"} if "command" in self._table.settings else set()
         return (capabilities_of(self._table) | {"tool", "tool.schema"} | own) - self._table.cannot
 
@@ -155,7 +155,7 @@ class McpFactory(TargetFactory):
         return self._target(self._table)
 
 
-def _result(reply: Reply) -> Json:
+def _result(reply: Reply) -> Tree:
     """Return what a tool answered: the text as JSON where it is JSON, as it is where not."""
     try:
         return json.loads(reply.text)

@@ -16,12 +16,12 @@ from memstory.target import (
     Environment,
     Hit,
     Item,
-    Json,
     Query,
     Receipt,
     Ref,
     Scope,
     Target,
+    Tree,
 )
 from memstory.targets.conditions import refuse_undeclared
 from memstory.targets.embedders import Embedders, TimedEmbedder
@@ -190,17 +190,17 @@ def _refusals() -> Iterator[None]:
         raise Refused(str(error)) from error
 
 
-def _metadata(item: Item, scope: Scope, now: str) -> dict[str, Json]:
+def _metadata(item: Item, scope: Scope, now: str) -> dict[str, Tree]:
     own = {_SESSION: scope.session, _KEY: item.key, _KIND: item.kind, _CREATED: now}
     return {**item.metadata, **{name: value for name, value in own.items() if value is not None}}
 
 
-def _within(scope: Scope, kinds: Sequence[str]) -> list[dict[str, Json]]:
+def _within(scope: Scope, kinds: Sequence[str]) -> list[dict[str, Tree]]:
     session = [{_SESSION: scope.session}] if scope.session is not None else []
     return [*session, *([{_KIND: {"$in": list(kinds)}}] if kinds else [])]
 
 
-def _where(conditions: Sequence[dict[str, Json]]) -> Any:
+def _where(conditions: Sequence[dict[str, Tree]]) -> Any:
     """Return conditions as Chroma takes them: several want a word between them, and none is no empty object."""
     if len(conditions) > 1:
         return {"$and": list(conditions)}
@@ -212,7 +212,7 @@ def _listed(found: Any) -> list[Hit]:
     return [_hit(id_, text, metadata, None) for id_, text, metadata in zip(*columns, strict=True)]
 
 
-def _hit(id_: str, text: str, metadata: Mapping[str, Json] | None, score: float | None) -> Hit:
+def _hit(id_: str, text: str, metadata: Mapping[str, Tree] | None, score: float | None) -> Hit:
     values = metadata or {}
     return Hit(
         id=id_,

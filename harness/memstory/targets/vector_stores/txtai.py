@@ -16,12 +16,12 @@ from memstory.target import (
     Environment,
     Hit,
     Item,
-    Json,
     Query,
     Receipt,
     Ref,
     Scope,
     Target,
+    Tree,
 )
 from memstory.targets.conditions import refuse_undeclared
 from memstory.targets.embedders import Embedders, TimedEmbedder
@@ -103,7 +103,7 @@ class TxtaiTarget(Target):
             found = [hit] if hit is not None else []
         return bool(await self._thread.run(self._index.delete, [hit.id for hit in found])) if found else False
 
-    def _rows(self, equal: Mapping[str, Json], limit: int | None, near: str | None = None) -> Any:
+    def _rows(self, equal: Mapping[str, Tree], limit: int | None, near: str | None = None) -> Any:
         asked = {} if near is None else {"near": near}
         similar = ["similar(:near)"] if asked else []
         conditions, values = _conditions(equal)
@@ -111,7 +111,7 @@ class TxtaiTarget(Target):
         sql = f"{_SELECT} {' AND '.join([*similar, *conditions])}"
         return self._index.search(sql, limit, parameters={**values, **asked})
 
-    def _listed(self, equal: Mapping[str, Json], limit: int | None) -> Any:
+    def _listed(self, equal: Mapping[str, Tree], limit: int | None) -> Any:
         # txtai gives 3 unless it is told how many.
         return self._rows(equal, self._index.count() if limit is None else limit) if self._index.count() else []
 
@@ -151,7 +151,7 @@ def _id_of_key(item: Item, scope: Scope) -> str:
     return json.dumps([scope.user, item.kind, item.key])
 
 
-def _row(item: Item, scope: Scope) -> dict[str, Json]:
+def _row(item: Item, scope: Scope) -> dict[str, Tree]:
     return {
         "text": item.text,
         "owner": scope.user,
@@ -162,20 +162,20 @@ def _row(item: Item, scope: Scope) -> dict[str, Json]:
     }
 
 
-def _within(scope: Scope, kinds: Sequence[str]) -> dict[str, Json]:
+def _within(scope: Scope, kinds: Sequence[str]) -> dict[str, Tree]:
     session = {"session": scope.session} if scope.session is not None else {}
     return {"owner": scope.user, **session, **({"kind": list(kinds)} if kinds else {})}
 
 
-def _named(ref: Ref, scope: Scope) -> dict[str, Json]:
+def _named(ref: Ref, scope: Scope) -> dict[str, Tree]:
     named = {"id": ref.id} if ref.id is not None else {"caller_key": ref.key}
     return {"owner": scope.user, **named, **({"kind": ref.kind} if ref.kind is not None else {})}
 
 
-def _conditions(equal: Mapping[str, Json]) -> tuple[list[str], dict[str, Json]]:
+def _conditions(equal: Mapping[str, Tree]) -> tuple[list[str], dict[str, Tree]]:
     """Return conditions in txtai's SQL and the values that their parameters stand for; a list means one of these."""
     conditions: list[str] = []
-    values: dict[str, Json] = {}
+    values: dict[str, Tree] = {}
     for number, (name, value) in enumerate(equal.items()):
         if not name.replace(".", "").replace("_", "").isalnum():
             raise Refused(f"where: txtai has no column '{name}'; names are letters, digits, dots and underscores")
@@ -186,7 +186,7 @@ def _conditions(equal: Mapping[str, Json]) -> tuple[list[str], dict[str, Json]]:
     return conditions, values
 
 
-def _hit(found: Mapping[str, Json]) -> Hit:
+def _hit(found: Mapping[str, Tree]) -> Hit:
     row = json.loads(found["data"])
     return Hit(
         id=found["id"],

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from memstory.errors import StoryError
-from memstory.target import Json
+from memstory.target import Tree
 from memstory_reference.systems.layers.config import LayersConfig
 from memstory_reference.systems.layers.operations.dedup import compare_texts
 from memstory_reference.systems.layers.recall.rrf import fuse, rrf_score
@@ -15,7 +15,7 @@ from memstory_reference.text.token_sets import token_recall, token_set
 KNOWN = "rrf (rows of ranks), fuse (lists), recall ([query, document] pairs), tokens (texts), jaccard (pairs), lines"
 
 
-def formula(args: Mapping[str, Json], config: LayersConfig) -> Json:
+def formula(args: Mapping[str, Tree], config: LayersConfig) -> Tree:
     """Return what one part makes of the rows that a story gives."""
     match dict(args):
         case {"rrf": rows}:

@@ -12,13 +12,13 @@ from memstory.target import (
     Environment,
     Hit,
     Item,
-    Json,
     Query,
     Receipt,
     ReceiptItem,
     Ref,
     Scope,
     Target,
+    Tree,
     Turn,
 )
 from memstory_reference.adapters.embedding.idle_embedder import IdleEmbedder
@@ -159,13 +159,13 @@ class LayersTarget(LayersDesk):
             else:
                 await self._system.end_session(who, why)
 
-    async def inspect(self, what: str, args: Mapping[str, Json], scope: Scope) -> Json:
+    async def inspect(self, what: str, args: Mapping[str, Tree], scope: Scope) -> Tree:
         # A session that the steps before were in: only they name it by themselves.
         session = args.get("session", scope.session)
         rest = {name: value for name, value in args.items() if name != "session"}
         return await super().inspect(what, rest, replace(scope, session=session))
 
-    def _formula(self, args: Mapping[str, Json]) -> Json:
+    def _formula(self, args: Mapping[str, Tree]) -> Tree:
         return formula(args, self._options.config)
 
     @contextmanager

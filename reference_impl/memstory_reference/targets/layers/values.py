@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from memstory.errors import Refused
-from memstory.target import Hit, Item, Json, ReceiptItem
+from memstory.target import Hit, Item, ReceiptItem, Tree
 from memstory_reference.errors import InputError
 from memstory_reference.systems.layers.recall.retrieval import Ranked
 from memstory_reference.systems.layers.records.candidates import SessionMemoryBuffer
@@ -37,7 +37,7 @@ def layers_of(kinds: Sequence[str]) -> tuple[Layer, ...]:
 def content_of_item(item: Item) -> Content:
     """Return what an item is: a triple with its quote, a plain note, a session's summary or a rule."""
     (layer,) = layers_of([item.kind]) if item.kind else (Layer.SEMANTIC,)
-    given = dict(item.metadata)
+    given: dict[str, Tree] = dict(item.metadata)
     content: Content
     if layer is Layer.EPISODIC:
         content = Arc(summary=item.text, topics=tuple(given.pop("topics", ())))
@@ -79,7 +79,7 @@ def receipt_item(item: Item, done: Remembered) -> ReceiptItem:
     return ReceiptItem(id=done.id, text=item.text, outcome=done.outcome, reason=done.reason, kind=kind)
 
 
-def buffer_view(buffer: SessionMemoryBuffer | None) -> dict[str, Json]:
+def buffer_view(buffer: SessionMemoryBuffer | None) -> dict[str, Tree]:
     """Return an active session for a story to look at."""
     if buffer is None:
         return {"active": False, "turns": 0, "held": []}
@@ -98,7 +98,7 @@ def buffer_view(buffer: SessionMemoryBuffer | None) -> dict[str, Json]:
     }
 
 
-def _fact(text: str, given: dict[str, Json]) -> Fact:
+def _fact(text: str, given: dict[str, Tree]) -> Fact:
     named = {name: given.pop(name) for name in _TRIPLE if name in given}
     if not named:
         return Fact(category="note", subject="User", predicate=NOTE, object=text, evidence_quote=text)

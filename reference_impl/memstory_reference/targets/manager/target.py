@@ -11,13 +11,13 @@ from memstory.target import (
     Environment,
     Hit,
     Item,
-    Json,
     Query,
     Receipt,
     Ref,
     Scope,
     ToolCall,
     ToolSchema,
+    Tree,
     Turn,
 )
 from memstory_reference.adapters.folder_copy import copy_closed
@@ -139,15 +139,15 @@ class ManagerTarget(SystemTarget[ManagerSystem]):
     async def tools(self) -> Sequence[ToolSchema]:
         return [tool_schema(spec) for spec in self._system.tools()]
 
-    async def tool(self, name: str, args: Mapping[str, Json], scope: Scope, caller: str | None = None) -> ToolCall:
+    async def tool(self, name: str, args: Mapping[str, Tree], scope: Scope, caller: str | None = None) -> ToolCall:
         with self._in_harness_words():
             called = await self._system.call_tool(name, args, owner=scope.user, session=self._note_session(scope))
         return tool_call(called)
 
-    async def _job_cleanup(self, _: Scope) -> Json:
+    async def _job_cleanup(self, _: Scope) -> Tree:
         return {"deleted": await self._system.housekeeping.clean_up()}
 
-    async def _job_migrate(self, scope: Scope, *, rows: Json = None) -> Json:
+    async def _job_migrate(self, scope: Scope, *, rows: Tree = None) -> Tree:
         migration = migrated(rows or ())
         await self._manager.put(scope.user, migration.memories)
         return {
@@ -156,7 +156,7 @@ class ManagerTarget(SystemTarget[ManagerSystem]):
             "warnings": list(migration.warnings),
         }
 
-    async def _job_backup(self, scope: Scope, *, folder: Json = "backup") -> Json:
+    async def _job_backup(self, scope: Scope, *, folder: Tree = "backup") -> Tree:
         """Close, copy, open the copy and see that it holds the same, go on with the original."""
         copy = Path(self._env.workspace) / str(folder)
         original = await self._manager.memories(scope.user)
@@ -170,17 +170,17 @@ class ManagerTarget(SystemTarget[ManagerSystem]):
             self._system = await self._opened(self._folder)
         return {"memories": len(copied), "equal": copied == original}
 
-    async def _look_window(self, scope: Scope) -> Json:
+    async def _look_window(self, scope: Scope) -> Tree:
         session = scope.session or self._sessions.get(scope.user, DEFAULT_SESSION)
         return [
             {"role": entry.role, "content": entry.content, "timestamp": entry.timestamp.isoformat()}
             for entry in self._system.window(scope.user, session)
         ]
 
-    async def _look_status(self, scope: Scope) -> Json:
+    async def _look_status(self, scope: Scope) -> Tree:
         return await self._system.status(scope.user)
 
-    def _formula(self, args: Mapping[str, Json]) -> Json:
+    def _formula(self, args: Mapping[str, Tree]) -> Tree:
         return formula(args)
 
     async def _opened(self, folder: Path) -> ManagerSystem:

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from datetime import datetime
 
 from memstory.errors import StoryError
-from memstory.target import Hit, Item, Json, ReceiptItem, Scope
+from memstory.target import Hit, Item, ReceiptItem, Scope, Tree
 from memstory_reference.errors import InputError
 from memstory_reference.systems.manager.manager import Stored
 from memstory_reference.systems.manager.memories.memory import (
@@ -72,7 +72,7 @@ def key_of(memory: Memory) -> str | None:
     return memory.metadata.get(CONTEXT_KEY) if memory.memory_type is MemoryType.CONTEXT else None
 
 
-def formula(args: Mapping[str, Json]) -> Json:
+def formula(args: Mapping[str, Tree]) -> Tree:
     """Compute the expiries of `expires_at: [[type, created_at], …]`."""
     if set(args) != {"expires_at"}:
         raise StoryError("inspect: formula takes `expires_at`: a list of [type, created_at]")

@@ -12,12 +12,12 @@ from memstory.target import (
     Environment,
     Hit,
     Item,
-    Json,
     Query,
     Receipt,
     ReceiptItem,
     Ref,
     Scope,
+    Tree,
 )
 from memstory_reference.composition.observations import open_observations
 from memstory_reference.errors import InputError
@@ -116,7 +116,7 @@ class ObservationsTarget(SystemTarget[ObservationService]):
         final_score: float | None = None,
         run_id: str | None = None,
         sources: Sequence[str] = (),
-    ) -> Json:
+    ) -> Tree:
         stored = await self._system.compress_and_store(
             task=task,
             output=output,
@@ -128,7 +128,7 @@ class ObservationsTarget(SystemTarget[ObservationService]):
         )
         return _stored_data(stored)
 
-    async def _job_reindex(self, scope: Scope) -> Json:
+    async def _job_reindex(self, scope: Scope) -> Tree:
         return {"reindexed": await self._system.reindex(scope.user)}
 
     async def _job_research(
@@ -136,11 +136,11 @@ class ObservationsTarget(SystemTarget[ObservationService]):
         scope: Scope,
         *,
         task: str,
-        corpus: Sequence[Mapping[str, Json]] = (),
+        corpus: Sequence[Mapping[str, Tree]] = (),
         run_id: str | None = None,
         task_type: str = "research",
         final_score: float | None = None,
-    ) -> Json:
+    ) -> Tree:
         passages = LocalCorpus(Passage(id=one["id"], text=one["text"]) for one in corpus)
         loop = ResearchLoop(self._system, passages, self._ports.chat if self._has_model else None)
         run = await loop.run(task, scope.user, run_id=run_id, task_type=task_type, final_score=final_score)
@@ -153,10 +153,10 @@ class ObservationsTarget(SystemTarget[ObservationService]):
             **_stored_data(run.stored),
         }
 
-    async def _look_status(self, scope: Scope) -> Json:
+    async def _look_status(self, scope: Scope) -> Tree:
         return dict(await self._system.status(scope.user))
 
-    def _formula(self, args: Mapping[str, Json]) -> Json:
+    def _formula(self, args: Mapping[str, Tree]) -> Tree:
         if set(args) != {"rank"}:
             raise StoryError("inspect: formula takes `rank`: rows of [sim, score, rating]")
         return [rank(*row).rank for row in args["rank"]]
@@ -164,7 +164,7 @@ class ObservationsTarget(SystemTarget[ObservationService]):
     def _observation(self, item: Item) -> Observation:
         if item.kind not in (None, KIND):
             raise InputError(f"kind {item.kind!r} is unknown; allowed: {KIND}")
-        given = dict(item.metadata)
+        given: dict[str, Tree] = dict(item.metadata)
         observation = Observation(
             id=item.key or self._ports.new_id(),
             title=str(given.pop("title", "")) or item.text[:80],
@@ -237,7 +237,7 @@ def _receipt_item(stored: Stored) -> ReceiptItem:
     )
 
 
-def _stored_data(stored: Stored) -> dict[str, Json]:
+def _stored_data(stored: Stored) -> dict[str, Tree]:
     observation = stored.observation
     return {
         "outcome": stored.outcome,

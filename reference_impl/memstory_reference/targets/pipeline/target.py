@@ -13,11 +13,11 @@ from memstory.target import (
     Environment,
     Hit,
     Item,
-    Json,
     Query,
     Receipt,
     Ref,
     Scope,
+    Tree,
 )
 from memstory_reference.adapters.faults import Faulty
 from memstory_reference.composition.embedders import make_reranker
@@ -79,7 +79,7 @@ class PipelineTarget(SystemTarget[PipelineService]):
     def _ports_of(self, env: Environment) -> EnvironmentPorts:
         given = {name: env.options[name] for name in CONFIG if name in env.options}
         self._config = PipelineConfig().changed(given, "options")
-        reranker = env.options.get("reranker")
+        reranker: Tree = env.options.get("reranker")
         self._reranker = ReversedReranker() if reranker == REVERSED else make_reranker(reranker)
         return super()._ports_of(env)
 
@@ -147,35 +147,35 @@ class PipelineTarget(SystemTarget[PipelineService]):
         with self._in_harness_words():
             return self._system.assemble(await self._recall(query, scope))
 
-    async def _job_compress(self, scope: Scope, *, until_quiet: bool = False) -> Json:
+    async def _job_compress(self, scope: Scope, *, until_quiet: bool = False) -> Tree:
         return asdict(await self._system.compress(scope.user, until_quiet=until_quiet))
 
-    async def _job_import(self, scope: Scope, *, rows: Json = ()) -> Json:
+    async def _job_import(self, scope: Scope, *, rows: Tree = ()) -> Tree:
         imported = await self._system.import_rows(rows, scope.user)
         return {"imported": len(imported), "ids": [one.id for one in imported]}
 
-    async def _job_export(self, scope: Scope) -> Json:
+    async def _job_export(self, scope: Scope) -> Tree:
         return await self._system.export_rows(scope.user)
 
-    async def _job_recall(self, scope: Scope, *, query: str = "", **given: Json) -> Json:
+    async def _job_recall(self, scope: Scope, *, query: str = "", **given: Tree) -> Tree:
         check_names("recall", given, ("top_k", "token_budget", "memory_types", *self.search_options))
         return result_data(await self._system.recall(query, scope.user, **given))
 
-    async def _job_reindex(self, scope: Scope) -> Json:
+    async def _job_reindex(self, scope: Scope) -> Tree:
         return {"reindexed": await self._system.reindex(scope.user)}
 
-    async def _look_status(self, scope: Scope) -> Json:
+    async def _look_status(self, scope: Scope) -> Tree:
         return await self._system.status(scope.user)
 
-    async def _look_drift(self, scope: Scope) -> Json:
+    async def _look_drift(self, scope: Scope) -> Tree:
         return await self._system.centroid_drift(scope.user)
 
-    def _formula(self, args: Mapping[str, Json]) -> Json:
+    def _formula(self, args: Mapping[str, Tree]) -> Tree:
         return formula(args)
 
     async def _recall(self, query: Query, scope: Scope) -> RecallResult:
         self._check_query(query)
-        options = dict(query.options)
+        options: dict[str, Tree] = dict(query.options)
         if scope.session is not None:
             options.setdefault("session_id", scope.session)
         if query.top_k is not None:
@@ -204,9 +204,10 @@ def _utterance(item: Item, scope: Scope) -> Utterance:
     unknown = set(item.metadata) - {"role", "source"}
     if unknown:
         raise InputError(f"metadata {min(unknown)!r} is unknown; allowed: role, source")
+    given: Mapping[str, Tree] = item.metadata
     return Utterance(
         text=item.text,
         session_id=scope.session or DEFAULT_SESSION,
         memory_type_hint=None if item.kind is None else checked_type("kind", item.kind),
-        **item.metadata,
+        **given,
     )

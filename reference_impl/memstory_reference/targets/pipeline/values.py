@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
 
 from memstory.errors import StoryError
-from memstory.target import Hit, Json, ReceiptItem
+from memstory.target import Hit, ReceiptItem, Tree
 from memstory_reference.systems.pipeline import importance as weighing
 from memstory_reference.systems.pipeline.memory import (
     ChunkReceipt,
@@ -49,7 +49,7 @@ def stored_item(memory: MemoryChunk, outcome: str) -> ReceiptItem:
     )
 
 
-def hit(memory: MemoryChunk, score: float | None = None, explain: Mapping[str, Json] | None = None) -> Hit:
+def hit(memory: MemoryChunk, score: float | None = None, explain: Mapping[str, Tree] | None = None) -> Hit:
     """Return a memory as a hit."""
     return Hit(
         id=memory.id,
@@ -85,7 +85,7 @@ def recalled_hit(one: RecalledMemory, rerank: str) -> Hit:
     return hit(one.memory, one.score, explain)
 
 
-def result_data(result: RecallResult) -> dict[str, Json]:
+def result_data(result: RecallResult) -> dict[str, Tree]:
     """Return a whole result, with its totals."""
     return {
         "memories": [
@@ -106,7 +106,7 @@ def result_data(result: RecallResult) -> dict[str, Json]:
     }
 
 
-def formula(args: Mapping[str, Json]) -> Json:
+def formula(args: Mapping[str, Tree]) -> Tree:
     """Return what a rule of the pipeline gives for each of the rows; `args` names one rule."""
     names = [name for name in args if name != "since"]
     if len(names) != 1 or names[0] not in _FORMULAS:
@@ -114,11 +114,11 @@ def formula(args: Mapping[str, Json]) -> Json:
     return [_FORMULAS[names[0]](row) for row in args[names[0]]]
 
 
-def _novelty(row: Mapping[str, Json]) -> float:
+def _novelty(row: Mapping[str, Tree]) -> float:
     return weighing.novelty(row["vector"], weighing.centroid(row.get("memories") or []))
 
 
-def _signals(text: str) -> dict[str, Json]:
+def _signals(text: str) -> dict[str, Tree]:
     return asdict(Detectors().signals(text))
 
 
@@ -140,12 +140,12 @@ def _sizes(row: Sequence[int] | Mapping[str, int]) -> list[int]:
     return [count_tokens(chunk) for chunk in split_chunks(text)]
 
 
-def _picked(row: Mapping[str, Json]) -> list[int]:
+def _picked(row: Mapping[str, Tree]) -> list[int]:
     sizes = row["sizes"]
     return [sizes[place] for place in fitting(sizes, row["budget"], row["top_k"])]
 
 
-_FORMULAS: Mapping[str, Callable[..., Json]] = {
+_FORMULAS: Mapping[str, Callable[..., Tree]] = {
     "clean": clean,
     "chunks": split_chunks,
     "chunk_sizes": _sizes,

@@ -12,13 +12,13 @@ from memstory.target import (
     Environment,
     Hit,
     Item,
-    Json,
     Query,
     Receipt,
     Ref,
     Scope,
     ToolCall,
     ToolSchema,
+    Tree,
     Turn,
 )
 from memstory_reference.composition.topics import open_topics
@@ -151,19 +151,19 @@ class TopicsTarget(SystemTarget[TopicsSystem]):
     async def tools(self) -> Sequence[ToolSchema]:
         return [tool_schema(spec) for spec in self._system.tools()]
 
-    async def tool(self, name: str, args: Mapping[str, Json], scope: Scope, caller: str | None = None) -> ToolCall:
+    async def tool(self, name: str, args: Mapping[str, Tree], scope: Scope, caller: str | None = None) -> ToolCall:
         with self._in_harness_words():
             outcome = await self._system.call_tool(
                 name, args, caller=caller or "OutsideAgent", owner=scope.user, session_id=scope.session
             )
         return tool_call(outcome)
 
-    async def _job_purge(self, scope: Scope, *, older_than_days: Json = None) -> Json:
+    async def _job_purge(self, scope: Scope, *, older_than_days: Tree = None) -> Tree:
         return {"deleted": await self._service.purge(scope.user, older_than_days)}
 
     async def _job_publish(
-        self, scope: Scope, *, subject: Json = "", payload: Json = None, publisher: Json = "OutsideAgent"
-    ) -> Json:
+        self, scope: Scope, *, subject: Tree = "", payload: Tree = None, publisher: Tree = "OutsideAgent"
+    ) -> Tree:
         envelope = Envelope(
             subject=subject,
             payload={} if payload is None else payload,
@@ -172,10 +172,10 @@ class TopicsTarget(SystemTarget[TopicsSystem]):
         )
         await self._system.bus.publish(envelope)
 
-    async def _look_bus(self, _: Scope, *, since: int = 0) -> Json:
+    async def _look_bus(self, _: Scope, *, since: int = 0) -> Tree:
         return [asdict(message) for message in self._system.bus.log(since)]
 
-    async def _look_status(self, scope: Scope) -> Json:
+    async def _look_status(self, scope: Scope) -> Tree:
         return await self._system.status(scope.user)
 
     async def _found(self, query: Query, scope: Scope) -> Sequence[FoundEngram]:

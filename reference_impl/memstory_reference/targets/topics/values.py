@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from memstory.target import Hit, Item, Json, ReceiptItem, Scope
+from memstory.target import Hit, Item, ReceiptItem, Scope, Tree
 from memstory_reference.errors import InputError
 from memstory_reference.systems.topics.engrams import EngramEntry, FoundEngram, TopicEntry, effective_score
 from memstory_reference.systems.topics.memory_service import Engram, Fact
@@ -42,7 +42,7 @@ def engram_of(item: Item, scope: Scope) -> Engram:
     return item.text, {**session, **item.metadata}
 
 
-def where_of(scope: Scope, where: Mapping[str, Json] | None = None) -> dict[str, Json]:
+def where_of(scope: Scope, where: Mapping[str, Tree] | None = None) -> dict[str, Tree]:
     """Return the filter of a scope: one session's engrams, where the scope names a session."""
     return {**(where or {}), **({"session_id": scope.session} if scope.session else {})}
 
