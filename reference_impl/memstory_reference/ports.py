@@ -16,7 +16,9 @@ from memstory_reference.errors import UnavailableError
 BY_RULES = "rules (deterministic stand-in)"
 """What answers where a system goes by rules, without a chat model."""
 
-Json: TypeAlias = Any
+Json: TypeAlias = "bool | int | float | str | Sequence[Json] | Mapping[str, Json] | None"
+Tree: TypeAlias = Any
+"""JSON that is taken apart by somebody who knows its shape, from a schema or as its author."""
 Primitive: TypeAlias = str | int | float | bool
 Vectors: TypeAlias = NDArray[np.float32]
 """(n, d) float32, each row of length 1."""
@@ -131,7 +133,7 @@ class ToolSpec:
 
     name: str
     description: str
-    parameters: Mapping[str, Json]
+    parameters: Mapping[str, Tree]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -11,7 +11,7 @@ import yaml
 
 from memstory_reference.errors import InputError
 from memstory_reference.ollama_address import ollama_url
-from memstory_reference.ports import Json
+from memstory_reference.ports import Tree
 from memstory_reference.text.near import hint
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ class Rule:
     """What a setting allows, in words and as a test."""
 
     allowed: str
-    fits: Callable[[Json], bool]
+    fits: Callable[[Tree], bool]
 
 
 class Ruled:
@@ -36,7 +36,7 @@ class Ruled:
     __slots__ = ()
     rules: ClassVar[Mapping[str, Rule]]
 
-    def changed(self, values: Mapping[str, Json], where: str) -> Self:
+    def changed(self, values: Mapping[str, Tree], where: str) -> Self:
         """Return these settings with `values` in place; InputError names `where`, the key and what is allowed."""
         check(values, self.rules, where)
         return replace(self, **values)  # type: ignore[type-var]  # each subclass is a dataclass
@@ -51,7 +51,7 @@ def with_ollama(settings: D) -> D:
 def number(low: float, high: float, what: str) -> Rule:
     """Return the rule of a number within bounds."""
 
-    def fits(value: Json) -> bool:
+    def fits(value: Tree) -> bool:
         return isinstance(value, (int, float)) and not isinstance(value, bool) and low <= value <= high
 
     return Rule(f"{what} from {low:g} to {high:g}", fits)
@@ -73,7 +73,7 @@ def or_null(rule: Rule) -> Rule:
 def text(what: str, *starts: str) -> Rule:
     """Return the rule of a text on one line that begins with one of `starts`."""
 
-    def fits(value: Json) -> bool:
+    def fits(value: Tree) -> bool:
         return (
             isinstance(value, str)
             and 0 < len(value.strip()) <= MAX_TEXT_CHARACTERS
@@ -84,7 +84,7 @@ def text(what: str, *starts: str) -> Rule:
     return Rule(what, fits)
 
 
-def check(values: Mapping[str, Json], rules: Mapping[str, Rule], where: str) -> None:
+def check(values: Mapping[str, Tree], rules: Mapping[str, Rule], where: str) -> None:
     """Raise InputError for a value that no rule allows; it names `where`, the key and what is allowed."""
     for key, value in values.items():
         if key not in rules:
@@ -101,7 +101,7 @@ def read_text(file: Path) -> str:
         raise InputError(f"{file}: cannot be read as settings: {error}") from error
 
 
-def mapping(yaml_text: str, where: str) -> dict[str, Json]:
+def mapping(yaml_text: str, where: str) -> dict[str, Tree]:
     """Return the settings in a YAML text."""
     try:
         values = yaml.safe_load(yaml_text)

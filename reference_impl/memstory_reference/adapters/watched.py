@@ -17,11 +17,11 @@ from memstory_reference.ports import (
     ChatModel,
     ChatModelUnavailableError,
     EmbedderUnavailableError,
-    Json,
     Message,
     Purpose,
     Reply,
     ToolSpec,
+    Tree,
     Vectors,
 )
 
@@ -77,7 +77,7 @@ class WatchedEmbedder:
             vectors[:, :1] = 1.0
         return vectors
 
-    def data(self, since: int = 0) -> dict[str, Json]:
+    def data(self, since: int = 0) -> dict[str, Tree]:
         """Return `calls`, `texts`, `sent` and `purposes` of the calls after call number `since` (all by default).
 
         `sent` and `purposes` run in parallel, oldest first, and hold the latest texts only.
@@ -107,7 +107,7 @@ class WatchedModel:
         self._switch = switch or Switch("chat model")
         self._after_reply = after_reply or self._switch
         self._calls = 0
-        self._log: deque[dict[str, Json]] = deque(maxlen=KEPT_CALLS)
+        self._log: deque[dict[str, Tree]] = deque(maxlen=KEPT_CALLS)
 
     async def chat(
         self,
@@ -116,10 +116,10 @@ class WatchedModel:
         *,
         purpose: str = REPLY,
         temperature: float | None = None,
-        response_schema: Mapping[str, Json] | None = None,
+        response_schema: Mapping[str, Tree] | None = None,
     ) -> Reply:
         self._calls += 1
-        entry: dict[str, Json] = {
+        entry: dict[str, Tree] = {
             "call": self._calls,
             "purpose": purpose,
             "temperature": temperature,
@@ -144,7 +144,7 @@ class WatchedModel:
         entry["reply"] = asdict(reply)
         return reply
 
-    def data(self, since: int = 0) -> dict[str, Json]:
+    def data(self, since: int = 0) -> dict[str, Tree]:
         """Return `calls` and the `log` of the calls after call number `since`."""
         return {
             "calls": max(0, self._calls - max(since, 0)),

@@ -16,9 +16,9 @@ from memstory_reference.errors import (
     StoreConflictError,
     UnavailableError,
 )
-from memstory_reference.ports import Bus, Envelope, Json, NewId, NoRespondersError, Subscription
+from memstory_reference.ports import Bus, Envelope, NewId, NoRespondersError, Subscription, Tree
 
-Act = Callable[[Mapping[str, Json], str], Awaitable[Json]]
+Act = Callable[[Mapping[str, Tree], str], Awaitable[Tree]]
 """Arguments and owner to a result. The owner is the envelope's, never an argument."""
 
 ALIVE = "alive"
@@ -68,7 +68,7 @@ class CallServer:
         while self._subscriptions:
             await self._subscriptions.pop().unsubscribe()
 
-    async def _alive(self, _: Mapping[str, Json], __: str) -> Json:
+    async def _alive(self, _: Mapping[str, Tree], __: str) -> Tree:
         return {"process": self.process, "store": self._store}
 
     def _answerer(self, name: str, act: Act) -> Callable[[Envelope], Awaitable[None]]:
@@ -86,7 +86,7 @@ class CallServer:
 
         return answer
 
-    async def _reply(self, name: str, request: Envelope, payload: Mapping[str, Json]) -> None:
+    async def _reply(self, name: str, request: Envelope, payload: Mapping[str, Tree]) -> None:
         reply = Envelope(
             subject=call_result(self._part, name),
             payload=payload,
@@ -112,7 +112,7 @@ class Caller:
     start_by: str
     timeout_seconds: float = 30.0
 
-    async def call(self, act: str, owner: str, **arguments: Json) -> Json:
+    async def call(self, act: str, owner: str, **arguments: Tree) -> Tree:
         """Return the part's result, or raise the error that it answered with.
 
         Raises:
@@ -122,8 +122,8 @@ class Caller:
         return await self._call(call_request(self.part, act), act, owner, arguments, self.timeout_seconds)
 
     async def long_call(
-        self, act: str, owner: str, *, timeout_seconds: float, process: str | None = None, **arguments: Json
-    ) -> Json:
+        self, act: str, owner: str, *, timeout_seconds: float, process: str | None = None, **arguments: Tree
+    ) -> Tree:
         """Do as `call` does, with `process` or any, and notice within seconds when the one at work is gone."""
         process = process or str((await self._alive(ALIVE))["process"])
         subject = f"{call_request(self.part, act)}.{process}"
@@ -144,20 +144,20 @@ class Caller:
             asked.cancel()
             await asyncio.gather(asked, return_exceptions=True)
 
-    async def alive(self) -> Mapping[str, Json] | None:
+    async def alive(self) -> Mapping[str, Tree] | None:
         """Return who serves the part, None if nobody does."""
         try:
             return await self._alive(ALIVE)
         except PartMissingError:
             return None
 
-    async def _alive(self, name: str) -> Mapping[str, Json]:
-        found: Mapping[str, Json] = await self._call(call_request(self.part, name), ALIVE, "", {}, ALIVE_SECONDS)
+    async def _alive(self, name: str) -> Mapping[str, Tree]:
+        found: Mapping[str, Tree] = await self._call(call_request(self.part, name), ALIVE, "", {}, ALIVE_SECONDS)
         return found
 
     async def _call(
-        self, subject: str, act: str, owner: str, arguments: Mapping[str, Json], timeout_seconds: float
-    ) -> Json:
+        self, subject: str, act: str, owner: str, arguments: Mapping[str, Tree], timeout_seconds: float
+    ) -> Tree:
         request = Envelope(
             subject=subject,
             payload={"args": dict(arguments)},
@@ -195,7 +195,7 @@ async def refuse_a_second(caller: Caller, *, store: str) -> None:
         )
 
 
-def _arguments(request: Envelope) -> Mapping[str, Json]:
+def _arguments(request: Envelope) -> Mapping[str, Tree]:
     arguments = request.payload.get("args")
     if not isinstance(arguments, dict):
         raise InputError(f"{request.subject}: the payload has 'args', an object")
@@ -206,7 +206,7 @@ def _kind(error: MemorySystemError) -> str:
     return next((kind for kind, leaf in _KINDS.items() if isinstance(error, leaf)), "unavailable")
 
 
-def _result(payload: Mapping[str, Json]) -> Json:
+def _result(payload: Mapping[str, Tree]) -> Tree:
     if "error" in payload:
         raise _KINDS.get(str(payload.get("kind")), UnavailableError)(str(payload["error"]))
     return payload.get("result")

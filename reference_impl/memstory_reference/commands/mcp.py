@@ -13,7 +13,7 @@ from memstory_reference.composition.chat_models import chat_of
 from memstory_reference.composition.embedders import embedder_of
 from memstory_reference.composition.extras import mcp_sdk
 from memstory_reference.composition.manager import open_manager
-from memstory_reference.ports import Json
+from memstory_reference.ports import Tree
 from memstory_reference.systems.manager.settings import ManagerSettings, default_manager, read_manager
 
 NAME = "memory"
@@ -47,7 +47,7 @@ async def serve(settings: ManagerSettings, owner: str) -> int:
     # One client starts one process: that is one session of the memory.
     session = random_id()
 
-    async def call(name: str, arguments: Mapping[str, Json]) -> Json:
+    async def call(name: str, arguments: Mapping[str, Tree]) -> Tree:
         called = await system.call_tool(name, arguments, owner=owner, session=session)
         return sdk.ToolAnswer(result=called.result, error=called.error)
 

@@ -7,18 +7,18 @@ from collections.abc import Sequence
 from tabulate import tabulate
 
 from memstory_reference.commands.terminal_text import cell, json_text, printable
-from memstory_reference.ports import Json
+from memstory_reference.ports import Tree
 from memstory_reference.systems.topics.engrams import EngramEntry, FoundEngram, TopicEntry
 
 SHORT_ID_CHARACTERS = 8
 
-Row = dict[str, Json]
+Row = dict[str, Tree]
 
 
 def row_of(owner: str, entry: TopicEntry | EngramEntry | FoundEngram) -> Row:
     """Return an entry as JSON: owner, kind, id, topic, text, created_at, metadata, and the score if it was found."""
     if isinstance(entry, TopicEntry):
-        metadata: Json = {}
+        metadata: Tree = {}
         topic, created_at = entry.topic, entry.timestamp_utc
     else:
         metadata = {key: value for key, value in entry.metadata.items() if key not in ("type", "timestamp_utc")}

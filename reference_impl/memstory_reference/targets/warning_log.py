@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from collections import deque
 
-from memstory_reference.ports import Json
+from memstory_reference.ports import Tree
 
 ROOT = "memstory_reference"
 KEPT_LINES = 1_000
@@ -16,7 +16,7 @@ class WarningLog(logging.Handler):
 
     def __init__(self) -> None:
         super().__init__(level=logging.WARNING)
-        self._lines: deque[dict[str, Json]] = deque(maxlen=KEPT_LINES)
+        self._lines: deque[dict[str, Tree]] = deque(maxlen=KEPT_LINES)
         self._number = 0
 
     def emit(self, record: logging.LogRecord) -> None:
@@ -32,6 +32,6 @@ class WarningLog(logging.Handler):
         """Listen no more."""
         logging.getLogger(ROOT).removeHandler(self)
 
-    def data(self, since: int = 0) -> list[dict[str, Json]]:
+    def data(self, since: int = 0) -> list[dict[str, Tree]]:
         """Return the lines after line number `since`, oldest first."""
         return [line for line in self._lines if line["number"] > since]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from memstory_reference.errors import InputError
-from memstory_reference.ports import Json, ToolSpec
+from memstory_reference.ports import ToolSpec, Tree
 
 _TYPES: Mapping[str, tuple[type, ...]] = {
     "array": (list,),
@@ -17,14 +17,14 @@ _TYPES: Mapping[str, tuple[type, ...]] = {
 }
 
 
-def check_arguments(spec: ToolSpec, arguments: object) -> dict[str, Json]:
+def check_arguments(spec: ToolSpec, arguments: object) -> dict[str, Tree]:
     """Return the arguments if they fit the tool's schema, else raise InputError with all that is wrong.
 
     Null stands for an argument that was left out: models fill in both of two optional arguments.
     """
     if not isinstance(arguments, Mapping):
         raise InputError(f"{spec.name}: the arguments must be an object, not {_type_name(arguments)}")
-    known: Mapping[str, Mapping[str, Json]] = spec.parameters.get("properties", {})
+    known: Mapping[str, Mapping[str, Tree]] = spec.parameters.get("properties", {})
     given = {str(name): value for name, value in arguments.items() if value is not None}
     problems = [f"{name} is missing" for name in spec.parameters.get("required", ()) if name not in given]
     problems += [f"{name[:40]!r} is no argument" for name in given if name not in known]
@@ -38,7 +38,7 @@ def check_arguments(spec: ToolSpec, arguments: object) -> dict[str, Json]:
     return given
 
 
-def _fits(value: Json, wanted: str | None) -> bool:
+def _fits(value: Tree, wanted: str | None) -> bool:
     if wanted is None:
         return True
     # To Python, True is an int; to JSON it is not.

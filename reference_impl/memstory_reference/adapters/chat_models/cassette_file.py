@@ -13,7 +13,7 @@ from pathlib import Path
 from filelock import FileLock
 
 from memstory_reference.errors import SetupProblem
-from memstory_reference.ports import Json, Message, Reply, ToolRequest, ToolSpec
+from memstory_reference.ports import Message, Reply, ToolRequest, ToolSpec, Tree
 
 SCHEMA = "memstory.cassette/1"
 
@@ -23,10 +23,10 @@ class Request:
     """A request to a model as JSON; the order of `tools` does not matter, that of `messages` does."""
 
     purpose: str
-    messages: Sequence[Json]
-    tools: Sequence[Json]
+    messages: Sequence[Tree]
+    tools: Sequence[Tree]
     temperature: float | None
-    response_schema: Json
+    response_schema: Tree
 
     @property
     def key(self) -> str:
@@ -55,7 +55,7 @@ def request_of(
     tools: Sequence[ToolSpec],
     purpose: str,
     temperature: float | None,
-    response_schema: Mapping[str, Json] | None,
+    response_schema: Mapping[str, Tree] | None,
 ) -> Request:
     """Return the request that a chat model was given."""
     announced = [
@@ -113,7 +113,7 @@ def _written(model: str, calls: Mapping[str, Call]) -> str:
     return json.dumps(tree, indent=2, ensure_ascii=False) + "\n"
 
 
-def _entry(call: Call) -> Json:
+def _entry(call: Call) -> Tree:
     request = call.request
     return {
         "purpose": request.purpose,
@@ -129,7 +129,7 @@ def _entry(call: Call) -> Json:
     }
 
 
-def _call(entry: Json, toolsets: Mapping[str, Json]) -> Call:
+def _call(entry: Tree, toolsets: Mapping[str, Tree]) -> Call:
     reply = entry["reply"]
     request = Request(
         purpose=entry["purpose"],
@@ -145,8 +145,8 @@ def _call(entry: Json, toolsets: Mapping[str, Json]) -> Call:
     )
 
 
-def _message(message: Message) -> Json:
-    written: dict[str, Json] = {"role": message.role, "content": message.content}
+def _message(message: Message) -> Tree:
+    written: dict[str, Tree] = {"role": message.role, "content": message.content}
     if message.tool is not None:
         written["tool"] = message.tool
     if message.tool_requests:
@@ -154,26 +154,26 @@ def _message(message: Message) -> Json:
     return written
 
 
-def _requested(request: ToolRequest) -> Json:
+def _requested(request: ToolRequest) -> Tree:
     return {"name": request.name, "arguments": _plain(request.arguments)}
 
 
-def _said(message: Json) -> list[str]:
+def _said(message: Tree) -> list[str]:
     who = f"{message['role']} {message['tool']}" if "tool" in message else message["role"]
     called = [f"[{who} calls] {one['name']} {_canonical(one['arguments'])}" for one in message.get("tool_requests", ())]
     return [*(f"[{who}] {line}" for line in message["content"].splitlines() or [""]), *called]
 
 
-def _plain(value: Json) -> Json:
+def _plain(value: Tree) -> Tree:
     """Return `value` as it comes back from a file: tuples are lists, mappings are dicts."""
     return json.loads(json.dumps(value, default=dict))
 
 
-def _canonical(value: Json) -> str:
+def _canonical(value: Tree) -> str:
     return json.dumps(value, sort_keys=True, ensure_ascii=False)
 
 
-def _digest(value: Json) -> str:
+def _digest(value: Tree) -> str:
     return hashlib.sha256(_canonical(value).encode()).hexdigest()[:16]
 
 

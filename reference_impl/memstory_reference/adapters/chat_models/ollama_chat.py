@@ -11,11 +11,11 @@ import ollama
 
 from memstory_reference.ports import (
     ChatModelUnavailableError,
-    Json,
     Message,
     Reply,
     ToolRequest,
     ToolSpec,
+    Tree,
 )
 
 HOST = "http://127.0.0.1:11434"
@@ -60,7 +60,7 @@ class OllamaChat:
         *,
         purpose: str = "chat",
         temperature: float | None = None,
-        response_schema: Mapping[str, Json] | None = None,
+        response_schema: Mapping[str, Tree] | None = None,
     ) -> Reply:
         answer = _Answer()
         try:
@@ -94,7 +94,7 @@ class OllamaChat:
         messages: Sequence[Message],
         tools: Sequence[ToolSpec],
         temperature: float | None,
-        response_schema: Mapping[str, Json] | None,
+        response_schema: Mapping[str, Tree] | None,
     ) -> AsyncIterator[ollama.ChatResponse]:
         # A client of its own: beside a model's answer it costs nothing, and nobody has to close it.
         async with ollama.AsyncClient(host=self._host, timeout=self._timeout_seconds) as client:
@@ -198,8 +198,8 @@ def _unreachable(host: str) -> ChatModelUnavailableError:
     return ChatModelUnavailableError(f"Ollama does not answer at {host}. Start it with: ollama serve")
 
 
-def _written(message: Message) -> dict[str, Json]:
-    written: dict[str, Json] = {"role": message.role, "content": message.content}
+def _written(message: Message) -> dict[str, Tree]:
+    written: dict[str, Tree] = {"role": message.role, "content": message.content}
     if message.tool_requests:
         written["tool_calls"] = [
             {"function": {"name": request.name, "arguments": dict(request.arguments)}}
@@ -210,6 +210,6 @@ def _written(message: Message) -> dict[str, Json]:
     return written
 
 
-def _announced(tool: ToolSpec) -> dict[str, Json]:
+def _announced(tool: ToolSpec) -> dict[str, Tree]:
     function = {"name": tool.name, "description": tool.description, "parameters": dict(tool.parameters)}
     return {"type": "function", "function": function}

@@ -6,7 +6,7 @@ import json
 from collections.abc import Mapping, Sequence
 
 from memstory_reference.errors import MemorySystemError
-from memstory_reference.ports import Json, Message, Reply, ToolRequest, ToolSpec
+from memstory_reference.ports import Message, Reply, ToolRequest, ToolSpec, Tree
 
 SHOWN_CHARACTERS = 2_000
 
@@ -24,7 +24,7 @@ class ScriptedChat:
 
     name = "scripted by the story"
 
-    def __init__(self, rules: Sequence[Mapping[str, Json]]) -> None:
+    def __init__(self, rules: Sequence[Mapping[str, Tree]]) -> None:
         self._rules = rules
 
     async def chat(
@@ -34,7 +34,7 @@ class ScriptedChat:
         *,
         purpose: str = "chat",
         temperature: float | None = None,
-        response_schema: Mapping[str, Json] | None = None,
+        response_schema: Mapping[str, Tree] | None = None,
     ) -> Reply:
         said, results = _split(messages)
         for rule in self._rules:
@@ -43,7 +43,7 @@ class ScriptedChat:
         raise UnscriptedCallError(_unscripted(purpose, said, results, self._rules))
 
 
-def _unscripted(purpose: str, said: str, results: Sequence[str], rules: Sequence[Mapping[str, Json]]) -> str:
+def _unscripted(purpose: str, said: str, results: Sequence[str], rules: Sequence[Mapping[str, Tree]]) -> str:
     prompt = [_shortened(said), *(f"[tool result] {_shortened(result)}" for result in results)]
     conditions = [
         f"  {number}. when: {json.dumps(rule.get('when') or {}, ensure_ascii=False)}"
@@ -77,7 +77,7 @@ def _split(messages: Sequence[Message]) -> tuple[str, list[str]]:
     return "", results
 
 
-def _fits(when: Mapping[str, Json], purpose: str, said: str, results: Sequence[str]) -> bool:
+def _fits(when: Mapping[str, Tree], purpose: str, said: str, results: Sequence[str]) -> bool:
     if "purpose" in when and when["purpose"] != purpose:
         return False
     if not all(part in said for part in _texts(when.get("contains"))):
@@ -88,7 +88,7 @@ def _fits(when: Mapping[str, Json], purpose: str, said: str, results: Sequence[s
     return not results or not when
 
 
-def _reply(reply: Json) -> Reply:
+def _reply(reply: Tree) -> Reply:
     if isinstance(reply, str):
         return Reply(content=reply)
     requests = [
@@ -97,7 +97,7 @@ def _reply(reply: Json) -> Reply:
     return Reply(content=reply.get("text") or "", tool_requests=requests, thinking=reply.get("thinking"))
 
 
-def _texts(value: Json) -> list[str]:
+def _texts(value: Tree) -> list[str]:
     if value is None:
         return []
     return [value] if isinstance(value, str) else list(value)

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
-from memstory_reference.ports import Json, ToolRequest
+from memstory_reference.ports import ToolRequest, Tree
 
 
 class Outcome(StrEnum):
@@ -127,7 +127,7 @@ def _finding(said: str, *, date: str = "", memory_id: str | None = None, rank: i
     return Finding(text=said, date=date, id=memory_id, rank=rank)
 
 
-def _json(text: str) -> Json:
+def _json(text: str) -> Tree:
     try:
         return json.loads(text)
     except ValueError:
@@ -145,7 +145,7 @@ def _from_json(text: str) -> list[Finding] | None:
     return [finding for finding in found if finding is not None]
 
 
-def _of_entry(entry: Json, rank: int) -> Finding | None:
+def _of_entry(entry: Tree, rank: int) -> Finding | None:
     if isinstance(entry, str):
         return _finding(entry, rank=rank)
     if not isinstance(entry, Mapping):

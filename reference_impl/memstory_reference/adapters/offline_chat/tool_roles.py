@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from memstory_reference.ports import Json, ToolRequest, ToolSpec
+from memstory_reference.ports import ToolRequest, ToolSpec, Tree
 
 _KEYS = ("topic", "key", "topic_key", "slot", "label", "name", "title")
 _TEXTS = (
@@ -68,7 +68,7 @@ class Tool:
     text: str | None = None
     query: str | None = None
     id: str | None = None
-    fixed: Mapping[str, Json]
+    fixed: Mapping[str, Tree]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -180,7 +180,7 @@ def _tool(spec: ToolSpec, need: Sequence[str], required_too: Sequence[str] = ())
 _KINDS: Mapping[str, Sequence[str]] = {"key": _KEYS, "text": _TEXTS, "query": _QUERIES, "id": _IDS}
 
 
-def _plain_value(schema: Mapping[str, Json]) -> Json | None:
+def _plain_value(schema: Mapping[str, Tree]) -> Tree | None:
     """Return a harmless value for a required parameter that no role fills; None if only its author knows one."""
     if "default" in schema:
         return schema["default"]
@@ -197,12 +197,12 @@ def _plain_value(schema: Mapping[str, Json]) -> Json | None:
     return plain.get(kind) if isinstance(kind, str) else None
 
 
-def _properties(spec: ToolSpec) -> Mapping[str, Mapping[str, Json]]:
+def _properties(spec: ToolSpec) -> Mapping[str, Mapping[str, Tree]]:
     found = spec.parameters.get("properties") or {}
     return {name: schema if isinstance(schema, Mapping) else {} for name, schema in found.items()}
 
 
-def _is_list(schema: Mapping[str, Json]) -> bool:
+def _is_list(schema: Mapping[str, Tree]) -> bool:
     return schema.get("type") == "array"
 
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from memstory_reference.commands.chat.talk import Command, Conversation
-from memstory_reference.ports import Json
+from memstory_reference.ports import Tree
 from memstory_reference.systems.layers.process import LayersTalk
 from memstory_reference.systems.layers.turns.session_end import EndReason
 
@@ -59,7 +59,7 @@ class LayersConversation(Conversation):
         return True
 
 
-def status_line(status: Mapping[str, Json]) -> str:
+def status_line(status: Mapping[str, Tree]) -> str:
     """Return what people read of a status: counts by their labels, what waits, mode and embedder."""
     counts, labels = status["counts"], status["labels"]
     remembered = ", ".join(f"{label} {counts[layer]}" for layer, label in labels.items())

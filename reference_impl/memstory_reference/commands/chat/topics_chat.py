@@ -21,7 +21,7 @@ from memstory_reference.composition.chat_models import chat_of
 from memstory_reference.composition.embedders import embedder_of
 from memstory_reference.composition.topics import open_topics
 from memstory_reference.errors import InputError
-from memstory_reference.ports import Json
+from memstory_reference.ports import Tree
 from memstory_reference.systems.topics.anywhere import TopicsMemory
 from memstory_reference.systems.topics.inputs import check_owner
 from memstory_reference.systems.topics.processes.agent_process import PART as AGENT
@@ -132,7 +132,7 @@ class TopicsConversation(Conversation):
         self.speech.aside(table(rows) if rows else for_none)
 
 
-def _greet(status: Mapping[str, Json], place: str, owner: str, speech: Speech) -> None:
+def _greet(status: Mapping[str, Tree], place: str, owner: str, speech: Speech) -> None:
     if "topics" in status:
         counts = f"topics {status['topics']}, engrams {status['episodic']}"
         speech.aside(f"The memory of {owner} in {place}: {counts}.")

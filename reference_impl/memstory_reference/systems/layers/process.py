@@ -8,7 +8,7 @@ from typing import Protocol
 
 from memstory_reference.bus.calls import Act, Caller, CallServer, PartMissingError, refuse_a_second
 from memstory_reference.errors import InputError
-from memstory_reference.ports import Bus, Json, NewId
+from memstory_reference.ports import Bus, NewId, Tree
 from memstory_reference.systems.layers.identity import SESSION, USER
 from memstory_reference.systems.layers.service import LayersService, Who
 from memstory_reference.systems.layers.turns.session_end import parse_reason
@@ -46,24 +46,24 @@ class LayersPart:
     def _acts(self) -> dict[str, Act]:
         return {"turn": self._turn, "end": self._end, "status": self._status, "settle": self._settle}
 
-    async def _turn(self, args: Mapping[str, Json], owner: str) -> Json:
+    async def _turn(self, args: Mapping[str, Tree], owner: str) -> Tree:
         said = args.get("said")
         if not isinstance(said, str):
             raise InputError(f"said must be text, not {type(said).__name__}")
         answer = await (await self._talk(args, owner)).turn(said)
         return asdict(replace(answer, process="" if self._server is None else self._server.process))
 
-    async def _end(self, args: Mapping[str, Json], owner: str) -> Json:
+    async def _end(self, args: Mapping[str, Tree], owner: str) -> Tree:
         return await (await self._talk(args, owner)).end(str(args.get("reason")))
 
-    async def _status(self, args: Mapping[str, Json], owner: str) -> Json:
+    async def _status(self, args: Mapping[str, Tree], owner: str) -> Tree:
         return await (await self._talk(args, owner)).status()
 
-    async def _settle(self, _: Mapping[str, Json], __: str) -> Json:
+    async def _settle(self, _: Mapping[str, Tree], __: str) -> Tree:
         await self._service.settle()
         return None
 
-    async def _talk(self, args: Mapping[str, Json], owner: str) -> LocalLayers:
+    async def _talk(self, args: Mapping[str, Tree], owner: str) -> LocalLayers:
         user_id, thread_id = _of_owner(owner)
         session = args.get("session_id", thread_id)
         who = await self._service.who(user_id, thread_id if user_id is None else session)
@@ -76,7 +76,7 @@ class LayersAnswer:
 
     answer: str
     context: str = ""
-    trouble: Mapping[str, Json] = field(default_factory=dict)
+    trouble: Mapping[str, Tree] = field(default_factory=dict)
     process: str = ""
 
 
@@ -91,11 +91,11 @@ class LayersTalk(Protocol):
         """Return when what the turn leaves is decided."""
         ...
 
-    async def end(self, reason: str) -> Mapping[str, Json] | None:
+    async def end(self, reason: str) -> Mapping[str, Tree] | None:
         """End the session; None if it had ended."""
         ...
 
-    async def status(self) -> Mapping[str, Json]:
+    async def status(self) -> Mapping[str, Tree]:
         """Return counts and the state of the memory."""
         ...
 
@@ -114,13 +114,13 @@ class LocalLayers:
     async def settle(self, _: LayersAnswer) -> None:
         await self.service.settle()
 
-    async def end(self, reason: str) -> Mapping[str, Json] | None:
+    async def end(self, reason: str) -> Mapping[str, Tree] | None:
         report = await self.service.end_session(self.who, parse_reason(reason))
         if report is None:
             return None
         return {"arc": report.arc is not None, "promoted": list(report.promoted), "dropped": list(report.dropped)}
 
-    async def status(self) -> Mapping[str, Json]:
+    async def status(self) -> Mapping[str, Tree]:
         return await self.service.status(self.who.owner)
 
 
@@ -144,17 +144,17 @@ class RemoteLayers:
             # It is gone: the turn is looked at again when its session ends, in another process.
             return
 
-    async def end(self, reason: str) -> Mapping[str, Json] | None:
+    async def end(self, reason: str) -> Mapping[str, Tree] | None:
         """End the session; None if it had ended."""
-        report: Mapping[str, Json] | None = await self._long_call("end", reason=reason)
+        report: Mapping[str, Tree] | None = await self._long_call("end", reason=reason)
         return report
 
-    async def status(self) -> Mapping[str, Json]:
+    async def status(self) -> Mapping[str, Tree]:
         """Return counts and the state of the memory."""
-        status: Mapping[str, Json] = await self.caller.call("status", self._owner())
+        status: Mapping[str, Tree] = await self.caller.call("status", self._owner())
         return status
 
-    async def _long_call(self, act: str, process: str | None = None, **arguments: Json) -> Json:
+    async def _long_call(self, act: str, process: str | None = None, **arguments: Tree) -> Tree:
         return await self.caller.long_call(
             act,
             self._owner(),

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from memstory_reference.errors import InputError
-from memstory_reference.ports import Clock, Json, NewId
+from memstory_reference.ports import Clock, NewId, Tree
 from memstory_reference.systems.layers.identity import iso_now
 from memstory_reference.systems.layers.policy.guards import (
     MALFORMED,
@@ -126,7 +126,7 @@ class RecordsDesk:
         async with self._store.lock(f"memory/{owner}"):
             return await self._store.adelete(owner, ids)
 
-    async def export(self, owner: str) -> dict[str, Json]:
+    async def export(self, owner: str) -> dict[str, Tree]:
         """Return all that is remembered of an owner as JSON; audit and feedback are no memory (SEC-11)."""
         records = await self._store.alist(owner, None, tuple(Standing))
         active = await self._store.aactive(owner)
@@ -158,7 +158,7 @@ class RecordsDesk:
             done += len(found)
         return done
 
-    async def counts(self, owner: str) -> dict[str, Json]:
+    async def counts(self, owner: str) -> dict[str, Tree]:
         """Return how many records each layer has, by what stores call it and by what people do."""
         found = await self._store.acounts(owner)
         active = {str(layer): found.get((layer, Standing.ACTIVE), 0) for layer in Layer}
@@ -220,9 +220,9 @@ class RecordsDesk:
         return True
 
 
-def record_data(record: MemoryRecord) -> dict[str, Json]:
+def record_data(record: MemoryRecord) -> dict[str, Tree]:
     """Return a record as JSON, without its vector."""
-    data: Mapping[str, Json] = {
+    data: Mapping[str, Tree] = {
         "id": record.id,
         "type": str(record.layer),
         "content": content_data(record.content),

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from memstory_reference.ollama_address import DEFAULT
-from memstory_reference.ports import Json
+from memstory_reference.ports import Tree
 from memstory_reference.setting_rules import Ruled, check, mapping, read_text, text, with_ollama
 from memstory_reference.systems.layers.config import LayersConfig
 
@@ -38,7 +38,7 @@ class LayersSettings(Ruled):
         """Where the memory lies, as it may be shown: a URL may hold a password."""
         return "Postgres" if self.is_postgres else self.store
 
-    def changed(self, values: Mapping[str, Json], where: str) -> LayersSettings:
+    def changed(self, values: Mapping[str, Tree], where: str) -> LayersSettings:
         """Return these settings with `values` in place, those of the configuration too."""
         check(values, self.rules, where)
         own = {key: value for key, value in values.items() if key not in LayersConfig.rules}

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Mapping
 
 from memstory_reference.errors import InputError, MemorySystemError, UnavailableError
-from memstory_reference.ports import Json, ToolSpec
+from memstory_reference.ports import ToolSpec, Tree
 from memstory_reference.systems.manager.manager import MemoryManager
 from memstory_reference.systems.manager.memories.memory import memory_type_of
 from memstory_reference.tooling.arguments import check_arguments
@@ -58,7 +58,7 @@ class MemoryTools:
         self._manager = manager
         self._owner = owner
         self._session = session
-        self._functions: Mapping[str, tuple[ToolSpec, Callable[[Mapping[str, Json]], Awaitable[Json]]]] = {
+        self._functions: Mapping[str, tuple[ToolSpec, Callable[[Mapping[str, Tree]], Awaitable[Tree]]]] = {
             SEARCH.name: (SEARCH, self._search),
             STORE.name: (STORE, self._store),
             FORGET.name: (FORGET, self._forget),
@@ -74,13 +74,13 @@ class MemoryTools:
         except MemorySystemError as error:
             return ToolOutcome(name=name, arguments=given, error=str(error))
 
-    async def _result(self, name: str, arguments: object) -> Json:
+    async def _result(self, name: str, arguments: object) -> Tree:
         if name not in self._functions:
             raise InputError(f"there is no tool named {name!r:.80}; there are: {', '.join(self._functions)}")
         spec, function = self._functions[name]
         return await function(check_arguments(spec, arguments))
 
-    async def _search(self, arguments: Mapping[str, Json]) -> Json:
+    async def _search(self, arguments: Mapping[str, Tree]) -> Tree:
         named = arguments.get("memory_type")
         found = await self._manager.search(
             self._owner,
@@ -100,7 +100,7 @@ class MemoryTools:
             for entry in found
         ]
 
-    async def _store(self, arguments: Mapping[str, Json]) -> Json:
+    async def _store(self, arguments: Mapping[str, Tree]) -> Tree:
         memory = await self._manager.store(
             self._owner,
             arguments["content"],
@@ -115,6 +115,6 @@ class MemoryTools:
             "created_at": memory.created_at.isoformat(),
         }
 
-    async def _forget(self, arguments: Mapping[str, Json]) -> Json:
+    async def _forget(self, arguments: Mapping[str, Tree]) -> Tree:
         memory_id = arguments["memory_id"]
         return {"success": await self._manager.forget(self._owner, memory_id), "id": memory_id}

@@ -10,7 +10,7 @@ from pathlib import Path
 from zoneinfo import ZoneInfo
 
 from memstory_reference.errors import InputError
-from memstory_reference.ports import Json
+from memstory_reference.ports import Tree
 from memstory_reference.setting_rules import Rule, Ruled, check, count, mapping, number, read_text, text, with_ollama
 
 DEFAULTS = "memory.yaml"
@@ -62,7 +62,7 @@ def read_manager(file: Path) -> ManagerSettings:
     return default_manager().changed(_section(read_text(file), str(file)), str(file))
 
 
-def _section(yaml_text: str, where: str) -> dict[str, Json]:
+def _section(yaml_text: str, where: str) -> dict[str, Tree]:
     whole = mapping(yaml_text, where)
     section = whole.get(SECTION)
     foreign = [str(key) for key in whole if key != SECTION]
@@ -72,7 +72,7 @@ def _section(yaml_text: str, where: str) -> dict[str, Json]:
     return section or {}
 
 
-def _is_zone(value: Json) -> bool:
+def _is_zone(value: Tree) -> bool:
     try:
         return isinstance(value, str) and (value == UTC_NAME or bool(ZoneInfo(value).key))
     except (KeyError, OSError, ValueError):  # no such zone, or a name that is none, such as a path

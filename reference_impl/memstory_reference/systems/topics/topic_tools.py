@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Literal
 
 from memstory_reference.errors import InputError, StoreConflictError, UnavailableError
-from memstory_reference.ports import Clock, Json, ToolSpec
+from memstory_reference.ports import Clock, ToolSpec, Tree
 from memstory_reference.systems.topics.anywhere import TopicsMemory
 from memstory_reference.systems.topics.result_texts import (
     NO_MEMORIES,
@@ -84,7 +84,7 @@ class _Calls:
 
 
 def _tool(spec: ToolSpec, call: _Call, aliases: Sequence[str] = ()) -> Tool:
-    async def guarded(arguments: Mapping[str, Json], caller: ToolCaller) -> str:
+    async def guarded(arguments: Mapping[str, Tree], caller: ToolCaller) -> str:
         try:
             return await call(arguments, caller)
         except (UnavailableError, StoreConflictError) as error:

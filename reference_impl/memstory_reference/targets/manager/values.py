@@ -69,7 +69,8 @@ def found_hit(found: SearchResult) -> Hit:
 
 def key_of(memory: Memory) -> str | None:
     """Return the key of a context entry; a fact that carries the same metadata has none."""
-    return memory.metadata.get(CONTEXT_KEY) if memory.memory_type is MemoryType.CONTEXT else None
+    key: Tree = memory.metadata.get(CONTEXT_KEY)
+    return key if memory.memory_type is MemoryType.CONTEXT else None
 
 
 def formula(args: Mapping[str, Tree]) -> Tree:

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
-from memstory_reference.ports import ChatModel, Json
+from memstory_reference.ports import ChatModel, Tree
 from memstory_reference.systems.layers.operations.dedup import Likeness, compare, share_a_slot
 from memstory_reference.systems.layers.policy.write import candidate_text
 from memstory_reference.systems.layers.records.record import Fact, MemoryRecord, Rule, is_note
@@ -29,7 +29,7 @@ class Action(StrEnum):
     COEXIST = "coexist"
 
 
-SCHEMA: Mapping[str, Json] = {
+SCHEMA: Mapping[str, Tree] = {
     "type": "object",
     "properties": {
         "action": {"type": "string", "enum": [str(action) for action in Action]},
@@ -83,7 +83,7 @@ async def reconcile(model: ChatModel | None, content: Fact | Rule, stored: Seque
     if model is None:
         return _by_rules(content, stored)
 
-    def read(answer: Mapping[str, Json]) -> Reconciled | None:
+    def read(answer: Mapping[str, Tree]) -> Reconciled | None:
         action, target = text_in(answer, "action").strip().lower(), answer.get("target", 1)
         is_number = isinstance(target, int) and not isinstance(target, bool)
         if action not in set(Action) or not is_number or not 1 <= target <= len(stored):

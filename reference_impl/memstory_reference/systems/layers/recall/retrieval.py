@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 
-from memstory_reference.ports import Json
+from memstory_reference.ports import Tree
 from memstory_reference.systems.layers.config import LayersConfig
 from memstory_reference.systems.layers.recall.embeddings import Embeddings, Vector
 from memstory_reference.systems.layers.recall.rrf import fuse
@@ -34,7 +34,7 @@ class Ranked:
     lexical_rank: int | None = None
     recall: float | None = None
 
-    def explain(self) -> dict[str, Json]:
+    def explain(self) -> dict[str, Tree]:
         """Return the numbers behind the score."""
         return {
             "rrf": self.score,
@@ -59,7 +59,7 @@ class TurnMemory:
         first = [self.caught_up] if self.caught_up else []
         return [entry_of(record) for record in (*first, *self.recalled, *self.rules)]
 
-    def state(self) -> dict[str, Json]:
+    def state(self) -> dict[str, Tree]:
         """Return what the loading stage puts into the state of the turn."""
         return {WORKING_MEMORY: self.entries}
 

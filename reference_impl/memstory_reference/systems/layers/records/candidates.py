@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass, field, replace
 from datetime import datetime
 from enum import StrEnum
 
-from memstory_reference.ports import Json
+from memstory_reference.ports import Tree
 from memstory_reference.systems.layers.records.record import Fact, Layer, Rule, content_data, content_of, layer_of
 
 MAX_TURNS = 400
@@ -88,7 +88,7 @@ class SessionMemoryBuffer:
         return replace(self, held=tuple(held))
 
 
-def buffer_data(buffer: SessionMemoryBuffer) -> dict[str, Json]:
+def buffer_data(buffer: SessionMemoryBuffer) -> dict[str, Tree]:
     """Return the parts of a buffer that are no columns, as JSON."""
     return {
         "arc_id": buffer.arc_id,
@@ -109,7 +109,7 @@ def buffer_data(buffer: SessionMemoryBuffer) -> dict[str, Json]:
 
 
 def buffer_of(
-    owner: str, session: str, started_at: datetime, last_at: datetime, data: Mapping[str, Json]
+    owner: str, session: str, started_at: datetime, last_at: datetime, data: Mapping[str, Tree]
 ) -> SessionMemoryBuffer:
     """Return what `buffer_data` has written."""
     return SessionMemoryBuffer(
@@ -124,7 +124,7 @@ def buffer_of(
     )
 
 
-def _candidate_of(data: Mapping[str, Json]) -> Candidate:
+def _candidate_of(data: Mapping[str, Tree]) -> Candidate:
     content = content_of(Layer(data["layer"]), data["content"])
     if not isinstance(content, Fact | Rule):
         raise TypeError(f"a candidate is a fact or a rule, not {type(content).__name__}")

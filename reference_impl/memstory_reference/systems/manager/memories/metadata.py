@@ -7,7 +7,7 @@ import math
 from collections.abc import Mapping
 
 from memstory_reference.errors import InputError
-from memstory_reference.ports import Json, Primitive
+from memstory_reference.ports import Primitive, Tree
 
 RESERVED = frozenset({"type", "created_at", "id", "owner"})
 MAX_CHARACTERS = 20_000
@@ -16,7 +16,7 @@ MAX_KEYS = 100
 _MARK = "@json:"
 
 
-def encode_metadata(metadata: Mapping[str, Json]) -> dict[str, Primitive]:
+def encode_metadata(metadata: Mapping[str, Tree]) -> dict[str, Primitive]:
     """Return metadata as the store keeps it: what is not simple becomes marked JSON, and so can still be filtered on.
 
     >>> encode_metadata({"field": "name", "tags": ["a"], "none": None})
@@ -38,12 +38,12 @@ def encode_metadata(metadata: Mapping[str, Json]) -> dict[str, Primitive]:
     return encoded
 
 
-def decode_metadata(stored: Mapping[str, Primitive | None]) -> dict[str, Json]:
+def decode_metadata(stored: Mapping[str, Primitive | None]) -> dict[str, Tree]:
     """Return metadata as it was given, without what the memory itself wrote."""
     return {key: _decoded(value) for key, value in stored.items() if key not in RESERVED}
 
 
-def _encoded(key: object, value: Json) -> Primitive:
+def _encoded(key: object, value: Tree) -> Primitive:
     if not isinstance(key, str) or not key:
         raise InputError(f"metadata key {key!r:.60} must be text")
     if isinstance(value, bool) or (isinstance(value, str) and not value.startswith(_MARK)):
@@ -63,7 +63,7 @@ def _encoded(key: object, value: Json) -> Primitive:
     return _MARK + text
 
 
-def _decoded(value: Primitive | None) -> Json:
+def _decoded(value: Primitive | None) -> Tree:
     if isinstance(value, str) and value.startswith(_MARK):
         return json.loads(value.removeprefix(_MARK))
     return value

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from memstory_reference.errors import InputError
-from memstory_reference.ports import Json
+from memstory_reference.ports import Tree
 from memstory_reference.systems.manager.inputs import checked_content
 from memstory_reference.systems.manager.memories.memory import Memory, MemoryType, stored_moment
 from memstory_reference.systems.manager.memories.metadata import encode_metadata
@@ -31,7 +31,7 @@ class Migration:
     warnings: tuple[str, ...]
 
 
-def migrated(rows: Iterable[Mapping[str, Json]]) -> Migration:
+def migrated(rows: Iterable[Mapping[str, Tree]]) -> Migration:
     """Map old rows `{id, content, type, created_at, metadata}`; a row that cannot be read is skipped and named."""
     memories, skipped, warnings = [], [], []
     for row in rows:
@@ -47,7 +47,7 @@ def migrated(rows: Iterable[Mapping[str, Json]]) -> Migration:
     return Migration(memories=tuple(memories), skipped=tuple(skipped), warnings=tuple(warnings))
 
 
-def _migrated_row(row: Mapping[str, Json]) -> Memory:
+def _migrated_row(row: Mapping[str, Tree]) -> Memory:
     if not isinstance(row, Mapping):
         raise InputError("a row has the keys id, content, type, created_at, metadata")
     old_type = str(row.get("type", "")).lower()

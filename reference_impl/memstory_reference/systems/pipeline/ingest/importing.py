@@ -7,14 +7,14 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
-from memstory_reference.ports import Json, NewId
+from memstory_reference.ports import NewId, Tree
 from memstory_reference.systems.pipeline.ingest.chunking import content_hash
 from memstory_reference.systems.pipeline.ingest.validation import PipelineInputError, checked_name, checked_type
 from memstory_reference.systems.pipeline.memory import ROLES, USER, MemoryChunk, MemoryType
 from memstory_reference.systems.pipeline.reading.cleaning import clean
 from memstory_reference.systems.pipeline.reading.preference_keys import preference_key
 
-_Check = Callable[[str, Json], Json]
+_Check = Callable[[str, Tree], Tree]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -26,7 +26,7 @@ class Import:
     vector: Sequence[float] | None
 
 
-def exported(memory: MemoryChunk) -> dict[str, Json]:
+def exported(memory: MemoryChunk) -> dict[str, Tree]:
     """Return the row of a memory, from which `imported` makes the same one."""
     return {
         "id": memory.id,
@@ -47,14 +47,14 @@ def exported(memory: MemoryChunk) -> dict[str, Json]:
     }
 
 
-def imported(rows: Sequence[Json], user_id: str, *, now: datetime, new_id: NewId) -> list[Import]:
+def imported(rows: Sequence[Tree], user_id: str, *, now: datetime, new_id: NewId) -> list[Import]:
     """Return the memories of `rows`; PipelineInputError names the row and the field that cannot be taken."""
     if isinstance(rows, str | Mapping) or not isinstance(rows, Sequence):
         raise PipelineInputError(f"rows: expected a list of rows, got {rows!r:.80}")
     return [_imported(f"rows[{number}]", row, user_id, now=now, new_id=new_id) for number, row in enumerate(rows)]
 
 
-def _imported(where: str, row: Json, user_id: str, *, now: datetime, new_id: NewId) -> Import:
+def _imported(where: str, row: Tree, user_id: str, *, now: datetime, new_id: NewId) -> Import:
     if not isinstance(row, Mapping) or not isinstance(row.get("text"), str) or not clean(row["text"]):
         raise PipelineInputError(f"{where}: expected a mapping with a `text` that is not empty, got {row!r:.80}")
     unknown = [name for name in row if name not in _CHECKS]
@@ -87,25 +87,25 @@ def _imported(where: str, row: Json, user_id: str, *, now: datetime, new_id: New
     return Import(memory=memory, content_hash=identity, vector=given.get("vector"))
 
 
-def _number(where: str, value: Json) -> float:
+def _number(where: str, value: Tree) -> float:
     if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= 1:
         raise PipelineInputError(f"{where}: {value!r:.80} is no number from 0 to 1")
     return float(value)
 
 
-def _count(where: str, value: Json) -> int:
+def _count(where: str, value: Tree) -> int:
     if isinstance(value, bool) or not isinstance(value, int) or value < 1:
         raise PipelineInputError(f"{where}: {value!r:.80} is no whole number from 1 on")
     return value
 
 
-def _flag(where: str, value: Json) -> bool:
+def _flag(where: str, value: Tree) -> bool:
     if not isinstance(value, bool):
         raise PipelineInputError(f"{where}: {value!r:.80} is neither true nor false")
     return value
 
 
-def _moment(where: str, value: Json) -> datetime:
+def _moment(where: str, value: Tree) -> datetime:
     try:
         moment = datetime.fromisoformat(value)
     except (TypeError, ValueError) as error:
@@ -113,13 +113,13 @@ def _moment(where: str, value: Json) -> datetime:
     return moment.astimezone(UTC) if moment.tzinfo else moment.replace(tzinfo=UTC)
 
 
-def _role(where: str, value: Json) -> str:
+def _role(where: str, value: Tree) -> str:
     if value not in ROLES:
         raise PipelineInputError(f"{where}: {value!r:.80} is unknown; allowed: {', '.join(ROLES)}")
     return str(value)
 
 
-def _vector(where: str, value: Json) -> list[float]:
+def _vector(where: str, value: Tree) -> list[float]:
     numbers = value if isinstance(value, list | tuple) else [value]
     if not all(isinstance(one, int | float) and math.isfinite(one) for one in numbers) or not any(numbers):
         raise PipelineInputError(f"{where}: expected finite numbers that are not all 0, got {value!r:.80}")

@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass, replace
 
 from memstory_reference.bus.calls import Caller, CallServer, refuse_a_second
 from memstory_reference.errors import InputError, UnavailableError
-from memstory_reference.ports import Bus, ChatModel, Json, NewId
+from memstory_reference.ports import Bus, ChatModel, NewId, Tree
 from memstory_reference.systems.topics.processes.memory_process import PART as MEMORY
 from memstory_reference.systems.topics.processes.memory_process import START_BY as START_MEMORY_BY
 from memstory_reference.systems.topics.processes.memory_process import RemoteMemory
@@ -53,7 +53,7 @@ class AgentPart:
         """Learn of the tools again: what was announced meanwhile was not heard."""
         await self._toolbox.inquire()
 
-    async def _ask(self, args: Mapping[str, Json], owner: str) -> Json:
+    async def _ask(self, args: Mapping[str, Tree], owner: str) -> Tree:
         query, session = args.get("query"), args.get("session_id")
         if not isinstance(query, str) or not isinstance(session, str):
             raise InputError("agent: 'query' and 'session_id' are text")
@@ -61,7 +61,7 @@ class AgentPart:
         # What is told to the bus is told to whoever listens: that the memory did is not known, that it is there is.
         return asdict(answer if await self._has_memory() else replace(answer, notes=(NOT_KEPT,)))
 
-    async def _status(self, _: Mapping[str, Json], __: str) -> Json:
+    async def _status(self, _: Mapping[str, Tree], __: str) -> Tree:
         return {"chat": self._chat.name, "tools": [spec.name for spec in self._toolbox.specs()]}
 
     async def _has_memory(self) -> bool:
@@ -105,9 +105,9 @@ class RemoteTopics:
         if await self.memory.alive() is not None:
             await self.memory.call("settle", "")
 
-    async def status(self, owner: str) -> dict[str, Json]:
+    async def status(self, owner: str) -> dict[str, Tree]:
         """Return what agent and memory say of themselves; who is not there is left out."""
-        status: dict[str, Json] = {}
+        status: dict[str, Tree] = {}
         for part in (self.memory, self.agent):
             if await part.alive() is not None:
                 status |= await part.call("status", owner)

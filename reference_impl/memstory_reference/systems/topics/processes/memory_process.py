@@ -7,7 +7,7 @@ from dataclasses import asdict
 
 from memstory_reference.bus.calls import Act, Caller, CallServer, refuse_a_second
 from memstory_reference.errors import InputError
-from memstory_reference.ports import Bus, Json, NewId
+from memstory_reference.ports import Bus, NewId, Tree
 from memstory_reference.systems.topics.engrams import EngramEntry, FoundEngram, TopicEntry
 from memstory_reference.systems.topics.memory_agent import MemoryAgent
 from memstory_reference.systems.topics.memory_service import MemoryService
@@ -59,7 +59,7 @@ class MemoryPart:
         return {**called, "status": self._status, "settle": self._settle}
 
     def _act(self, name: str, texts: Sequence[str]) -> Act:
-        async def act(args: Mapping[str, Json], owner: str) -> Json:
+        async def act(args: Mapping[str, Tree], owner: str) -> Tree:
             for text in texts:
                 if not isinstance(args.get(text), str):
                     raise InputError(f"{text} must be text, not {type(args.get(text)).__name__}")
@@ -70,14 +70,14 @@ class MemoryPart:
 
         return act
 
-    async def _status(self, _: Mapping[str, Json], owner: str) -> Json:
+    async def _status(self, _: Mapping[str, Tree], owner: str) -> Tree:
         return {
             "topics": await self._service.count(owner, "topic"),
             "episodic": await self._service.count(owner, "episodic"),
             **self._agent.counts(),
         }
 
-    async def _settle(self, _: Mapping[str, Json], __: str) -> Json:
+    async def _settle(self, _: Mapping[str, Tree], __: str) -> Tree:
         await self._bus.settle()
         return None
 
@@ -95,7 +95,7 @@ class RemoteMemory:
         found = await self._caller.call("topic_entry", owner, topic=topic)
         return None if found is None else TopicEntry(**found)
 
-    async def write_episodic(self, owner: str, content: str, metadata: Mapping[str, Json] | None = None) -> str:
+    async def write_episodic(self, owner: str, content: str, metadata: Mapping[str, Tree] | None = None) -> str:
         attached = None if metadata is None else dict(metadata)
         return str(await self._caller.call("write_episodic", owner, content=content, metadata=attached))
 
@@ -120,7 +120,7 @@ class RemoteMemory:
         return bool(await self._caller.call("forget", owner, entry_id=entry_id))
 
 
-def _data(found: object) -> Json:
+def _data(found: object) -> Tree:
     if isinstance(found, list):
         return [_data(one) for one in found]
     return asdict(found) if isinstance(found, TopicEntry | EngramEntry | FoundEngram) else found
