@@ -54,7 +54,7 @@ def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> pytest.Col
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Leave the stories of this shard, when everything else has selected."""
     if config.getoption("memstory_shard") is not None:
-        from memstory.pytest_plugin.sharded import deselect_others  # noqa: PLC0415  (see the module's docstring)
+        from memstory.pytest_plugin.sharding import deselect_others  # noqa: PLC0415  (see the module's docstring)
 
         deselect_others(config, items)
 
@@ -87,7 +87,7 @@ def pytest_testnodedown(node: object) -> None:
     """Take from a worker what only it knows: the run's shard, and which targets did not stop."""
     config: pytest.Config = node.config  # type: ignore[attr-defined]  # a WorkerController; xdist may not be installed
     if config.getoption("memstory_shard") is not None or SESSION in config.stash:
-        from memstory.pytest_plugin.sharded import hear_worker  # noqa: PLC0415  (see the module's docstring)
+        from memstory.pytest_plugin.sharding import hear_worker  # noqa: PLC0415  (see the module's docstring)
 
         hear_worker(config, getattr(node, "workeroutput", {}))
 

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import argparse
 import json
+import re
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from memstory.pytest_plugin.sharding import Shard, parse_shard
 from memstory.results.secrecy.redaction_level import DEFAULT_LEVEL, LEVELS, Level
 
 if TYPE_CHECKING:
@@ -22,6 +23,14 @@ SESSION: pytest.StashKey[Any] = pytest.StashKey()
 DEFAULT_TARGET = "reference"
 DEFAULT_REPORT = "reports/latest"
 DEFAULT_SECONDS = 60.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Shard:
+    """Part `number` of `count`, counted from 1."""
+
+    number: int
+    count: int
 
 
 def add_options(parser: pytest.Parser) -> None:
@@ -69,7 +78,7 @@ def add_options(parser: pytest.Parser) -> None:
     add(
         "--shard",
         dest="memstory_shard",
-        type=_shard,
+        type=parse_shard,
         metavar="I/N",
         help="run part I of N of the selected stories; 'memstory merge' puts the reports of all parts together",
     )
@@ -147,11 +156,17 @@ def _seconds(text: str) -> float:
     return seconds
 
 
-def _shard(text: str) -> Shard:
-    try:
-        return parse_shard(text)
-    except ValueError as error:
-        raise argparse.ArgumentTypeError(str(error)) from error
+def parse_shard(text: str) -> Shard:
+    """Return the shard that `2/5` names.
+
+    >>> parse_shard("2/5")
+    Shard(number=2, count=5)
+    """
+    found = re.fullmatch(r"(\d{1,6})/(\d{1,6})", text, re.ASCII)
+    if not found or not 1 <= int(found[1]) <= int(found[2]):
+        message = f"'{text}' is no shard: say which of how many, from 1/1 on, such as 2/5"
+        raise argparse.ArgumentTypeError(message)
+    return Shard(number=int(found[1]), count=int(found[2]))
 
 
 def _count(text: str) -> int:

@@ -1,30 +1,50 @@
-"""One part of a run that several machines share: which cases are whose follows from the cases alone."""
+"""`--shard 2/5`: of all stories that were selected, those that this run is to do."""
 
 from __future__ import annotations
 
-import re
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from hashlib import blake2b
+from typing import Final
+
+import pytest
+
+from memstory.codec import decode, encode
+from memstory.pytest_plugin.items import InvalidItem, StoryItem
+from memstory.pytest_plugin.options import Shard
+from memstory.pytest_plugin.session import LEFT, begin, is_worker, state_of
+from memstory.results.runs import Part
+from memstory.target import Tree
+
+_OUTPUT: Final = "memstory_shard"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Shard:
-    """Part `number` of `count`, counted from 1."""
+def deselect_others(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Leave the shard's own stories among `items`; tests that are no stories stay, in every shard."""
+    shard: Shard = config.getoption("memstory_shard")
+    ours = [item for item in items if isinstance(item, (StoryItem, InvalidItem))]
+    keys = [_key(item) for item in ours]
+    own = {ours[place] for place in places_in(shard, keys)}
+    part = part_of(shard, keys)
+    if is_worker(config):
+        config.workeroutput[_OUTPUT] = encode(part)  # type: ignore[attr-defined]  # of xdist
+    else:
+        state_of(config).shard = part
+    others = [item for item in ours if item not in own]
+    items[:] = [item for item in items if item not in set(others)]
+    if others:
+        config.hook.pytest_deselected(items=others)
 
-    number: int
-    count: int
 
-
-def parse_shard(text: str) -> Shard:
-    """Return the shard that `2/5` names.
-
-    >>> parse_shard("2/5")
-    Shard(number=2, count=5)
-    """
-    found = re.fullmatch(r"(\d{1,6})/(\d{1,6})", text, re.ASCII)
-    if not found or not 1 <= int(found[1]) <= int(found[2]):
-        raise ValueError(f"'{text}' is no shard: say which of how many, from 1/1 on, such as 2/5")
-    return Shard(number=int(found[1]), count=int(found[2]))
+def hear_worker(config: pytest.Config, output: Mapping[str, Tree]) -> None:
+    """Take from a worker of xdist what only it knows: the process that writes the report runs nothing itself."""
+    state = state_of(config)
+    state.left += output.get(LEFT, [])
+    if _OUTPUT not in output:
+        return
+    state.shard = decode(Part, output[_OUTPUT])
+    if not state.begun:
+        # A shard may have no case at all; its report says so.
+        begin(config)
 
 
 def places_in(shard: Shard, cases: Sequence[tuple[str, ...]]) -> set[int]:
@@ -35,3 +55,24 @@ def places_in(shard: Shard, cases: Sequence[tuple[str, ...]]) -> set[int]:
     """
     order = sorted(range(len(cases)), key=lambda place: cases[place])
     return set(order[shard.number - 1 :: shard.count])
+
+
+def part_of(shard: Shard, cases: Sequence[tuple[str, ...]]) -> Part:
+    """Return what `shard` has of `cases`."""
+    digest = blake2b(repr(sorted(cases)).encode(), digest_size=16).hexdigest()
+    own = len(places_in(shard, cases))
+    return Part(number=shard.number, count=shard.count, cases=own, of=len(cases), digest=digest)
+
+
+def _key(item: StoryItem | InvalidItem) -> tuple[str, ...]:
+    # Retrieval tasks are long: they are dealt out by themselves, target by target, as the steps are.
+    if isinstance(item, InvalidItem):
+        return ("invalid", "", _name(item))
+    return ("retrieval" if item.case.story.retrieval else "steps", item.case.target, _name(item))
+
+
+def _name(item: StoryItem | InvalidItem) -> str:
+    if item.path.is_relative_to(item.config.rootpath):
+        return item.nodeid
+    # Machines may have memstory, and the stories that it brings, in different places.
+    return f"{item.path.name}::{item.nodeid.partition('::')[2]}"

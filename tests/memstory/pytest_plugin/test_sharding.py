@@ -1,15 +1,20 @@
-"""Who does which case, when several machines share a run."""
+"""Who does which case, when several machines share a run; and together the parts are the whole run."""
 
 from __future__ import annotations
 
+import json
+from argparse import ArgumentTypeError
 from collections import Counter
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memstory.pytest_plugin.sharded import part_of
-from memstory.pytest_plugin.sharding import Shard, parse_shard, places_in
+from memstory.cli import main
+from memstory.pytest_plugin.options import Shard, parse_shard
+from memstory.pytest_plugin.sharding import part_of, places_in
+
+pytest_plugins = ["pytester"]
 
 KEYS = st.lists(st.tuples(st.sampled_from(["retrieval", "steps"]), st.text(max_size=3)), max_size=40)
 
@@ -46,5 +51,109 @@ def test_another_selection_has_another_digest():
 
 @pytest.mark.parametrize("text", ["0/3", "4/3", "1", "1/0", "a/b", "-1/2", "1/2/3", "", " 1/2", "\u0661/\u0662"])
 def test_what_is_no_shard_is_refused_with_an_example(text):
-    with pytest.raises(ValueError, match=r"is no shard: say which of how many.*such as 2/5"):
+    with pytest.raises(ArgumentTypeError, match=r"is no shard: say which of how many.*such as 2/5"):
         parse_shard(text)
+
+
+TIMES = {"seconds", "embedding_seconds", "started"}
+
+STORIES = """
+story: A{0}
+title: A fact is found
+steps:
+  - add: Elixir is my language
+  - search: Elixir
+    expect: {{hits: {{count: {1}}}}}
+"""
+
+
+@pytest.fixture
+def parts(project):
+    """Return a function that runs the project in parts, and one that reads a report."""
+    text = "---".join(STORIES.format(number, 1 + number % 3 // 2) for number in range(7))
+    project.story(text)
+    project.story("story: W1\ntitle: t\nstepps: []\n", name="stories/wrong.yaml")
+
+    def run(count, *arguments, folder="part"):
+        go = project.run_apart if "-n" in arguments else project.run
+        for number in range(1, count + 1):
+            go("--shard", f"{number}/{count}", "--report", f"{folder}{number}", *arguments)
+        return [str(project.path / f"{folder}{number}") for number in range(1, count + 1)]
+
+    return run
+
+
+def timeless(value):
+    if isinstance(value, dict):
+        return {name: timeless(inner) for name, inner in value.items() if name not in TIMES}
+    return [timeless(inner) for inner in value] if isinstance(value, list) else value
+
+
+def document(project, folder):
+    return json.loads((project.path / folder / "results.json").read_text())
+
+
+@pytest.mark.parametrize("count", [1, 3, 11])
+def test_merged_equals_unsharded_whatever_the_number_of_shards(project, parts, count):
+    project.run("--report", "whole")
+    folders = parts(count)
+    assert main(["merge", *reversed(folders), "--output", str(project.path / "merged")]) == 0
+    assert timeless(document(project, "merged")) == timeless(document(project, "whole"))
+    recordings = [
+        sorted(
+            json.loads(line)["case"] for line in (project.path / folder / "recordings.jsonl").read_text().splitlines()
+        )
+        for folder in ("merged", "whole")
+    ]
+    assert recordings[0] == recordings[1]
+    assert "Not all is well" in (project.path / "merged/report.md").read_text()
+
+
+def test_a_shard_without_a_case_is_no_failure_and_has_a_report(project, parts):
+    parts(11, "-k", "A0 or A1")
+    result = project.run("--shard", "9/11", "--report", "nine", "-k", "A0 or A1")
+    assert result.ret == 0
+    assert "No story falls to this shard" in result.stdout.str()
+    assert document(project, "nine")["fingerprint"]["shard"] | {"digest": ""} == {
+        "number": 9, "count": 11, "cases": 0, "of": 2, "digest": "",
+    }  # fmt: skip
+
+
+def test_workers_of_xdist_share_one_shard(project, parts):
+    plain, spread = parts(2), parts(2, "-n", "2", folder="spread")
+    for one, other in zip(plain, spread, strict=True):
+        assert timeless(document(project, one)) == timeless(document(project, other))
+    empty = project.run_apart("--shard", "9/11", "--report", "nine", "-k", "A0", "-n", "1")
+    assert empty.ret == 0
+    assert document(project, "nine")["cases"] == []
+
+
+@pytest.mark.usefixtures("parts")
+def test_other_tests_of_the_project_run_in_every_shard(project):
+    project.pytester.makepyfile(test_it="def test_it(): pass")
+    for number in (1, 2):
+        result = project.run("--shard", f"{number}/2", "test_it.py", "stories")
+        assert "test_it.py ." in result.stdout.str()
+
+
+def test_the_report_of_a_shard_says_that_it_is_one(project, parts):
+    parts(2)
+    assert "**This is only shard 2 of 2**" in (project.path / "part2/report.md").read_text()
+
+
+def test_a_wrong_shard_is_refused_before_anything_runs(project):
+    result = project.run("--shard", "3/2")
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    assert "'3/2' is no shard: say which of how many, from 1/1 on, such as 2/5" in result.stderr.str()
+
+
+def test_shards_fit_together_wherever_the_stories_lie_outside_of_the_project(project, tmp_path_factory):
+    folders = []
+    for number in (1, 2):
+        place = tmp_path_factory.mktemp("installed") / "b.story.yaml"
+        place.write_text("---".join(STORIES.format(story, 1) for story in range(5)), "utf-8")
+        folders.append(str(project.path / f"part{number}"))
+        here = ("-c", str(project.path / "tox.ini"), f"--rootdir={project.path}")
+        project.run(str(place), *here, "--shard", f"{number}/2", "--report", folders[-1])
+    assert main(["merge", *folders, "--output", str(project.path / "merged")]) == 0
+    assert len(project.results("merged")) == 5

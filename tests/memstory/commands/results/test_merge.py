@@ -7,8 +7,8 @@ import json
 import pytest
 
 from memstory.codec import encode
-from memstory.pytest_plugin.sharded import part_of
-from memstory.pytest_plugin.sharding import Shard
+from memstory.pytest_plugin.options import Shard
+from memstory.pytest_plugin.sharding import part_of
 
 CASES = {1: ["S1", "S3"], 2: ["S2"]}
 
