@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from hashlib import sha256
+from itertools import islice
 from typing import Any, Final
 
 from memstory.codec import encode_fields
 from memstory.tasks.retrieval import Collection
+
+# The default ASCII output can carry lone surrogates, which UTF-8 cannot.
+_ENCODER: Final = json.JSONEncoder(default=encode_fields, sort_keys=True, separators=(",", ":"))
+
+_BATCH: Final = 1000
 
 LATER: Final = frozenset({"wording", "stale", "asked_at", "cluster", "metadata"})
 """Fields of questions that came later: they count where they say something, so that older digests still hold."""
@@ -23,25 +29,21 @@ def digest_of(collections: Iterable[Collection]) -> str:
     found = sha256(b"[")
     for place, collection in enumerate(collections):
         found.update(b',{"documents":[' if place else b'{"documents":[')
-        for text in _separated(_text(encode_fields(document)) for document in collection.documents):
-            found.update(text)
-        found.update(b'],"id":' + _text(collection.id) + b',"questions":[')
-        for text in _separated(_text(_said(encode_fields(question))) for question in collection.questions):
-            found.update(text)
+        _add(found, collection.documents)
+        found.update(f'],"id":{_ENCODER.encode(collection.id)},"questions":['.encode())
+        _add(found, (_said(encode_fields(question)) for question in collection.questions))
         found.update(b"]}")
     found.update(b"]")
     return found.hexdigest()
 
 
+def _add(found: Any, values: Iterable[Any]) -> None:
+    """Add values as one list of JSON, some at a time: there may be more than fit into memory."""
+    remaining, comma = iter(values), ""
+    while batch := list(islice(remaining, _BATCH)):
+        found.update(f"{comma}{_ENCODER.encode(batch)[1:-1]}".encode())
+        comma = ","
+
+
 def _said(fields: Any) -> Any:
     return {name: value for name, value in fields.items() if value or name not in LATER}
-
-
-def _text(value: Any) -> bytes:
-    # The default ASCII output can carry lone surrogates, which UTF-8 cannot.
-    return json.dumps(value, default=encode_fields, sort_keys=True, separators=(",", ":")).encode()
-
-
-def _separated(texts: Iterable[bytes]) -> Iterator[bytes]:
-    for place, text in enumerate(texts):
-        yield b"," + text if place else text

@@ -12,8 +12,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from difflib import get_close_matches
 from functools import partial
+from itertools import chain, islice
 from pathlib import Path
-from typing import NoReturn, TypeVar
+from typing import Final, NoReturn, TypeVar
 
 from memstory.datasets.digest import digest_of
 from memstory.errors import Mark, StoryError
@@ -43,6 +44,9 @@ QUERY_FIELDS = {
 }
 _MAY_BE_EMPTY = ("relevant", "stale")
 
+HELD: Final = 10_000
+"""Up to this many documents are kept in memory; of more, no more than go into one call."""
+
 _KINDS = {str: "text", dict: "object", bool: "true or false", int: "number", float: "number", list: "list"}
 
 Row = TypeVar("Row", Document, Question)
@@ -61,8 +65,10 @@ def read_task(corpus: Path, queries: Path, mark: Mark, where: Mapping[str, Tree]
     """
     where = where or {}
     fields: set[str] = set()
-    # Gone through once for what is wrong and for the ids; then again each time that somebody needs the documents.
-    known = frozenset(document.id for document in _checked(Document, corpus, mark, where, fields))
+    # Gone through once for what is wrong and for the ids; a large corpus again each time that somebody needs it.
+    rows = _checked(Document, corpus, mark, where, fields)
+    held = tuple(islice(rows, HELD + 1))
+    known = frozenset(document.id for document in chain(held, rows))
     asked = tuple(_checked(Question, queries, mark, where, fields))
     for name in where:
         if name not in fields:
@@ -72,8 +78,8 @@ def read_task(corpus: Path, queries: Path, mark: Mark, where: Mapping[str, Tree]
             what = "line that 'where' selects" if where else "line"
             raise StoryError(f"{path.name} holds no {what}: allowed is one JSON object per line", mark)
     questions, unusable = usable(asked, known)
-    documents = Reread(len(known), partial(_selected, Document, corpus, mark, where))
-    collection = Collection(id=corpus.stem, documents=documents, questions=questions)
+    large = Reread(len(known), partial(_selected, Document, corpus, mark, where))
+    collection = Collection(id=corpus.stem, documents=large if len(held) > HELD else held, questions=questions)
     return RetrievalTask(
         name=queries.stem.removesuffix(".queries"),
         collections=(collection,),
@@ -109,8 +115,9 @@ def _checked(make: type[Row], path: Path, mark: Mark, where: Mapping[str, Tree],
         if row.id in first:
             refuse(path.name, number, f"the id {row.id!r} was used in line {first[row.id]} already", mark)
         first[row.id] = number
-        fields |= fields_of(row) if where else set()
-        if is_selected(row, where):
+        if where:
+            fields |= fields_of(row)
+        if not where or is_selected(row, where):
             yield row
 
 
@@ -139,7 +146,7 @@ def lines(path: Path, mark: Mark) -> Iterator[tuple[int, Tree]]:
 
 def _parse(raw: bytes, file: str, number: int, mark: Mark) -> Tree:
     try:
-        text = raw.decode("utf-8-sig" if number == 1 else "utf-8").strip(" \t\r")
+        text = raw.decode("utf-8-sig" if number == 1 else "utf-8").strip(" \t\r\n")
         tree, end = _DECODER.raw_decode(text)
         return tree if end == len(text) else _DECODER.decode(text)
     except UnicodeDecodeError as error:
