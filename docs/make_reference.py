@@ -84,6 +84,11 @@ OUTCOMES = {
         "an expectation did not hold, or a later step needs a value that no result had; the message says which",
         "the backend",
     ),
+    "measured": (
+        "MEASURED",
+        "the story says `measure: true`: scores were taken and nothing was asked for; JUnit calls it skipped",
+        "nobody",
+    ),
     "unsupported": ("SKIPPED", "the target lacks a capability, or the machine the data; the reason is told", "nobody"),
     "error": ("ERROR", "the target broke instead of answering, or could not be started", "the adapter or the machine"),
     "invalid": (
@@ -144,10 +149,10 @@ What may stand under `metrics:` of a retrieval story; `k` is a number, as in `re
 OUTCOMES_HEAD = """
 # Outcomes
 
-A case is one story on one target. It ends in one of five ways, in the report and in pytest:
+A case is one story on one target. It ends in one of six ways, in the report and in pytest:
 """
 OUTCOMES_TAIL = """
-`unsupported` and `error` count neither for nor against a target, and are always shown.
+`measured`, `unsupported` and `error` count neither for nor against a target, and are always shown.
 
 A story with `trials` runs several times, each time with a seed of its own, and passes if as many trials pass as `pass`
 asks for; it is called flaky if any did not. Trials that broke decide nothing. Nothing is run again in silence.

@@ -14,7 +14,7 @@ from memstory.datasets.jsonl import read_documents, read_task
 from memstory.datasets.locomo import read_locomo
 from memstory.datasets.longmemeval import read_longmemeval
 from memstory.datasets.places import BEIR, LOCOMO, LONGMEMEVAL, Place
-from memstory.errors import Mark, SetupError, StoryError
+from memstory.errors import SetupError, StoryError
 from memstory.language.story import Retrieval
 from memstory.tasks.retrieval import Document, RetrievalTask
 
@@ -36,7 +36,8 @@ def load_task(
         retrieval: what the story says.
         base: the folder of the story file, to which its paths are relative.
         root: the stories' root, which a corpus may not leave, and where a path is looked up that `base` does not have;
-            None means the folder `stories` around `base`, or `base` itself if there is none.
+            None means the folder `stories` around `base`, or `base` itself if there is none. The corpora of the bundled
+            stories are found from anywhere.
         environ: where the variables may stand that name data sets.
 
     Raises:
@@ -58,24 +59,29 @@ def load_task(
     return read(place.find(retrieval.path, base, environ), retrieval)
 
 
-def load_distractors(mark: Mark, root: Path | None = None) -> tuple[Document, ...]:
-    """Return the memories that are put beside a corpus to make it harder; `root` is where the bundled stories lie.
+def load_distractors(retrieval: Retrieval, base: Path) -> tuple[Document, ...]:
+    """Return the memories that are put beside a corpus to make it harder: those that the story names, or our own.
 
     Raises:
-        SetupError: the installation lacks the file.
+        StoryError: a wrong path or a bad line.
+        SetupError: the installation lacks its own file.
     """
-    path = (root or bundled_stories()) / DISTRACTORS
+    if retrieval.distractors is not None:
+        return read_documents(_corpus_file(retrieval, retrieval.distractors, base, _root_around(base)), retrieval.mark)
+    path = bundled_stories() / DISTRACTORS
     if not path.is_file():
         raise SetupError(f"{path} is missing, which 'distractors' are drawn from: install memstory again")
-    return read_documents(path, mark)
+    return read_documents(path, retrieval.mark)
 
 
 def _corpus_file(retrieval: Retrieval, name: str | None, base: Path, root: Path) -> Path:
     if not name:
         raise StoryError("a retrieval needs both 'corpus' and 'queries', or a 'dataset'", retrieval.mark)
-    allowed = root.resolve()
     candidates = [(folder / name).resolve() for folder in (base, root)]
-    inside = [path for path in candidates if path.is_relative_to(allowed)]
+    inside = [path for path in candidates if path.is_relative_to(root.resolve())]
+    ours = (bundled_stories() / name).resolve()
+    if ours.is_relative_to(bundled_stories().resolve()) and ours.is_file():
+        inside.append(ours)
     if not inside:
         raise StoryError(f"{name} lies outside the stories' root: keep data files below it", retrieval.mark)
     found = next((path for path in inside if path.is_file()), None)

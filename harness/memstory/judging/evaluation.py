@@ -18,7 +18,7 @@ def evaluate(case: Case, recordings: Sequence[Recording]) -> CaseResult:
     """Judge all trials of a case."""
     story = case.story
     trials = tuple(judge_trial(story, recording) for recording in recordings)
-    outcome, reason = _together(trials, story.trials)
+    outcome, reason = _measured(trials) if story.measure else _together(trials, story.trials)
     result = CaseResult(
         id=case.id,
         story=story.id,
@@ -59,6 +59,8 @@ def _outcome(
     if failure is not None and failure.kind != "failed":
         return failure.kind, _failure_reason(story, failure)
     failing = [verdict for verdict in verdicts if not verdict.passed]
+    if story.measure and (scores or verdicts):
+        return "measured", _told(verdicts, failing)
     if failing:
         more = f" (and {len(failing) - 1} more)" if len(failing) > 1 else ""
         return "failed", verdict_line(story, failing[0]) + more
@@ -67,6 +69,10 @@ def _outcome(
     if story.retrieval is not None and not scores:
         return "error", f"{story.mark} retrieval: no question could be measured"
     return "passed", None
+
+
+def _told(verdicts: Sequence[Verdict], failing: Sequence[Verdict]) -> str | None:
+    return f"{len(verdicts) - len(failing)} of {len(verdicts)} expectations held" if verdicts else None
 
 
 def verdict_line(story: Story, verdict: Verdict) -> str:
@@ -92,6 +98,14 @@ def _place(story: Story, step: StepPlace | None) -> str:
 
 def _one_line(text: str) -> str:
     return " ".join(text.split())
+
+
+def _measured(trials: Sequence[TrialResult]) -> tuple[Outcome, str | None]:
+    """Aggregate where nothing is asked for: measured, unless a trial could not be."""
+    if not trials:
+        return "error", "nothing was recorded"
+    worst = next((trial for trial in trials if trial.outcome != "measured"), trials[0])
+    return worst.outcome, worst.reason
 
 
 def _together(trials: Sequence[TrialResult], rule: Trials) -> tuple[Outcome, str | None]:

@@ -77,7 +77,8 @@ class Step:
 class Retrieval:
     """A retrieval task as the story names it: either `corpus` and `queries`, or a `dataset` with its `path`.
 
-    `where` selects rows of a corpus and its queries; `split` and `unit` belong to data sets that have such.
+    `where` selects rows of a corpus and its queries; `distractors` is a file to draw those from; `split` and `unit`
+    belong to data sets that have such.
     """
 
     mark: Mark
@@ -88,6 +89,7 @@ class Retrieval:
     path: str | None = None
     kind: str | None = None
     where: Mapping[str, Tree] = field(default_factory=dict)
+    distractors: str | None = None
     split: str | None = None
     unit: str = "turn"
 
@@ -114,8 +116,8 @@ class Story:
 
     `needs` is every capability that the steps and expectations call for, together with `requires`. `digest` is a hash
     of the document as written. `control` maps a control's name to the outcome it is meant to have (`passed`, `failed`),
-    for the reason `control_because`. `settles` is False where the story itself says when the target is to settle.
-    `redact` is what it asks to be taken out of its results, at the least.
+    for the reason `control_because`. One with `measure` takes scores and is not judged. `settles` is False where the
+    story itself says when the target is to settle. `redact` is what it asks to be taken out of its results, at least.
     """
 
     id: str
@@ -133,6 +135,7 @@ class Story:
     retrieval: Retrieval | None = None
     perturb: Mapping[str, Tree] = field(default_factory=dict)
     expect: Sequence[Expectation] = ()
+    measure: bool = False
     trials: Trials = Trials()
     control: Mapping[str, str] = field(default_factory=dict)
     control_because: str | None = None

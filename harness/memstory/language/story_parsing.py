@@ -21,7 +21,7 @@ from memstory.language.violations import violations
 from memstory.language.words.step_parsing import read_steps
 from memstory.target import Tree
 
-_BELONGS = {"path": "dataset", "split": "dataset", "unit": "dataset", "where": "corpus"}
+_BELONGS = {"path": "dataset", "split": "dataset", "unit": "dataset", "where": "corpus", "distractors": "corpus"}
 """Keys of a retrieval that need another one."""
 
 _OUTCOMES = {"pass": "passed", "fail": "failed"}
@@ -68,6 +68,7 @@ def _story(reading: Reading, row: Row, steps: Sequence[Step], parts: Mapping[str
         model=tuple(tree.get("model", ())),
         steps=steps,
         perturb=tree.get("perturb", {}),
+        measure=tree.get("measure", False),
         control={name: _OUTCOMES[word] for name, word in tree.get("control", {}).items() if name != "because"},
         control_because=tree.get("control", {}).get("because"),
         settles=tree.get("settle", "auto") == "auto",
@@ -112,6 +113,8 @@ def _one_purpose(reading: Reading, tree: Mapping[str, Tree]) -> None:
     if ("steps" in tree) == ("retrieval" in tree):
         found = "has both" if "steps" in tree else "has neither"
         reading.fault((), f"a story has either 'steps' or a 'retrieval'; this one {found}")
+    if "measure" in tree and "expect" in tree:
+        reading.fault(("measure",), "'measure' stands in place of 'expect': this story has both", at_key=True)
     if "retrieval" not in tree:
         where = "beside the step that it speaks of" if "expect" in tree else "in a story with a 'retrieval'"
         for key in ("expect", "perturb"):

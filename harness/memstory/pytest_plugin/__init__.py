@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from memstory.pytest_plugin import hookspecs
-from memstory.pytest_plugin.options import SESSION, add_options, is_typed
+from memstory.pytest_plugin.options import OUTCOME, SESSION, add_options, is_typed
 from memstory.pytest_plugin.owned import is_story_file
 
 __all__: list[str] = []
@@ -57,6 +57,14 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         from memstory.pytest_plugin.sharding import deselect_others  # noqa: PLC0415  (see the module's docstring)
 
         deselect_others(config, items)
+
+
+def pytest_report_teststatus(report: pytest.TestReport) -> tuple[str, str, str] | None:
+    """Count what was only measured apart from what passed and what was skipped."""
+    # From a worker of xdist the pairs come as lists.
+    if report.when == "call" and dict(report.user_properties).get(OUTCOME) == "measured":
+        return "measured", "m", "MEASURED"
+    return None
 
 
 @pytest.hookimpl(tryfirst=True)

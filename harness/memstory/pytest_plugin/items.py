@@ -17,7 +17,9 @@ import pytest
 from memstory.case import Case
 from memstory.language.stories import InvalidStory
 from memstory.pytest_plugin.failure_text import broken_text, failed_text, invalid_text
+from memstory.pytest_plugin.options import OUTCOME
 from memstory.pytest_plugin.session import SessionState
+from memstory.reporting.measured import headline
 from memstory.results.outcomes import CaseResult
 
 
@@ -82,6 +84,10 @@ class InvalidItem(pytest.Function):
 def tell_outcome(request: pytest.FixtureRequest) -> None:
     """Fail if the case that ran in setup did not pass."""
     item = request.node
+    if item.result is not None and item.result.outcome == "measured":
+        # Skipped for pytest and JUnit, which know no other word for what neither passed nor failed.
+        item.user_properties.append((OUTCOME, "measured"))
+        pytest.skip(f"{item.name}: measured, {headline(item.result)}")
     if item.result is not None and item.result.outcome != "passed":
         pytest.fail(item.failure(lambda path: failed_text(item.case, item.result, path)), pytrace=False)
 

@@ -20,6 +20,9 @@ if TYPE_CHECKING:
 SESSION: pytest.StashKey[Any] = pytest.StashKey()
 """In the stash of a config as soon as a story was collected."""
 
+OUTCOME = "memstory_outcome"
+"""The property of a report that tells of an outcome that pytest does not know."""
+
 DEFAULT_TARGET = "reference"
 DEFAULT_REPORT = "reports/latest"
 DEFAULT_SECONDS = 60.0

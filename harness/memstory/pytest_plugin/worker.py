@@ -67,7 +67,11 @@ class Worker:
         if failed is not None:
             return broken(case, failed)
         options = replace(
-            self._usual, target=self._options[case.target], base=base, progress=_progress(case.id, self._config)
+            self._usual,
+            target=self._options[case.target],
+            base=base,
+            progress=_progress(case.id, self._config),
+            is_named=case.target in (self._config.getoption("memstory_target") or ()),
         )
         seconds = options.seconds(case)
         try:

@@ -17,6 +17,7 @@ from memstory.controls import BASELINES, BROAD, CONTROLS, FAULTS, MUTANTS
 from memstory.errors import SetupError
 from memstory.reporting import views
 from memstory.reporting.escaping import inline, table
+from memstory.reporting.measured import is_no_better_than_chance, recall_name
 from memstory.reporting.writing import REPORT_NAME
 from memstory.results.folder.results_file import RESULTS_NAME, read_results
 from memstory.results.folder.whole_files import write_text
@@ -75,7 +76,12 @@ def judge_controls(run: Run) -> Findings:
     }
     return Findings(
         outcomes=outcomes,
-        broken=[*_incomplete(outcomes), *_broken_by_stories(outcomes, said), *_survivors(kills)],
+        broken=[
+            *_incomplete(outcomes),
+            *_broken_by_stories(outcomes, said),
+            *_survivors(kills),
+            *(wrong for case in run.cases if (wrong := _wrongly_measured(case))),
+        ],
         kills=kills,
         weak={story: passed for story, found in outcomes.items() if (passed := _passed_by(found, said[story]))},
         meant=meant,
@@ -148,6 +154,21 @@ def _survivors(kills: Mapping[str, Sequence[str]]) -> Iterator[str]:
         if mutant in BROAD and len(stories) < KILLS:
             count = f"only {len(stories)} of the stories find" if stories else "no story finds"
             yield f"control:{mutant}: {count} its fault; {KILLS} are needed"
+
+
+def _wrongly_measured(case: CaseResult) -> str | None:
+    """Return what is wrong with the scores of a story that only measures, on a control whose scores are known."""
+    name = recall_name(case)
+    if case.outcome != "measured" or name not in case.metrics:
+        return None
+    value, control = case.metrics[name], case.target.removeprefix(PREFIX)
+    if control == "nothing" and value > 0:
+        return f"{case.name}: a memory that remembers nothing has {name} {value:.3f}, not 0"
+    if control == "oracle" and value < 1:
+        return f"{case.name}: the oracle has {name} {value:.3f}, not 1: gold is missing from the corpus, or exceeds k"
+    if control == "random" and not is_no_better_than_chance(case):
+        return f"{case.name}: chance alone has {name} {value:.3f}: there is too little to find among"
+    return None
 
 
 def _passed_by(outcomes: Mapping[str, str], meant: Mapping[str, str]) -> list[str]:

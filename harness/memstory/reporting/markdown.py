@@ -7,6 +7,7 @@ from typing import Final
 
 from memstory.reporting import views
 from memstory.reporting.escaping import inline, table
+from memstory.reporting.measured import measured_page
 from memstory.reporting.not_passed import could_not_run, went_wrong
 from memstory.reporting.repetition import repetition
 from memstory.reporting.retrieval_tables import retrieval
@@ -38,6 +39,7 @@ def render(run: Run) -> str:
     sections = [
         _head(run),
         _section("Stories on targets", _matrix(run)),
+        _section("Measured", measured_page(run)),
         _section("Retrieval", retrieval(run)),
         _section("Repeated trials", repetition(run)),
         went_wrong(run),
@@ -68,6 +70,8 @@ def _conclusion(run: Run) -> str:
         first = f"**Not all is well**: {', '.join(wrong)}."
     else:
         first = f"**Every case that ran passed** ({ran} of {cases})."
+    if counts["measured"]:
+        first += f" {counts['measured']} only took measures, which nothing can fail."
     if counts["unsupported"]:
         first += f" {counts['unsupported']} could not run on their target and prove nothing."
     if part := views.shard_name(run):

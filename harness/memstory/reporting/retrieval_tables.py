@@ -13,10 +13,10 @@ from memstory.results.runs import Run
 
 def retrieval(run: Run) -> str:
     """Return the tables of all cases that scored retrieval; empty if none did."""
-    rows = [row for case in run.cases for row in views.score_rows(case)]
-    if not rows:
+    rows = [row for case in run.cases if case.outcome != "measured" for row in views.score_rows(case)]
+    if not any(case.retrieval for case in run.cases):
         return ""
-    parts = [_table(rows), curves(run), "\n".join(_measured_on(run)), *_unusable(run)]
+    parts = [_table(rows) if rows else "", curves(run), "\n".join(_measured_on(run)), *_unusable(run)]
     return "\n\n".join(part for part in parts if part)
 
 

@@ -10,11 +10,12 @@ from tabulate import tabulate
 
 from memstory.reporting import views
 from memstory.reporting.escaping import shorten, visible
+from memstory.reporting.measured import measured_text
 from memstory.results.runs import Run
 from memstory.results.secrecy.redaction import told
 
 ALL_ROWS: Final = 40
-"""Up to this many stories are all listed; of more, those that did not pass everywhere."""
+"""Up to this many stories are all listed; of more, those that neither passed nor were measured everywhere."""
 
 ALL_COLUMNS: Final = 12
 """Up to this many targets have a column each; of more, the outcomes of a story are counted."""
@@ -23,6 +24,8 @@ REASONS: Final = 8
 """Reasons for unsupported cases that are listed, most frequent first."""
 
 TITLE_LIMIT: Final = 60
+
+_GOOD: Final = frozenset({"passed", "measured"})
 
 
 def terminal_summary(run: Run) -> str:
@@ -33,6 +36,7 @@ def terminal_summary(run: Run) -> str:
 def _parts(run: Run) -> Iterator[str]:
     yield _matrix(run)
     yield _scores(run)
+    yield measured_text(run)
     yield "\n".join(_flaky(run))
     yield "\n".join(_unsupported(run))
     models = [f"'{_plain(model)}'" for model in views.stand_ins(run)]
@@ -47,7 +51,7 @@ def _matrix(run: Run) -> str:
     targets = views.targets_of(run)
     rows = views.matrix(run)
     if len(rows) > ALL_ROWS:
-        rows = {name: outcomes for name, outcomes in rows.items() if set(outcomes.values()) != {"passed"}}
+        rows = {name: outcomes for name, outcomes in rows.items() if not {*outcomes.values()} <= _GOOD}
     if not rows:
         return ""
     if len(targets) > ALL_COLUMNS:
@@ -72,7 +76,7 @@ def _counted(rows: Mapping[tuple[str, str], Mapping[str, str]]) -> str:
 
 
 def _scores(run: Run) -> str:
-    rows = [row for case in run.cases for row in views.score_rows(case)]
+    rows = [row for case in run.cases if case.outcome != "measured" for row in views.score_rows(case)]
     if not rows:
         return ""
     columns = views.score_columns(rows)

@@ -13,6 +13,7 @@ from memstory.tasks.perturbation import level_name
 SYMBOLS: Final[Mapping[str, str]] = {
     "passed": "✅",
     "failed": "❌",
+    "measured": "📏",
     "unsupported": "⬜",
     "error": "💥",
     "invalid": "⚠️",
@@ -60,7 +61,7 @@ def with_outcome(run: Run, outcome: Outcome) -> list[CaseResult]:
 
 
 def headline(run: Run) -> str:
-    """Return the five counts in words; those that are zero are left out, except passed and failed."""
+    """Return the counts in words; those that are zero are left out, except passed and failed."""
     said = [f"{count} {name}" for name, count in run.summary.items() if count or name in {"passed", "failed"}]
     return ", ".join(said)
 

@@ -10,7 +10,7 @@ from memstory.results.outcomes import AgentStep, CaseResult, StepTime, TrialResu
 from memstory.results.recording import StepRecord
 from memstory.target import ToolCall, Turn
 
-_JUDGED_WELL = ("passed", "unsupported")
+_JUDGED_WELL = ("passed", "measured", "unsupported")
 
 
 def without_steps(case: CaseResult) -> CaseResult:

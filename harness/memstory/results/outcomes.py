@@ -9,7 +9,7 @@ from typing import Final, Literal, get_args
 from memstory.results.recording import Recording, RetrievalRecord
 from memstory.target import Tree, Turn
 
-Outcome = Literal["passed", "failed", "unsupported", "error", "invalid"]
+Outcome = Literal["passed", "failed", "measured", "unsupported", "error", "invalid"]
 OUTCOMES: Final[Sequence[Outcome]] = get_args(Outcome)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from time import perf_counter
 
 from memstory.controls import Oracle, OracleFactory
@@ -26,12 +27,17 @@ Progress = Callable[[int, int, str], None]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Asked:
-    """What a story says of its retrieval task; `seed` is the trial's own."""
+    """What a story says of its retrieval task; `seed` is the trial's own.
+
+    `base` is the folder of its file; remembering may take `corpus_seconds`, if that is limited.
+    """
 
     task: RetrievalTask
     retrieval: Retrieval
     perturb: Mapping[str, Tree]
     seed: int
+    base: Path
+    corpus_seconds: float | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,7 +61,8 @@ async def run_retrieval(
         NotSupported: a perturbation that the target cannot take.
     """
     levels = levels_of(asked.perturb)
-    pool = load_distractors(asked.retrieval.mark) if any(level.get("distractors") for level in levels) else ()
+    drawn = any(level.get("distractors") for level in levels)
+    pool = load_distractors(asked.retrieval, asked.base) if drawn else ()
     if any(level.get("stale_repeats") for level in levels):
         documents = [document for collection in asked.task.collections for document in collection.documents]
         refuse_outdated(documents, factory.capabilities(env.options))
@@ -67,22 +74,22 @@ async def run_retrieval(
         for collection in collections:
             harder = _perturbed(asked, collection, level, pool)
             stage = open_stage(for_collection(env, done), factory, hosted=apart)
-            gave.append(await _one_collection(harder, asked.retrieval, stage, factory))
+            gave.append(await _one_collection(harder, asked, stage, factory))
             done += 1
             if progress is not None:
                 progress(done, len(levels) * len(collections), _said(harder.collection, level))
         yield _record(asked, level, gave), gave[-1].about if gave else {}
 
 
-async def _one_collection(task: Perturbed, retrieval: Retrieval, stage: Stage, factory: TargetFactory) -> _Gave:
-    able = factory.capabilities(stage.env.options)
+async def _one_collection(task: Perturbed, asked: Asked, stage: Stage, factory: TargetFactory) -> _Gave:
+    retrieval, able = asked.retrieval, factory.capabilities(stage.env.options)
     # What did not open is not closed: its own error is the one to be told.
     await stage.open()
     try:
         if isinstance(stage.target, GuardedTarget) and isinstance(stage.target.inner, Oracle):
             stage.target.inner.take_gold(task.collection)
         begun, embedded = perf_counter(), stage.target.embedding_seconds
-        ids = await Rememberer(stage, able, retrieval.kind).remember(task)
+        ids = await Rememberer(stage, able, retrieval.kind, asked.corpus_seconds).remember(task)
         seconds, embedding = perf_counter() - begun, stage.embedding_since(embedded)
         asker = Asker(stage, Scope(user=stage.env.owner), retrieval, ids)
         return _Gave(

@@ -22,6 +22,7 @@ PROBE: Final = 20
 """How many documents show how long all of them will take."""
 
 _BETWEEN_VERSIONS = timedelta(hours=1)
+_WITH_METADATA = ("add.metadata", "search.where")
 _WAYS = ("update", "supersede")
 
 
@@ -178,4 +179,6 @@ class Rememberer:
             await self._stage.move_to(self._stage.clock.now() + _BETWEEN_VERSIONS)
 
     def _item(self, document: Document, text: str) -> Item:
-        return Item(text=text, key=document.key, kind=document.kind or self._kind, metadata=document.metadata)
+        # A memory may refuse fields that it does not know; one that searches by them knows any.
+        metadata = {} if self._able.isdisjoint(_WITH_METADATA) else document.metadata
+        return Item(text=text, key=document.key, kind=document.kind or self._kind, metadata=metadata)

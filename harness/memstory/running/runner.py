@@ -34,13 +34,18 @@ RETRIEVAL_SECONDS = 3600.0
 """How long a retrieval task may take: real data are embedded first."""
 
 
+CORPUS_SECONDS = 120.0
+"""How long a target that nobody named may take to remember the corpus of a story that only measures."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunOptions:
     """How cases are run.
 
     `target` are options of the target, over which those of a story win. `hosted` puts the target into a process of its
     own, which a story with `crash` gets anyway. `base` is the folder of the story's file, from which the paths of its
-    corpora are read. With `chats`, a story that talks with a backend that cannot goes through the chat shim.
+    corpora are read. A target that is not `is_named` was chosen with others by the name of their group, and gets little
+    time for a large corpus. With `chats`, a story that talks with a backend that cannot goes through the chat shim.
     """
 
     target: Mapping[str, Tree] = field(default_factory=dict)
@@ -50,6 +55,7 @@ class RunOptions:
     base: Path | None = None
     chats: Chats | None = None
     progress: Progress | None = None
+    is_named: bool = True
 
     def seconds(self, case: Case) -> float:
         """Return how long a run of `case` may take."""
@@ -116,8 +122,17 @@ class _Run:
             able, env = shim.able, shim.environment(env)
         _refuse_what_cannot_run(self.case, able)
         if story.retrieval:
-            task = await asyncio.to_thread(load_task, story.retrieval, self.options.base or _folder(self.case))
-            asked = Asked(task=task, retrieval=story.retrieval, perturb=story.perturb, seed=env.seed)
+            base = self.options.base or _folder(self.case)
+            task = await asyncio.to_thread(load_task, story.retrieval, base)
+            hurries = story.measure and not self.options.is_named
+            asked = Asked(
+                task=task,
+                retrieval=story.retrieval,
+                perturb=story.perturb,
+                seed=env.seed,
+                base=base,
+                corpus_seconds=CORPUS_SECONDS if hurries else None,
+            )
             records = run_retrieval(asked, env, self.factory, self.options.progress, hosted=self.options.hosted)
             async for record, about in records:
                 self.parts["retrieval"] = (*self.parts.get("retrieval", ()), record)

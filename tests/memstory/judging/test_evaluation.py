@@ -291,3 +291,18 @@ def test_a_k_that_is_not_small_and_unusable_labels_are_warned_about():
     assert any("k=10 is 17% of the smallest collection" in warning for warning in warnings)
     assert any("1 gold labels could not be read" in warning for warning in warnings)
     assert retrieved(retrieval_story("{mrr: {ge: 0}}"), task()).trials[0].warnings == ()
+
+
+HELLO = "  - say: hi\n    expect: {answer: {contains: Hello}}\n"
+
+
+def test_a_story_that_measures_is_never_passed_and_tells_what_held():
+    one = story(HELLO, "measure: true\n")
+    for answer, held in (("Hello", 1), ("Bye", 0)):
+        found = result(one, recorded(said(answer)))
+        assert (found.outcome, found.reason) == ("measured", f"{held} of 1 expectations held")
+
+
+def test_a_story_that_measures_and_broke_is_an_error():
+    broken = recorded(failure=Failure(kind="error", message="gone"))
+    assert result(story(HELLO, "measure: true\n"), recorded(said("Hello")), broken).outcome == "error"

@@ -137,3 +137,31 @@ def test_setup_only_runs_no_story(project):
 
 def test_control_characters_are_shown_and_not_obeyed():
     assert printable("a\x1b]0;x\x07\r\nb\u202e") == "a\\x1b]0;x\\x07\\r\nb\\u202e"
+
+
+MEASURED = """
+story: M1
+title: Only measured
+measure: true
+retrieval: {corpus: c.jsonl, queries: q.jsonl, k: 2}
+"""
+
+
+def measured(project):
+    rows = "".join(f'{{"id": "d{number}", "text": "text number {number}"}}\n' for number in range(30))
+    project.story(rows, "stories/c.jsonl")
+    project.story('{"id": "q", "text": "text number 7", "relevant": ["d7"]}', "stories/q.jsonl")
+    project.story(MEASURED)
+
+
+def test_what_is_only_measured_counts_apart_from_what_passed_and_was_skipped(project):
+    measured(project)
+    project.story(name="stories/b.yaml")
+    result = project.run("-v", "--junit-xml", "j.xml")
+    result.stdout.fnmatch_lines(["*M1*MEASURED*", "*1 passed, 1 measured in*"])
+    assert result.ret == 0
+    assert project.results() == {"M1": "measured", "G1": "passed"}
+    junit = (project.path / "j.xml").read_text("utf-8")
+    assert 'tests="2"' in junit
+    assert 'skipped="1"' in junit
+    assert "measured, recall@2 1.000" in junit

@@ -119,3 +119,20 @@ def test_the_command_writes_the_page_and_exits_by_the_rules(make_case, run_of, t
 def test_a_folder_without_results_cannot_be_judged(tmp_path, capsys):
     assert main([str(tmp_path)]) == 2
     assert "holds neither" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("control", "ranks", "message"),
+    [
+        ("nothing", [0, 0], None),
+        ("nothing", [1, 0], "a memory that remembers nothing has recall@10 0.500, not 0"),
+        ("oracle", [1, 1], None),
+        ("oracle", [1, 0], "the oracle has recall@10 0.500, not 1"),
+        ("random", [0, 0], None),
+        ("random", [1, 0], "chance alone has recall@10 0.500"),
+    ],
+)
+def test_a_story_that_only_measures_gives_the_controls_the_scores_that_they_must_have(run, control, ranks, message):
+    case = run.retrieval(ranks, outcome="measured", target=f"control:{control}")
+    broken = [line for line in judge_controls(run("one", case).run).broken if line.startswith("Q1: ")]
+    assert [message in line for line in broken] == ([True] if message else [])

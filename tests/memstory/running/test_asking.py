@@ -49,14 +49,16 @@ def ask(tmp_path):
     def written(name, rows):
         (tmp_path / name).write_text("".join(json.dumps(row) + "\n" for row in rows))
 
-    async def go(kind=Oracle, *, k=2, progress=None, able=(), documents=DOCUMENTS, queries=QUERIES, seed=0, **story):
+    async def go(kind=Oracle, *, k=2, progress=None, able=(), documents=DOCUMENTS, queries=QUERIES, seed=0,
+                 is_named=True, distractors=None, **story):  # fmt: skip
         written("facts.jsonl", documents)
         written("queries.jsonl", queries)
-        retrieval = Retrieval(mark=MARK, k=k, corpus="facts.jsonl", queries="queries.jsonl")
+        files = {"corpus": "facts.jsonl", "queries": "queries.jsonl", "distractors": distractors}
+        retrieval = Retrieval(mark=MARK, k=k, **files)
         made = Story(id="Q1", title="t", mark=MARK, digest="d", retrieval=retrieval, **story)
         workspace = tmp_path / f"workspace-{next(number)}"
         factory = Factory(kind, able)
-        options = RunOptions(base=tmp_path, progress=progress)
+        options = RunOptions(base=tmp_path, progress=progress, is_named=is_named)
         return await run(Case(story=made, target="toy"), factory, workspace, options, trial=seed)
 
     return go
@@ -262,3 +264,71 @@ def test_without_an_id_the_text_decides_and_a_strange_hit_keeps_its_rank():
     ids = _ids()
     assert ids.of(None, "three") == ["b"]
     assert ids.of("x", "never said") == ["unknown:x"]
+
+
+TURNS = [{"id": f"t{n}", "text": f"Ana drinks tea number {n}", "metadata": {"speaker": "Ana"}} for n in range(50)]
+
+
+async def test_a_slow_target_that_nobody_named_is_left_alone_after_the_first_documents(ask, monkeypatch):
+    monkeypatch.setattr("memstory.running.runner.CORPUS_SECONDS", 0.0)
+    recording = await ask(documents=TURNS, queries=[{"id": "q", "text": "tea", "relevant": ["t1"]}], measure=True)
+    assert recording.failure is None
+    recording = await ask(
+        documents=TURNS, queries=[{"id": "q", "text": "tea", "relevant": ["t1"]}], measure=True, is_named=False
+    )
+    assert recording.failure.kind == "unsupported"
+    assert "to remember 50 documents would take about" in recording.failure.message
+    assert "name this one by --target" in recording.failure.message
+
+
+@pytest.mark.parametrize("measure", [True, False])
+async def test_a_target_that_takes_the_corpus_in_time_is_measured_whoever_named_it(ask, measure):
+    queries = [{"id": "q", "text": "drinks tea number 7", "relevant": ["t7"]}]
+    recording = await ask(documents=TURNS, queries=queries, measure=measure, is_named=False)
+    (record,) = recording.retrieval
+    assert (record.documents, record.questions[0].retrieved[0]) == (50, "t7")
+
+
+@pytest.mark.parametrize(("able", "given"), [((), {}), (("search.where",), {"speaker": "Ana"})])
+async def test_metadata_are_for_memories_that_search_by_them(ask, able, given):
+    seen = []
+
+    class Watched(Oracle):
+        async def add(self, items, scope):
+            seen.extend(item.metadata for item in items)
+            return await super().add(items, scope)
+
+    await ask(Watched, able=able, documents=TURNS[:2], queries=[{"id": "q", "text": "tea", "relevant": ["t1"]}])
+    assert seen == [given, given]
+
+
+async def test_a_large_corpus_is_added_in_batches(ask, monkeypatch):
+    monkeypatch.setattr("memstory.running.remembering.BATCH", 20)
+    adds = []
+
+    class Watched(Oracle):
+        async def add(self, items, scope):
+            adds.append(len(items))
+            return await super().add(items, scope)
+
+    queries = [{"id": "q", "text": "Ana drinks tea number 45", "relevant": ["t45"], "stale": ["t4"], "cluster": "s"}]
+    recording = await ask(Watched, documents=TURNS, queries=queries)
+    assert adds == [20, 20, 10]
+    (asked,) = recording.retrieval[0].questions
+    assert (asked.retrieved[0], asked.stale, asked.cluster) == ("t45", ("t4",), "s")
+    assert asked.tokens == sum(-(-len(TURNS[int(found[1:])]["text"]) // 4) for found in asked.retrieved)
+
+
+async def test_distractors_are_drawn_from_the_file_that_the_story_names(ask, tmp_path):
+    rows = "".join(json.dumps({"id": f"x{n}", "text": f"Bo drinks coffee number {n}"}) + "\n" for n in range(9))
+    (tmp_path / "other.jsonl").write_text(rows)
+    added = []
+
+    class Watched(Oracle):
+        async def add(self, items, scope):
+            added.append([item.text for item in items])
+            return await super().add(items, scope)
+
+    recording = await ask(Watched, perturb={"distractors": 5}, distractors="other.jsonl")
+    assert [record.documents for record in recording.retrieval] == [3, 8]
+    assert [sum("coffee" in text for text in texts) for texts in added] == [0, 5]

@@ -96,7 +96,7 @@ def _spread(seconds: Sequence[float]) -> Spread:
 
 def _timed(column: Column) -> Iterator[_Timed]:
     for case in column.cases.values():
-        for trial in case.trials if case.outcome in ("passed", "failed") else ():
+        for trial in case.trials if case.outcome in ("passed", "failed", "measured") else ():
             # Where nothing embeds, there is nothing to tell.
             untold = None if trial.recording.about.get("embedder", _NO_EMBEDDER) != _NO_EMBEDDER else 0.0
             for operation, timed in _calls(trial):

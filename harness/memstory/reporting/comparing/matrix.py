@@ -130,7 +130,7 @@ def inabilities_of(columns: Sequence[Column]) -> list[Inability]:
     for column in columns:
         reasons: dict[tuple[str, str], list[str]] = {}
         for story, case in column.cases.items():
-            if case.outcome not in JUDGED:
+            if case.outcome not in (*JUDGED, "measured"):
                 reasons.setdefault((case.outcome, case.reason or "no reason was given"), []).append(story)
         found += [
             Inability(column=column.title, outcome=outcome, reason=reason, stories=sorted(stories, key=natural))

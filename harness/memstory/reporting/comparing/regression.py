@@ -42,7 +42,8 @@ def gate(baseline: NamedRun, current: NamedRun, *, least_cases: int = 1) -> Gate
     """Return how `current` stands against `baseline`, of which it is to be another run of the same targets.
 
     A case that passed and now fails, or is no longer supported, is a regression; so is a metric whose interval of the
-    difference lies below 0. What broke, is missing, or is another story or other data could not be measured.
+    difference lies on the bad side of 0, which is all that counts of cases that only took measures. What broke, is
+    missing, or is another story or other data could not be measured.
     """
     old, new = _by_id(baseline), _by_id(current)
     found: _Lists = {"regressions": [], "unmeasured": list(_unlike(baseline, current)), "improvements": [], "notes": []}
@@ -72,7 +73,7 @@ def _unlike(baseline: NamedRun, current: NamedRun) -> Iterator[str]:
 
 
 def _missing(was: CaseResult) -> tuple[str, str]:
-    if was.outcome not in JUDGED:
+    if was.outcome not in (*JUDGED, "measured"):
         return "notes", f"was {was.outcome}, and was not run"
     return "unmeasured", f"was {was.outcome}, and was not run"
 
@@ -86,13 +87,13 @@ def _of_case(was: CaseResult, now: CaseResult) -> Iterator[tuple[str, str]]:
             yield "regressions", f"passed, now {after}{because}"
         case "failed" | "unsupported" | "error" | "invalid", "passed":
             yield "improvements", f"was {before}, now passes"
-        case "passed" | "failed", "error" | "invalid":
+        case "passed" | "failed" | "measured", "error" | "invalid":
             yield "unmeasured", f"was {before}, now {after}{because}"
         case _ if before != after:
             yield "notes", f"was {before}, now {after}{because}"
         case _:
             pass
-    if {before, after} <= set(JUDGED):
+    if {before, after} <= set(JUDGED) or before == after == "measured":
         yield from _of_metrics(was, now)
 
 

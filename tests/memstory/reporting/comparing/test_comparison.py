@@ -155,7 +155,14 @@ def test_capabilities_count_every_outcome_and_hide_none(run):
         "forget": ["S2", "S3"],
         "other": ["S4"],
     }
-    assert scores["forget"].columns["a"] == {"passed": 0, "failed": 1, "unsupported": 1, "error": 0, "invalid": 0}
+    assert scores["forget"].columns["a"] == {
+        "passed": 0,
+        "failed": 1,
+        "measured": 0,
+        "unsupported": 1,
+        "error": 0,
+        "invalid": 0,
+    }
     lines = [" ".join(line.split()) for line in as_text(compare(runs)).splitlines()]
     assert "forget 2 0/1 = 0%, 1 unsupported 2/2 = 100%" in lines
     assert "other 1 1 error 1 invalid" in lines

@@ -1,6 +1,10 @@
+from dataclasses import replace
+
 import pytest
 
+from memstory.language.matchers.means import scores_of
 from memstory.reporting.comparing.regression import gate
+from memstory.results.totals import with_totals
 
 
 def test_the_same_run_passes_without_a_word(run):
@@ -90,3 +94,35 @@ def test_too_few_cases_cannot_decide(run):
 def test_a_new_story_is_noted_and_not_judged(run):
     found = gate(run("old", run.case("S1")), run("new", run.case("S1"), run.case("S2", "failed")))
     assert (found.code, found.notes) == (0, ["S2[mine]: not in the baseline, failed"])
+
+
+def test_of_what_is_only_measured_the_metrics_count_and_not_the_outcome(run):
+    def measured(name, ranks):
+        return run(name, run.case("S0"), run.retrieval(ranks, outcome="measured"))
+
+    old = measured("old", [1] * 20)
+    assert gate(old, measured("new", [1] * 20)).code == 0
+    worse = gate(old, measured("new", [1] * 8 + [0] * 12))
+    assert (worse.code, worse.judged) == (1, 1)
+    assert any("recall@10 -0.600" in line for line in worse.regressions)
+    assert gate(old, run("new", run.case("S0"))).unmeasured == ["Q1[mine]: was measured, and was not run"]
+    assert gate(old, run("new", run.case("S0"), run.case("Q1", "error"))).code == 2
+
+
+def test_a_metric_that_is_better_when_it_is_lower_is_a_regression_when_it_rises(run):
+    def stale(name, first):
+        case = run.retrieval([(2, None)] * 20)
+        (record,) = case.retrieval
+        asked = [
+            replace(one, stale=("old",), retrieved=("old", "right") if number < first else ("right", "old"))
+            for number, one in enumerate(record.questions)
+        ]
+        record = replace(record, questions=tuple(asked))
+        (trial,) = case.trials
+        recording = replace(trial.recording, retrieval=(record,))
+        trial = replace(trial, recording=recording, scores=scores_of(record))
+        return run(name, with_totals(replace(case, trials=(trial,))))
+
+    found = gate(stale("old", 2), stale("new", 16))
+    assert [line for line in found.regressions if "stale_share +0.700" in line]
+    assert [line for line in gate(stale("old", 16), stale("new", 2)).improvements if "stale_share -0.700" in line]

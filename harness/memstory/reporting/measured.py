@@ -1,0 +1,164 @@
+"""Stories that only measure: categories by target, for the terminal and for report.md."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from textwrap import fill
+from typing import Final
+
+from tabulate import tabulate
+
+from memstory.reporting.escaping import inline, shorten, table, visible
+from memstory.results.outcomes import CaseResult, Score
+from memstory.results.runs import Run
+from memstory.tasks.perturbation import level_name
+
+HEADLINES: Final = ("macro_recall@", "recall@", "abstention")
+"""What stands for a whole case, the first of these that it has."""
+
+TOTALS: Final[Mapping[str, str]] = {
+    "macro_recall@": "ALL, each category alike",
+    "macro_ndcg@": "... and ranked high (nDCG)",
+    "recall_all@": "... with all its memories found",
+    "stale_share": "old value above the new (less is better)",
+    "abstention_accuracy": "knows when it has no answer (.5 is chance)",
+    "context_tokens": "tokens that came back for a question",
+}
+"""Metrics over all questions, by how their names begin, as the table calls them."""
+
+EXPLAINED: Final = (
+    "A number is the part of the memories answering a question that is among the first {k} that came back: 1 is best, "
+    "chance is {chance:.3f}. It is the mean over the questions of that kind, their number in brackets; where nothing "
+    "answers, the part of the questions for which nothing came back. Nothing is asked for here, so nothing has passed."
+)
+
+_WIDTH: Final = 120
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Board:
+    """One story: a row for each category, a column for each target, the best first."""
+
+    title: str
+    header: Sequence[str]
+    rows: Sequence[Sequence[str]]
+    notes: Sequence[str]
+
+
+def headline(case: CaseResult) -> str:
+    """Return what a case came to in a few words."""
+    found = (name for begin in HEADLINES for name in case.metrics if name.startswith(begin))
+    name = next(found, None)
+    return f"{name} {case.metrics[name]:.3f}" if name else case.reason or "nothing"
+
+
+def measured_text(run: Run) -> str:
+    """Return the tables for a terminal; empty if nothing was only measured."""
+    return "\n\n".join(
+        "\n".join([visible(board.title), _laid_out(board), *(fill(visible(note), _WIDTH) for note in board.notes)])
+        for board in boards(run)
+    )
+
+
+def measured_page(run: Run) -> str:
+    """Return the tables as markdown; empty if nothing was only measured."""
+    return "\n\n".join(
+        "\n\n".join(
+            [
+                f"**{inline(board.title)}**",
+                table(
+                    [inline(cell) for cell in board.header],
+                    [[inline(cell) for cell in row] for row in board.rows],
+                    right=range(1, len(board.header)),
+                ),
+                *(inline(note, 600) for note in board.notes),
+            ]
+        )
+        for board in boards(run)
+    )
+
+
+def boards(run: Run) -> Iterator[Board]:
+    """Yield the table of each story that was measured, and of each of its levels."""
+    stories: dict[tuple[str, str], list[CaseResult]] = {}
+    for case in run.cases:
+        if case.outcome == "measured" and case.scores:
+            for level in dict.fromkeys(level_name(score.level) for score in case.scores):
+                stories.setdefault((case.name, level), []).append(case)
+    for (_, level), cases in stories.items():
+        yield _board(level, sorted(cases, key=lambda case: -_scored(case, level)[1]))
+
+
+def recall_name(case: CaseResult) -> str:
+    """Return the recall of a case among all that came back; empty if it retrieved nothing."""
+    return f"recall@{case.retrieval[0].k}" if case.retrieval else ""
+
+
+def is_no_better_than_chance(case: CaseResult, level: str = "") -> bool:
+    """Return whether a memory found no more than one that draws memories at random, by the low end of its interval."""
+    score = next((one for one in _of(case, level, None) if one.metric == recall_name(case)), None)
+    return score is not None and (score.value if score.low is None else score.low) <= _chance(case)
+
+
+def _board(level: str, cases: Sequence[CaseResult]) -> Board:
+    record = cases[0].retrieval[0]
+    by_chance = [case.target for case in cases if is_no_better_than_chance(case, level)]
+    categories = sorted({score.category for case in cases for score in _of(case, level) if score.category})
+    rows = [_category_row(category, level, cases) for category in categories]
+    rows += [row for begin, title in TOTALS.items() if any((row := _total_row(begin, title, level, cases))[1:])]
+    notes = [EXPLAINED.format(k=record.k, chance=_chance(cases[0]))]
+    if by_chance:
+        notes.append(f"* no better than chance: {', '.join(by_chance)}")
+    said = f", {level}" if level and level != "plain" else ""
+    return Board(
+        title=f"{cases[0].name}: {cases[0].title}{said} ({record.documents} memories)",
+        header=["questions", *(f"{case.target}{'*' if case.target in by_chance else ''}" for case in cases)],
+        rows=[row for row in rows if any(cell not in {"", "-"} for cell in row[1:])],
+        notes=notes,
+    )
+
+
+def _category_row(category: str, level: str, cases: Sequence[CaseResult]) -> list[str]:
+    recall = recall_name(cases[0])
+    found = [{one.metric: one for one in _of(case, level, category)} for case in cases]
+    metric = recall if any(recall in scores for scores in found) else "abstention"
+    count = max((scores[metric].questions for scores in found if metric in scores), default=0)
+    return [f"{category.replace('_', ' ')} ({count})", *(_cell(scores.get(metric)) for scores in found)]
+
+
+def _total_row(begin: str, title: str, level: str, cases: Sequence[CaseResult]) -> list[str]:
+    found = [next((one for one in _of(case, level, None) if one.metric.startswith(begin)), None) for case in cases]
+    return [title, *map(_cell, found)]
+
+
+def _cell(score: Score | None) -> str:
+    if score is None:
+        return "-"
+    value = f"{score.value:.0f}" if score.metric == "context_tokens" else f"{score.value:.2f}"
+    return value if score.low is None or not score.metric.startswith("macro_recall") else (
+        f"{value} [{score.low:.2f}, {score.high:.2f}]")  # fmt: skip
+
+
+def _of(case: CaseResult, level: str, *category: str | None) -> list[Score]:
+    return [
+        one for one in case.scores if level_name(one.level) == level and (not category or one.category == category[0])
+    ]
+
+
+def _scored(case: CaseResult, level: str) -> tuple[str, float]:
+    totals = _of(case, level, None)
+    return next(
+        ((one.metric, one.value) for begin in HEADLINES for one in totals if one.metric.startswith(begin)), ("", 0.0)
+    )
+
+
+def _chance(case: CaseResult) -> float:
+    record = case.retrieval[0]
+    return min(1.0, record.k / max(record.documents, 1))
+
+
+def _laid_out(board: Board) -> str:
+    rows = [[shorten(visible(cell), 60) for cell in row] for row in board.rows]
+    align = ["left", *["right"] * (len(board.header) - 1)]
+    return tabulate(rows, headers=[visible(cell) for cell in board.header], disable_numparse=True, colalign=align)

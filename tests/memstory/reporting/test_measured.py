@@ -1,0 +1,66 @@
+import pytest
+
+from memstory.reporting.markdown import render
+from memstory.reporting.measured import boards, headline, is_no_better_than_chance, measured_page, measured_text
+from memstory.reporting.terminal import terminal_summary
+
+FOUND = [(1, "latest"), (0, "latest"), (2, "same_name")]
+
+
+@pytest.fixture
+def measured(run):
+    """Two targets that were only measured, beside a story that passed."""
+
+    def make(*ranks, **fields):
+        return run.retrieval(list(ranks), outcome="measured", reason=None, **fields)
+
+    cases = [make(*FOUND, target="weak"), make((1, "latest"), (1, "latest"), (1, "same_name"), target="strong")]
+    return run("one", *cases, run.case("S1")).run
+
+
+def test_a_table_has_a_row_for_each_category_and_the_best_target_first(measured):
+    (board,) = boards(measured)
+    assert board.header == ["questions", "strong", "weak"]
+    rows = {row[0]: row[1:] for row in board.rows}
+    assert rows["latest (2)"] == ["1.00", "0.50"]
+    assert rows["same name (1)"] == ["1.00", "1.00"]
+    assert rows["ALL, each category alike"] == ["1.00", "0.75"]
+    assert "chance is 0.200" in board.notes[0]
+
+
+def test_rows_of_what_nobody_measured_are_left_out(measured):
+    (board,) = boards(measured)
+    assert not [row for row in board.rows if row[0].startswith(("old value", "knows", "tokens"))]
+
+
+def test_the_table_is_in_the_terminal_and_on_the_page_and_its_scores_nowhere_else(measured):
+    summary = terminal_summary(measured)
+    assert summary.count(measured_text(measured)) == 1
+    assert "same name (1)" in summary
+    assert "1 passed, 0 failed, 2 measured" in summary
+    assert summary.count("weak") == 1 + summary.split("Q1:")[0].count("weak")
+    page = render(measured)
+    assert "## Measured" in page
+    assert measured_page(measured) in page
+    assert "Every case that ran passed** (1 of 3). 2 only took measures, which nothing can fail." in page
+
+
+def test_a_target_that_finds_no_more_than_chance_is_marked(run):
+    # k is 10 of 50 documents: chance finds one of five.
+    poor = run.retrieval([1, 0, 0, 0, 0], outcome="measured", target="poor")
+    good = run.retrieval([1, 1, 0, 0, 0], outcome="measured", target="good")
+    one = run("one", poor, good).run
+    assert {case.target: is_no_better_than_chance(case) for case in one.cases} == {"poor": True, "good": False}
+    (board,) = boards(one)
+    assert board.header == ["questions", "good", "poor*"]
+    assert board.notes[-1] == "* no better than chance: poor"
+
+
+def test_a_case_is_headed_by_its_first_score(measured, run):
+    assert headline(measured.cases[0]) == "macro_recall@10 1.000"
+    assert headline(run.case("S1", "measured", trials=0)) == "it measured"
+
+
+def test_a_run_that_only_judged_has_no_table(run):
+    only = run("one", run.retrieval([1]), run.case("S1")).run
+    assert measured_text(only) == measured_page(only) == ""
