@@ -1,7 +1,7 @@
 """The one harness for mutants: a bug is put into a system, and the story that speaks of it must fail, for that reason.
 
-A system's test_mutants.py has its `FACTORY` and its `MUTANTS`, rows of (bug, story, why, *patches). `why` is a part of
-the reason that the story then gives. A patch (owner, name, new) is for the public `owner.name`, a port's or a pure
+A system's test_mutants.py has its `FACTORY` and its `MUTANTS`, rows of ("STORY: bug", why, *patches). `why` is a part
+of the reason that the story then gives. A patch (owner, name, new) is for the public `owner.name`, a port's or a pure
 function: where `new` is a function, `new(plain)` takes its place; any other value takes its place, or is its answer.
 """
 
@@ -29,10 +29,14 @@ STORIES = Path(__file__).parents[3] / "stories"
 class Mutant:
     """A row of `MUTANTS`."""
 
-    bug: str
-    story: str
+    name: str
     why: str
     patches: Sequence[tuple[object, str, Any]]
+
+    @property
+    def story(self) -> str:
+        """The id of the story that notices."""
+        return self.name.partition(":")[0]
 
     @contextmanager
     def at_work(self) -> Iterator[None]:
@@ -53,8 +57,8 @@ def _changed(plain: Any, new: Any) -> object:
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     if "mutant" in metafunc.fixturenames:
-        mutants = [Mutant(bug, story, why, patches) for bug, story, why, *patches in metafunc.module.MUTANTS]
-        metafunc.parametrize("mutant", mutants, ids=[f"{one.story}: {one.bug}" for one in mutants])
+        mutants = [Mutant(name, why, patches) for name, why, *patches in metafunc.module.MUTANTS]
+        metafunc.parametrize("mutant", mutants, ids=[one.name for one in mutants])
 
 
 @pytest.fixture(scope="session")

@@ -72,45 +72,39 @@ def as_it_is(_plain):
 OF_AN_OWNER = ("insert", "get", "vectors", "named", "recent", "rate", "delete")
 FACTORY = ObservationsFactory
 MUTANTS = [
-    ("only the nearest are looked at", "O5", "'good' first", (service, "pool_size", lambda _: lambda top_k: top_k)),
-    ("everything is about everything", "O10", "text is 'Prior work", (ordering, "admitted", True)),
+    ("O5: only the nearest are looked at", "'good' first", (service, "pool_size", lambda _: lambda top_k: top_k)),
+    ("O10: everything is about everything", "text is 'Prior work", (ordering, "admitted", True)),
     (
-        "words are the full-text query as they are",
-        "O11",
+        "O11: words are the full-text query as they are",
         "cannot be used",
         (observations_store, "fts_query", lambda _: lambda words: " OR ".join(word.text for word in words)),
     ),
     (
-        "zero is taken for no score",
-        "O2",
+        "O2: zero is taken for no score",
         "0.71, 0.71], not within",
         (quality, "quality", lambda _: lambda score: (score or 5.0) / 10 * (0.5 if score and score < 7 else 1)),
     ),
-    ("similarity goes below zero", "O1", "data is", (target, "rank", with_any_similarity)),
+    ("O1: similarity goes below zero", "data is", (target, "rank", with_any_similarity)),
     (
-        "quality is ignored",
-        "O3",
+        "O3: quality is ignored",
         "[0.87, 0.87]",
         (ordering, "rank", lambda plain: lambda sim, _score, rating=None: plain(sim, 8.0, rating)),
     ),
     (
-        "rating is ignored",
-        "O6",
+        "O6: rating is ignored",
         "'b' before 'a'",
         (ordering, "rank", lambda plain: lambda sim, score, _rating=None: plain(sim, score)),
     ),
-    ("low scores are excluded", "O4", "'near'", (ordering, "admitted", only_good_ones)),
-    ("the prompt is a format string", "O13", "Error", (service, "compression_prompt", by_format_string)),
+    ("O4: low scores are excluded", "'near'", (ordering, "admitted", only_good_ones)),
+    ("O13: the prompt is a format string", "Error", (service, "compression_prompt", by_format_string)),
     (
-        "the reply is taken for JSON",
-        "O14",
+        "O14: the reply is taken for JSON",
         "JSONDecodeError",
         (service, "parse_summary", lambda plain: lambda reply: plain(json.dumps(json.loads(reply)))),
     ),
-    ("each storing makes a new id", "O16", "'outcome' is 'stored'", (ObservationService, "store", with_new_ids)),
+    ("O16: each storing makes a new id", "'outcome' is 'stored'", (ObservationService, "store", with_new_ids)),
     (
-        "any score is stored",
-        "O18",
+        "O18: any score is stored",
         "was not refused",
         (
             observation,
@@ -119,22 +113,19 @@ MUTANTS = [
         ),
     ),
     (
-        "text is injected as it is",
-        "O12b",
+        "O12b: text is injected as it is",
         "'\\nKey facts:' 2 times",
         (injection, "one_line", as_it_is),
         (observation, "one_line", as_it_is),
     ),
-    ("facts are embedded too", "O12", "text is 'Prior work", (service, "checked", with_facts_in_the_narrative)),
+    ("O12: facts are embedded too", "text is 'Prior work", (service, "checked", with_facts_in_the_narrative)),
     (
-        "every run of a task takes a place",
-        "O16b",
+        "O16b: every run of a task takes a place",
         "hits count 3",
         (Observation, "normal_task", property(lambda self: self.id)),
     ),
     (
-        "owners share one memory",
-        "X3",
+        "X3: owners share one memory",
         "'text' is 'Ilse', not 'Bertrand'",
         *(
             (ObservationsStore, name, of_all)
@@ -142,8 +133,7 @@ MUTANTS = [
         ),
     ),
     (
-        "the newest comes last",
-        "O16",
+        "O16: the newest comes last",
         "'older' before 'newer'",
         (ObservationsStore, "recent", lambda plain: lambda *args: plain(*args)[::-1]),
     ),

@@ -1,156 +1,94 @@
-"""Each flaw of the specification that a story can show is put in, and the story must no longer pass."""
+"""Each flaw of the specification that a story can show is put in, and the story must fail for it."""
 
 import re
-from contextlib import suppress
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 
-from memstory.language.stories import load_stories
-from memstory.playing import play
-from memstory_reference.errors import MemorySystemError
-from memstory_reference.systems.pipeline import compression, prompt_block, recall, selection, service
+from memstory_reference.adapters.watched import WatchedModel
+from memstory_reference.errors import MemorySystemError, UnavailableError
+from memstory_reference.ports import Reply
+from memstory_reference.systems.pipeline import compression, importance, prompt_block, recall, selection, service
 from memstory_reference.systems.pipeline.ingest import chunking, planning
+from memstory_reference.systems.pipeline.ingest.planning import Planner
 from memstory_reference.systems.pipeline.memory import MemoryType
 from memstory_reference.systems.pipeline.reading import detectors
-from memstory_reference.systems.pipeline.stores import (
-    archive_store,
-    changes_store,
-    pipeline_store,
-    rows_store,
-    vectors_store,
-)
-from memstory_reference.targets.pipeline import target
-from memstory_reference.targets.pipeline import values as pipeline_values
+from memstory_reference.systems.pipeline.recall import Recaller
+from memstory_reference.systems.pipeline.service import PipelineService
+from memstory_reference.systems.pipeline.stores import pipeline_store
+from memstory_reference.systems.pipeline.stores.archive_store import ArchiveStore
+from memstory_reference.systems.pipeline.stores.changes_store import Rows
+from memstory_reference.systems.pipeline.stores.pipeline_store import PipelineStore
+from memstory_reference.systems.pipeline.stores.vectors_store import MemoryVectors
+from memstory_reference.targets.pipeline import values
+from memstory_reference.targets.pipeline.target import PipelineFactory
 from memstory_reference.text import chunks
 
-STORIES = Path(__file__).parents[4] / "stories" / "pipeline"
+pytestmark = pytest.mark.usefixtures("minilm_weights")
 
 
-@pytest.fixture(scope="module")
-def stories():
-    return {story.id: story for file in sorted(STORIES.glob("*.yaml")) for story in load_stories(file, file.name)}
+def reflowed(_plain):
+    return lambda text: re.sub(r"\n{2,}", "\n\n", text.strip())
 
 
-@pytest.fixture
-def outcome(stories, tmp_path):
-    async def outcome_of(story):
-        return (await play(stories[story], target.PipelineFactory(), tmp_path)).outcome
+def joined(plain):
+    def split(text):
+        parts = plain(text)
+        return ["\n\n".join(parts)] if len(parts) == 2 else parts
 
-    return outcome_of
-
-
-def code_is_reflowed(patch):
-    def clean(text):
-        return re.sub(r"\n{2,}", "\n\n", text.strip())
-
-    patch.setattr(chunking, "clean", clean)
+    return split
 
 
-def short_chunks_join_whatever_comes_out(patch):
-    plain = chunks._merged
-    patch.setattr(chunks, "_merged", lambda pieces, _most, least, count: plain(pieces, 10**9, least, count))
+def one_by_one(plain):
+    async def ingest_all(self, utterances, user):
+        texts = [[replace(one, text=part) for part in one.text.split("\n\n")] for one in utterances]
+        return [[receipt for part in row for (receipt,) in await plain(self, [part], user)] for row in texts]
+
+    return ingest_all
 
 
-def titles_end_sentences(patch):
-    patch.setattr("memstory_reference.text.sentences._abbreviates", lambda *_: False)
+def each_piece_a_text(plain):
+    def plan(self, texts, known):
+        receipts, writes = plain(self, [[piece] for pieces in texts for piece in pieces], known)
+        return [[one for row in receipts for one in row]], writes
+
+    return plan
 
 
-def each_chunk_is_embedded_alone(patch):
-    plain = service.PipelineService._embedded
-
-    async def one_by_one(self, user, given):
-        vectors, fresh = {}, {}
-        for one in given:
-            found, new = await plain(self, user, [one])
-            vectors, fresh = vectors | found, fresh | new
-        return vectors, fresh
-
-    patch.setattr(service.PipelineService, "_embedded", one_by_one)
-
-
-def nothing_is_cached(patch):
-    patch.setattr(pipeline_store.PipelineStore, "embeddings", lambda *_: {})
-
-
-def the_centroid_moves_within_a_text(patch):
-    plain = planning.Planner._decide
-    patch.setattr(planning.Planner, "_decide", lambda self, piece, known, _: plain(self, piece, known, known.centroid))
-
-
-def the_centroid_belongs_to_everybody(patch):
-    plain = pipeline_store.PipelineStore.known
+def of_all_owners(plain):
+    owners = set()
 
     def known(self, owner, *rest):
-        mine = plain(self, owner, *rest)
-        for (other,) in self._db.execute("SELECT DISTINCT owner FROM memories WHERE owner <> ?", (owner,)).fetchall():
-            theirs = plain(self, other)
+        mine, others = plain(self, owner, *rest), owners - {owner}
+        for theirs in (plain(self, other) for other in others):
             mine.total = theirs.total if mine.total is None else mine.total + theirs.total
             mine.count += theirs.count
+        owners.add(owner)
         return mine
 
-    patch.setattr(pipeline_store.PipelineStore, "known", known)
+    return known
 
 
-def changed_preferences_are_dropped(patch):
-    plain = planning.Planner._weigh
-
-    def weigh(self, *given):
-        *rest, known, before = given
-        return plain(self, *rest, replace(known, preferences={}), before)
-
-    patch.setattr(planning.Planner, "_weigh", weigh)
+def without(name):
+    return lambda plain: lambda *args: replace(plain(*args), **{name: {}})
 
 
-def a_preference_is_known_by_its_words(patch):
-    patch.setattr(chunking, "preference_key", lambda _, content_hash: f"content:{content_hash}")
+def working_first(plain):
+    def route(text, used, **named):
+        return MemoryType.WORKING if used.present(text) else plain(text, used, **named)
+
+    return route
 
 
-def novelty_stands_in_for_sameness(patch):
-    patch.setattr(planning.Planner, "_same", lambda *_: None)
+def without_hints(plain):
+    return lambda self, given, user: plain(self, [replace(one, memory_type_hint=None) for one in given], user)
 
 
-def the_threshold_itself_is_too_little(patch):
-    patch.setattr(planning, "_ROUNDING", -1e-6)
+def every_time(_plain):
+    return lambda found: 0.3 * found.has_entity + 0.4 * found.has_number + 0.4 * found.has_preference
 
 
-def working_comes_before_preference(patch):
-    def route(text, used, *, is_from_user=True):
-        return MemoryType.WORKING if used.present(text) else plain(text, used, is_from_user=is_from_user)
-
-    plain = planning.route
-    patch.setattr(planning, "route", route)
-
-
-def a_hint_is_only_a_hint(patch):
-    def kind(self, piece):
-        return planning.route(piece.content, self.detectors)
-
-    patch.setattr(planning.Planner, "_kind", kind)
-
-
-def everybody_is_the_user(patch):
-    patch.setattr(planning, "USER", "assistant")
-
-
-def signals_inside_code_count(patch):
-    patch.setattr(detectors, "prose", lambda text: text)
-
-
-def signals_count_each_time(patch):
-    def salience(signals):
-        return 0.3 * signals.has_entity + 0.4 * signals.has_number + 0.4 * signals.has_preference
-
-    patch.setattr(pipeline_values.weighing, "salience", salience)
-
-
-def fitted(patch, fitting):
-    patch.setattr(recall, "fitting", fitting)
-    patch.setattr(pipeline_values, "fitting", fitting)
-
-
-def the_walk_stops_at_what_does_not_fit(patch):
+def until_one_does_not_fit(_plain):
     def fitting(sizes, budget, most):
         places = []
         for place, size in enumerate(sizes[:most]):
@@ -159,267 +97,234 @@ def the_walk_stops_at_what_does_not_fit(patch):
             places += [place] if size else []
         return places
 
-    fitted(patch, fitting)
+    return fitting
 
 
-def no_places_still_take_one(patch):
-    plain = selection.fitting
-    fitted(patch, lambda sizes, budget, most: plain(sizes, budget, max(1, most)))
+def at_least_one(plain):
+    return lambda sizes, budget, most: plain(sizes, budget, max(1, most))
 
 
-def nothing_is_divided_by_nothing(patch):
-    plain = recall.Recaller.recall
-
-    async def divided(self, ask):
-        return await plain(self, ask) if 1 / ask.token_budget else None
-
-    patch.setattr(recall.Recaller, "recall", divided)
+def asked(change):
+    """Change what a recall is asked for."""
+    return lambda plain: lambda self, ask: plain(self, change(ask))
 
 
-def preferences_take_places(patch):
-    plain = recall.Recaller._found
+def preferences_last(plain):
+    async def recalled(self, ask):
+        result = await plain(self, ask)
+        return replace(result, memories=result.memories[::-1])
 
-    async def found(self, ask):
-        candidates, by = await plain(self, ask)
-        return candidates[: max(0, ask.top_k - 7)], by
-
-    patch.setattr(recall.Recaller, "_found", found)
+    return recalled
 
 
-def preferences_come_last(patch):
-    plain = recall.Recaller._result
-    patch.setattr(recall.Recaller, "_result", lambda self, found, *rest: plain(self, list(found)[::-1], *rest))
+def admitting(**changes):
+    return lambda plain: lambda wanted, **how: plain(replace(wanted, **changes), **how)
 
 
-def preferences_ignore_the_types(patch):
-    plain = recall.Recaller._procedural
-
-    def procedural(self, ask, newest):
-        return plain(self, replace(ask, kinds=tuple(MemoryType)), newest)
-
-    patch.setattr(recall.Recaller, "_procedural", procedural)
-
-
-def admission(patch, **changes):
-    plain = rows_store.condition
-    patch.setattr(pipeline_store, "condition", lambda wanted, **how: plain(replace(wanted, **changes), **how))
-
-
-def importance_is_not_looked_at(patch):
-    admission(patch, least_importance=0.0)
-
-
-def sessions_share_what_is_going_on(patch):
-    admission(patch, session=None)
-
-
-def whatever_is_compressed_is_hidden(patch):
-    plain = rows_store.condition
-
+def without_compressed(plain):
     def condition(wanted, **how):
         sql, parameters = plain(wanted, **how)
         return f"{sql} AND compressed = 0", parameters
 
-    patch.setattr(pipeline_store, "condition", condition)
+    return condition
 
 
-def what_was_filtered_out_is_not_made_up_for(patch):
-    patch.setattr(pipeline_store.PipelineStore, "nearest", lambda *_: {})
+def of_everybody(plain):
+    return lambda self, _owner, *rest: plain(self, "everybody", *rest)
 
 
-def users_share_one_index_of_preferences(patch):
-    everybody = "everybody"
-    for name in ("preferences", "preference"):
-        plain = getattr(pipeline_store.PipelineStore, name)
-        patch.setattr(
-            pipeline_store.PipelineStore, name, lambda self, _, *rest, plain=plain: plain(self, everybody, *rest)
-        )
-    plain_set = changes_store.Rows.set
-
-    def set_for_everybody(self, memory, content_hash):
-        plain_set(self, replace(memory, user_id=everybody), content_hash)
-
-    patch.setattr(changes_store.Rows, "set", set_for_everybody)
+def set_for_everybody(plain):
+    return lambda self, memory, content_hash: plain(self, replace(memory, user_id="everybody"), content_hash)
 
 
-def the_reranker_is_not_asked(patch):
+def by_similarity(_plain):
     async def reranked(_query, candidates, reranker):
         return list(candidates), reranker.name
 
-    patch.setattr(recall, "reranked", reranked)
+    return reranked
 
 
-def a_missing_reranker_leaves_the_cosine(patch):
-    patch.setattr(selection, "blend", lambda similarity, _: similarity)
+def told_as_written(plain):
+    return lambda *args: sorted(plain(*args), key=lambda told: told[0].content != "second, with {braces}")
 
 
-def ten_sessions_are_enough(patch):
-    plain = archive_store.ArchiveStore.sessions
-    patch.setattr(archive_store.ArchiveStore, "sessions", lambda self, owner: ["none", *plain(self, owner)])
+def by_format_string(_plain):
+    return lambda contents: ("Summarize.\nConversation:\n" + "\n".join(contents)).format(session_content="")
 
 
-def the_newest_sessions_are_compressed(patch):
-    plain = archive_store.ArchiveStore.sessions
-    patch.setattr(archive_store.ArchiveStore, "sessions", lambda self, owner: plain(self, owner)[::-1])
+def deleting_originals(plain):
+    async def compress(self, user_id, **named):
+        report = await plain(self, user_id, **named)
+        await self.delete([one.id for one in await self.memories(user_id) if one.compressed], user_id)
+        return report
+
+    return compress
 
 
-def a_session_is_told_as_it_was_written(patch):
-    plain = archive_store.ArchiveStore.episodes
-    patch.setattr(archive_store.ArchiveStore, "episodes", lambda self, *rest: sorted(plain(self, *rest), key=by_row))
+def saying_so(plain):
+    async def chat(*args, **named):
+        try:
+            return await plain(*args, **named)
+        except MemorySystemError:
+            return Reply(content="The session could not be summarised.")
+
+    return chat
 
 
-def by_row(told):
-    return told[0].content != "second, with {braces}"
+def or_stop(plain):
+    def usable(*args, **named):
+        summary = plain(*args, **named)
+        if not summary:
+            raise UnavailableError("session 'one': no summary")
+        return summary
+
+    return usable
 
 
-def the_prompt_is_a_format_string(patch):
-    def prompt(contents):
-        return ("Summarize.\nConversation:\n" + "\n".join(contents)).format(session_content="")
-
-    patch.setattr(compression, "summary_prompt", prompt)
+def forward_only(plain):
+    return lambda self, owner, vector, step: step > 0 and plain(self, owner, vector, step)
 
 
-def originals_are_deleted(patch):
-    plain = archive_store.ArchiveStore.archive
-
-    def archive(self, summary, originals):
-        done = plain(self, summary, originals)
-        for memory, _ in originals:
-            self._db.execute("DELETE FROM memories WHERE owner = ? AND id = ?", (memory.user_id, memory.id))
-        return done
-
-    patch.setattr(archive_store.ArchiveStore, "archive", archive)
+def of_plain_tags_only(plain):
+    return lambda content: content.replace("</memory>", "") if "\uff1c" in content else plain(content)
 
 
-def the_archive_is_always_hidden(patch):
-    plain = recall.Recaller.recall
-    patch.setattr(recall.Recaller, "recall", lambda self, ask: plain(self, replace(ask, include_compressed=False)))
-
-
-def the_archive_is_never_hidden(patch):
-    plain = recall.Recaller.recall
-    patch.setattr(recall.Recaller, "recall", lambda self, ask: plain(self, replace(ask, include_compressed=True)))
-
-
-def a_failure_is_a_summary(patch):
-    plain = compression.Compressor._summarise
-
-    async def summarise(self, *rest):
-        with suppress(MemorySystemError):
-            return await plain(self, *rest)
-        return "The session could not be summarised."
-
-    patch.setattr(compression.Compressor, "_summarise", summarise)
-
-
-def one_silent_session_stops_all(patch):
-    plain = compression.Compressor._tell
-
-    async def tell(self, user, sessions):
-        told, problem = await plain(self, user, sessions)
-        return ([] if problem else told), problem
-
-    patch.setattr(compression.Compressor, "_tell", tell)
-
-
-def a_summary_keeps_what_was_forgotten(patch):
-    patch.setattr(changes_store.Rows, "release", lambda *_: None)
-
-
-def the_centroid_forgets_nothing(patch):
-    plain = changes_store.Rows._shift
-    patch.setattr(
-        changes_store.Rows, "_shift", lambda self, owner, vector, step: step > 0 and plain(self, owner, vector, step)
-    )
-
-
-def the_vectors_are_read_once(patch):
-    patch.setattr(vectors_store.MemoryVectors, "changed", lambda *_: None)
-
-
-def content_is_told_as_it_is(patch):
-    patch.setattr(prompt_block, "harmless", lambda content: content)
-
-
-def only_plain_tags_are_escaped(patch):
-    plain = prompt_block._without_tags
-    patch.setattr(
-        prompt_block,
-        "_without_tags",
-        lambda text: plain(text) if "\uff1c" not in text else text.replace("</memory>", ""),
-    )
-
-
-def nothing_is_an_empty_block(patch):
-    plain = service.prompt_block
-    patch.setattr(service, "prompt_block", lambda memories, **given: plain(memories, **given) or "<memory>\n</memory>")
-
-
-def types_are_told_in_small_letters(patch):
-    plain = service.prompt_block
-    patch.setattr(
-        service, "prompt_block", lambda memories, **given: plain(memories, **given).replace("[SEMANTIC]", "[semantic]")
-    )
-
-
-pytestmark = pytest.mark.usefixtures("minilm_weights")
-
+FACTORY = PipelineFactory
 MUTANTS = [
-    (code_is_reflowed, "P1"),
-    (short_chunks_join_whatever_comes_out, "P2"),
-    (titles_end_sentences, "P2b"),
-    (each_chunk_is_embedded_alone, "P3"),
-    (nothing_is_cached, "P3"),
-    (the_centroid_moves_within_a_text, "P4b"),
-    (the_centroid_belongs_to_everybody, "P4"),
-    (the_threshold_itself_is_too_little, "P5"),
-    (signals_inside_code_count, "P6"),
-    (signals_count_each_time, "P6"),
-    (working_comes_before_preference, "P7"),
-    (a_hint_is_only_a_hint, "P7"),
-    (changed_preferences_are_dropped, "P9"),
-    (a_preference_is_known_by_its_words, "P9"),
-    (novelty_stands_in_for_sameness, "P9b"),
-    (everybody_is_the_user, "P9c"),
-    (the_walk_stops_at_what_does_not_fit, "P10"),
-    (no_places_still_take_one, "P10"),
-    (nothing_is_divided_by_nothing, "P10"),
-    (preferences_take_places, "P11"),
-    (preferences_come_last, "P11"),
-    (preferences_ignore_the_types, "P11"),
-    (importance_is_not_looked_at, "P12"),
-    (whatever_is_compressed_is_hidden, "P12"),
-    (what_was_filtered_out_is_not_made_up_for, "P13"),
-    (the_reranker_is_not_asked, "P14"),
-    (a_missing_reranker_leaves_the_cosine, "P14b"),
-    (sessions_share_what_is_going_on, "P14c"),
-    (the_centroid_forgets_nothing, "P14d"),
-    (the_vectors_are_read_once, "P14d"),
-    (ten_sessions_are_enough, "P15"),
-    (the_newest_sessions_are_compressed, "P15"),
-    (a_session_is_told_as_it_was_written, "P16"),
-    (the_prompt_is_a_format_string, "P16"),
-    (originals_are_deleted, "P16"),
-    (the_archive_is_always_hidden, "P16"),
-    (the_archive_is_never_hidden, "P16"),
-    (a_failure_is_a_summary, "P17"),
-    (one_silent_session_stops_all, "P17b"),
-    (a_summary_keeps_what_was_forgotten, "P17c"),
-    (nothing_is_an_empty_block, "P18"),
-    (types_are_told_in_small_letters, "P18"),
-    (content_is_told_as_it_is, "X1p"),
-    (only_plain_tags_are_escaped, "X1p"),
-    (users_share_one_index_of_preferences, "X3p"),
+    ("P1: code is reflowed", "'text' is 'We ran this:\\n\\n```\\na = 1\\n\\nb", (chunking, "clean", reflowed)),
+    ("P2: a short chunk joins whatever comes out", "[330], [330]", (values, "split_chunks", joined)),
+    (
+        "P2b: titles end sentences",
+        "'text' is 'We asked Dr.'",
+        (chunks, "sentence_units", lambda _: lambda text: re.split(r"(?<=[.!?] )(?=[A-Z])", text)),
+    ),
+    ("P3: each chunk is embedded alone", "'calls' is 6", (PipelineService, "ingest_all", one_by_one)),
+    ("P3: nothing is cached", "'calls' is 1, not 0", (PipelineStore, "embeddings", {})),
+    ("P4b: the centroid moves within a text", "'outcome' is 'discarded'", (Planner, "plan", each_piece_a_text)),
+    ("P4: the centroid belongs to everybody", "'importance' is 0.0", (PipelineStore, "known", of_all_owners)),
+    (
+        "P5: the threshold itself is too little",
+        "'outcome' is 'discarded'",
+        (planning, "importance", lambda plain: lambda new, salient: plain(new, salient) - 1e-5),
+    ),
+    ("P6: signals inside code count", "0.4, 0.4, 0]", (detectors, "prose", lambda _: lambda text: text)),
+    ("P6: signals count each time", "1.1", (importance, "salience", every_time)),
+    ("P7: working comes before preference", "hits count 0", (planning, "route", working_first)),
+    ("P7: a hint is only a hint", "'kind' is 'procedural'", (PipelineService, "ingest_all", without_hints)),
+    (
+        "P9: changed preferences are dropped",
+        "'outcome' is 'discarded', not 'updated'",
+        (PipelineStore, "known", without("preferences")),
+    ),
+    (
+        "P9: a preference is known by its words",
+        "'outcome' is 'discarded', not 'updated'",
+        (chunking, "preference_key", lambda _: lambda _content, content_hash: f"content:{content_hash}"),
+    ),
+    (
+        "P9b: novelty is all that tells the same",
+        "'outcome' is 'stored', not 'bumped'",
+        (PipelineStore, "known", without("twins")),
+    ),
+    ("P9c: everybody is the user", "'kind' is 'procedural'", (planning, "USER", "assistant")),
+    (
+        "P10: the walk stops at what does not fit",
+        "data is [[60], ",
+        (recall, "fitting", until_one_does_not_fit),
+        (values, "fitting", until_one_does_not_fit),
+    ),
+    (
+        "P10: no places still take one",
+        "[10], [700",
+        (recall, "fitting", at_least_one),
+        (values, "fitting", at_least_one),
+    ),
+    (
+        "P10: nothing is divided by nothing",
+        "ZeroDivisionError",
+        (Recaller, "recall", asked(lambda ask: ask if 1 / ask.token_budget else None)),
+    ),
+    (
+        "P11: preferences take places",
+        "hits count 8",
+        (Recaller, "recall", asked(lambda ask: replace(ask, top_k=max(1, ask.top_k - 7)))),
+    ),
+    ("P11: preferences come last", "'kind' is 'semantic', not 'procedural'", (Recaller, "recall", preferences_last)),
+    (
+        "P11: preferences ignore the types",
+        "hits count 12",
+        (Recaller, "recall", asked(lambda ask: replace(ask, kinds=(*ask.kinds, MemoryType.PROCEDURAL)))),
+    ),
+    ("P12: importance does not matter", "too little", (pipeline_store, "condition", admitting(least_importance=0.0))),
+    ("P12: whatever is compressed is hidden", "hits count 3", (pipeline_store, "condition", without_compressed)),
+    ("P13: what was filtered out is not made up for", "hits count 0", (PipelineStore, "nearest", {})),
+    ("P14: the reranker is not asked", "hits have", (recall, "reranked", by_similarity)),
+    (
+        "P14b: a missing reranker leaves the cosine",
+        "hits have",
+        (selection, "blend", lambda _: lambda similarity, _terms: similarity),
+    ),
+    ("P14c: sessions share what is going on", "auth", (pipeline_store, "condition", admitting(session=None))),
+    ("P14d: the centroid forgets nothing", "which is not ≤", (Rows, "shift", forward_only)),
+    ("P14d: the vectors are read once", "'vectors' is 1", (MemoryVectors, "changed", None)),
+    (
+        "P15: ten sessions are enough",
+        "'sessions' is 6",
+        (ArchiveStore, "sessions", lambda plain: lambda *args: ["none", *plain(*args)]),
+    ),
+    (
+        "P15: the newest sessions are compressed",
+        "hits lack",
+        (ArchiveStore, "sessions", lambda plain: lambda *args: plain(*args)[::-1]),
+    ),
+    ("P16: a session is told as it was written", "'content' is", (ArchiveStore, "episodes", told_as_written)),
+    ("P16: the prompt is a format string", "KeyError: 'braces'", (compression, "summary_prompt", by_format_string)),
+    (
+        "P16: originals are deleted",
+        "hits count 1",
+        (PipelineService, "compress", deleting_originals),
+        (Rows, "release", None),
+    ),
+    (
+        "P16: the archive is always hidden",
+        "not 'first the ferry'",
+        (Recaller, "recall", asked(lambda ask: replace(ask, include_compressed=False))),
+    ),
+    (
+        "P16: the archive is never hidden",
+        "hits include",
+        (Recaller, "recall", asked(lambda ask: replace(ask, include_compressed=True))),
+    ),
+    ("P17: a failure is a summary", "was not refused", (WatchedModel, "chat", saying_so)),
+    ("P17b: one silent session stops all", "'compressed' is 0", (compression, "usable_summary", or_stop)),
+    ("P17c: a summary keeps what was forgotten", "'4711'", (Rows, "release", None)),
+    (
+        "P18: nothing is an empty block",
+        "text is '<memory>\\n</memory>'",
+        (service, "prompt_block", lambda plain: lambda *args, **named: plain(*args, **named) or "<memory>\n</memory>"),
+    ),
+    (
+        "P18: types are told in small letters",
+        "\\n[semantic] Ilse",
+        (
+            service,
+            "prompt_block",
+            lambda plain: lambda *args, **named: plain(*args, **named).replace("[SEMANTIC]", "[semantic]"),
+        ),
+    ),
+    ("X1p: content is told as it is", "'</memory>' 2 times", (prompt_block, "harmless", lambda _: lambda text: text)),
+    ("X1p: only plain tags are escaped", "'&lt;'", (prompt_block, "harmless", of_plain_tags_only)),
+    (
+        "X3p: users share one index of preferences",
+        "hits lack",
+        (PipelineStore, "preferences", of_everybody),
+        (PipelineStore, "preference", of_everybody),
+        (Rows, "set", set_for_everybody),
+    ),
 ]
 
 
-@pytest.mark.parametrize(("mutate", "story"), MUTANTS, ids=[mutate.__name__ for mutate, _ in MUTANTS])
-async def test_the_story_notices(mutate, story, outcome, monkeypatch):
-    # In this process: a crash would run a healthy child.
-    mutate(monkeypatch)
-    assert await outcome(story) != "passed"
-
-
-@pytest.mark.parametrize("story", sorted({story for _, story in MUTANTS}))
-async def test_without_the_bug_the_story_passes(story, outcome):
-    assert await outcome(story) == "passed"
+async def test_the_story_notices(mutant, play_story):
+    assert (await play_story(mutant.story)).reason is None
+    with mutant.at_work():
+        assert mutant.why in ((await play_story(mutant.story)).reason or "")

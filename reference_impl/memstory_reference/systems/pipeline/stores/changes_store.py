@@ -37,7 +37,7 @@ class Rows:
         """Write a memory that is found by its vector."""
         ready = np.asarray(vector, np.float32)
         self._db.execute(_INSERT, (*memory_values(memory, content_hash), ready.tobytes()))
-        self._shift(memory.user_id, ready, 1)
+        self.shift(memory.user_id, ready, 1)
         self._vectors.changed(memory.user_id, [memory.id])
 
     def set(self, memory: MemoryChunk, content_hash: str) -> None:
@@ -50,7 +50,7 @@ class Rows:
             "DELETE FROM memories WHERE owner = ? AND id = ? RETURNING vector", (owner, identifier)
         ).fetchone()
         if row:
-            self._shift(owner, vector_of(row["vector"]), -1)
+            self.shift(owner, vector_of(row["vector"]), -1)
             self._vectors.changed(owner, [identifier])
 
     def bump(self, memory: MemoryChunk) -> None:
@@ -90,7 +90,7 @@ class Rows:
             (owner, owner, identifier),
         )
 
-    def _shift(self, owner: str, vector: NDArray[np.float32], step: int) -> None:
+    def shift(self, owner: str, vector: NDArray[np.float32], step: int) -> None:
         """Move the sum behind the centroid by one vector; with the last vector it goes, rounding and all."""
         row = self._db.execute("SELECT total, count FROM centroids WHERE owner = ?", (owner,)).fetchone()
         count = (row["count"] if row else 0) + step
