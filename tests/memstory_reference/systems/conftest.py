@@ -64,7 +64,8 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 @pytest.fixture(scope="session")
 def stories() -> dict[str, Story]:
     """Every story by its id; the rows of a parametrised one as `C10-shutdown`, its first one by the id alone too."""
-    loaded = [story for file in sorted(STORIES.rglob("*.yaml")) for story in load_stories(file, file.name)]
+    read = [story for file in sorted(STORIES.rglob("*.yaml")) for story in load_stories(file, file.name)]
+    loaded = [story for story in read if isinstance(story, Story)]
     rows = {f"{story.id}-{story.row}": story for story in loaded if story.row}
     return {story.id: story for story in reversed(loaded)} | rows
 
