@@ -1,4 +1,5 @@
 from memstory.target import Environment
+from memstory.targets import embedders
 from memstory.targets.embedders import Embedders
 from memstory.targets.embedding_factory import EmbeddingFactory, vector_length
 
@@ -33,8 +34,11 @@ async def test_embedders_are_closed_with_the_factory_and_not_before():
     assert embedder.closed == 1
 
 
-async def test_a_factory_without_embedders_of_its_own_stops_without_having_loaded_any():
+async def test_a_factory_without_embedders_of_its_own_stops_without_having_loaded_any(monkeypatch):
+    loaded = []
+    monkeypatch.setattr(embedders, "load_embedder", loaded.append)
     await Searching().stop()
+    assert loaded == []
 
 
 def test_what_it_can_do_is_what_its_class_says():

@@ -62,6 +62,7 @@ class NatsBus:
         self._replies = Replies()
         self._room = asyncio.Semaphore(self._limits.deliveries)
         self._subscriptions: list[_Subscription] = []
+        self._inbox_subscriptions: list[NatsSubscription] = []
         self._reply_subscriptions: OrderedDict[str, NatsSubscription] = OrderedDict()
         self._inbox = self._client.new_inbox()
         self._changing = asyncio.Lock()
@@ -81,7 +82,7 @@ class NatsBus:
 
     async def start(self) -> None:
         """Hear what the server says to us alone."""
-        await self._client.subscribe(f"{self._inbox}.*", cb=self._to_us)
+        self._inbox_subscriptions.append(await self._client.subscribe(f"{self._inbox}.*", cb=self._to_us))
 
     async def publish(self, envelope: Envelope) -> None:
         await self._send(envelope)
@@ -131,6 +132,10 @@ class NatsBus:
             await subscription.unsubscribe()
         await self._deliveries.settle()
         await self._caught_up()
+        for heard in (*self._inbox_subscriptions, *self._reply_subscriptions.values()):
+            # Where no server is, nats-py (2.16) would close without them, and they would listen for ever.
+            with contextlib.suppress(errors.Error):
+                await heard.unsubscribe()
         await self.connection.close()
 
     async def leave(self, subscription: _Subscription) -> None:

@@ -175,6 +175,8 @@ async def test_who_leaves_while_the_server_is_gone_leaves_in_peace(tmp_path):
         await until(lambda: not bus.connection.client.is_connected)
         await bus.close()
         await bus.connection.wait_closed()
+        assert bus.connection.client.is_closed
+        await until(lambda: asyncio.all_tasks() == {asyncio.current_task()})  # no listener goes on
 
 
 async def test_no_server_and_a_wrong_password_are_one_clear_message(tmp_path):

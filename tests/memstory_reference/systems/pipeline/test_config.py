@@ -5,7 +5,7 @@ from memstory_reference.systems.pipeline.config import PipelineConfig
 
 
 @pytest.mark.parametrize(("threshold", "size"), [(10, 5), (5, 2), (3, 1), (1, 1)])
-def test_half_of_the_threshold_is_a_pass(threshold, size):
+def test_one_pass_compresses_half_as_many_sessions_as_the_threshold_rounded_down_but_one_at_least(threshold, size):
     assert PipelineConfig().changed({"compression_threshold": threshold}, "test").sessions_a_pass == size
 
 
