@@ -25,12 +25,20 @@ def _groups(expected: Expectation) -> Mapping[str, Sequence[Matcher]]:
 
 def score_verdicts(story: Story, recording: Recording, scores: Sequence[Score]) -> tuple[Verdict, ...]:
     """Judge the totals of every task that was recorded; categories are reported, not judged."""
-    return tuple(
+    wanted = (
         verdict
         for task in recording.retrieval
         for expected in story.expect
         for verdict in _of_task(task, expected, scores)
     )
+    return (*wanted, *(verdict for task in recording.retrieval for verdict in _surplus(story, task)))
+
+
+def _surplus(story: Story, task: RetrievalRecord) -> Iterator[Verdict]:
+    found = [question.surplus for question in task.questions if question.surplus]
+    if found:
+        reason = f"{len(found)} of {len(task.questions)} searches gave more than k = {task.k}, up to {max(found)} more"
+        yield Verdict(passed=False, field="retrieval", check="limit", where=str(story.mark), reason=reason)
 
 
 def _of_task(task: RetrievalRecord, expected: Expectation, scores: Sequence[Score]) -> Iterator[Verdict]:

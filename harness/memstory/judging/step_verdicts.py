@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+from memstory.judging.owners import owners_of, strangers
 from memstory.language.matchers import Context, judge
 from memstory.language.references import pick
 from memstory.language.story import Expectation, Matcher, Step, Story
@@ -49,12 +50,17 @@ def step_verdicts(story: Story, recording: Recording) -> tuple[Verdict, ...]:
     records = {tuple(record.path): record for record in recording.steps}
     contents: dict[str, str] = {}
     verdicts: list[Verdict] = []
+    owners = owners_of(recording.steps)
     for path, record in records.items():
         place = locate(story, path)
         if place is None:
             continue
         contents.update(_saved_texts(place.step, record))
         verdicts += _of_record(place.step, record, contents, recording.tools)
+        verdicts += (
+            _bare(place.step, record, "hits", "owner", f"hits have a memory of another user: {text!r:.60}")
+            for text in strangers(record, owners)
+        )
     if recording.failure is None:
         verdicts += _left_out(story, records)
     return tuple(verdicts)
@@ -102,8 +108,8 @@ def _of_record(
             yield from _of_refusal(expected, record, refusal, context)
         elif record.error is None:
             yield from _of_field(step, expected, record, context)
-    for field, fault in WORDS[step.op].faults(record, announced):
-        yield _bare(step, record, field, "schema", fault)
+    for field, check, fault in WORDS[step.op].faults(record, announced):
+        yield _bare(step, record, field, check, fault)
 
 
 def _of_refusal(expected: Expectation, record: StepRecord, refusal: str | None, context: Context) -> Iterator[Verdict]:

@@ -49,8 +49,8 @@ class QuestionRecord:
     """One question of a retrieval task: its gold ids and what came back, best first, cut to k by the harness.
 
     `stale` are ids that were right before; questions of one `cluster` hang together; `tokens` is about how much text
-    came back. `ranks` is set in a baseline alone, which has the ids only where gold was missed: the places, from 1, of
-    found gold.
+    came back, `surplus` how many hits came beyond k. `ranks` is set in a baseline alone, which has the ids only where
+    gold was missed: the places, from 1, of found gold.
     """
 
     id: str
@@ -64,6 +64,7 @@ class QuestionRecord:
     stale: Sequence[str] = ()
     cluster: str | None = None
     tokens: int | None = None
+    surplus: int | None = None
     ranks: Sequence[int] | None = None
 
     @property

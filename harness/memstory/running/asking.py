@@ -169,6 +169,7 @@ class Asker:
             stale=tuple(question.stale),
             cluster=question.cluster,
             tokens=sum(map(_tokens, hits[: self._k])),
+            surplus=max(len(hits) - self._k, 0) or None,
         )
 
 

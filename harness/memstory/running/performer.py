@@ -14,7 +14,6 @@ from memstory.errors import Refused, StoryError, TargetError
 from memstory.language.references import pick, substitute
 from memstory.language.story import Step
 from memstory.language.words import WORDS
-from memstory.requests import Search
 from memstory.results.recording import StepRecord
 from memstory.running.stage import Stage
 from memstory.running.workspace_files import inspect_files
@@ -134,10 +133,7 @@ class Performer:
         make = WORDS[op].request
         if make is None:
             raise NotImplementedError(f"the harness does not know how to carry out '{op}'")
-        request = make(args)
-        answer = encode(await self._stage.target.perform(request, scope))
-        # The harness cuts: a backend that returns more than it was asked for gains nothing by it.
-        return answer[: request.query.top_k] if isinstance(request, Search) else answer
+        return encode(await self._stage.target.perform(make(args), scope))
 
     async def _move_clock(self, moment: datetime) -> None:
         if moment < self._stage.clock.now():

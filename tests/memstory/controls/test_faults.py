@@ -15,6 +15,7 @@ from memstory.target import Environment, Item, Query, Ref, Scope
 from memstory.targets.discovery import load_spec
 
 ANN, BOB = Scope(user="ann"), Scope(user="bob")
+ABOUT_IT = {"losing_emoji", "dropping_last", "one_too_many", "repeating_hits"}
 STORIES = [
     story for path in sorted((bundled_stories() / "faults").glob("*.yaml")) for story in load_stories(path, path.name)
 ]
@@ -60,7 +61,7 @@ def test_only_mutants_that_are_about_it_run_stories_that_kill():
     assert all(everything - factory().capabilities({}) <= {"crash"} for factory in MUTANTS.values())
 
 
-@pytest.mark.parametrize("name", sorted(set(FAULTS) - {"losing_emoji"}))
+@pytest.mark.parametrize("name", sorted(set(FAULTS) - ABOUT_IT))
 async def test_a_plain_text_is_kept_and_found_by_a_mutant_that_is_not_about_it(opened, name):
     target = await opened(name)
     receipt = await target.add([Item(text="the ferry leaves")], ANN)
@@ -103,3 +104,13 @@ def test_no_fault_story_names_a_backend():
         path.name for path in (bundled_stories() / "faults").glob("*.yaml") if re.search(names, path.read_text("utf-8"))
     ]
     assert told == []
+
+
+@pytest.mark.parametrize(
+    ("name", "found"),
+    [("dropping_last", []), ("one_too_many", ["ferry", "harbour"]), ("repeating_hits", ["ferry", "ferry"])],
+)
+async def test_a_search_brings_less_or_more_than_it_should(opened, name, found):
+    target = await opened(name)
+    await target.add([Item(text="ferry"), Item(text="harbour")], ANN)
+    assert [hit.text for hit in await target.search(Query(text="ferry", top_k=1), ANN)] == found

@@ -1,5 +1,7 @@
 """Recordings to outcomes: pure, and each outcome for its own reason."""
 
+from dataclasses import replace
+
 import pytest
 
 from memstory.case import Case
@@ -306,3 +308,15 @@ def test_a_story_that_measures_is_never_passed_and_tells_what_held():
 def test_a_story_that_measures_and_broke_is_an_error():
     broken = recorded(failure=Failure(kind="error", message="gone"))
     assert result(story(HELLO, "measure: true\n"), recorded(said("Hello")), broken).outcome == "error"
+
+
+def test_searches_that_gave_more_than_k_fail_a_retrieval_story():
+    (one,) = parse_stories("story: Q\ntitle: T\nretrieval: {corpus: a.jsonl, queries: b.jsonl, k: 2}\n", "q.yaml")
+    asked = [QuestionRecord(id=f"q{number}", relevant=("a",), retrieved=("a", "b")) for number in range(3)]
+    kept = RetrievalRecord(name="facts", digest="d", k=2, documents=9, smallest=9, questions=asked)
+    more = replace(kept, questions=[replace(asked[0], surplus=1), replace(asked[1], surplus=3), asked[2]])
+    assert result(one, recorded(retrieval=[kept])).outcome == "passed"
+    found = result(one, recorded(retrieval=[more]))
+    assert (found.outcome, found.reason) == (
+        "failed", "q.yaml:1:1: 2 of 3 searches gave more than k = 2, up to 3 more"
+    )  # fmt: skip

@@ -332,3 +332,14 @@ async def test_distractors_are_drawn_from_the_file_that_the_story_names(ask, tmp
     recording = await ask(Watched, perturb={"distractors": 5}, distractors="other.jsonl")
     assert [record.documents for record in recording.retrieval] == [3, 8]
     assert [sum("coffee" in text for text in texts) for texts in added] == [0, 5]
+
+
+async def test_what_comes_beyond_k_gains_nothing_and_is_counted(ask):
+    class Generous(Oracle):
+        async def search(self, query, scope):
+            return await self.list(scope)
+
+    (record,) = (await ask(Generous, k=2)).retrieval
+    assert [(len(question.retrieved), question.surplus) for question in record.questions] == [(2, 1), (2, 1)]
+    (exact,) = (await ask(k=2)).retrieval
+    assert [question.surplus for question in exact.questions] == [None, None]

@@ -169,7 +169,7 @@ async def test_a_pass_that_breaks_names_its_own_step(go):
     assert [record.path for record in recording.steps] == [(0, 0, 0), (0, 2, 0)]
 
 
-async def test_the_harness_cuts_to_top_k_itself(go):
+async def test_what_came_beyond_top_k_is_recorded(go):
     class Generous(Oracle):
         async def search(self, query, scope):
             return await self.list(scope)
@@ -177,7 +177,7 @@ async def test_the_harness_cuts_to_top_k_itself(go):
     recording = await go(
         step("repeat", add("n ${i}"), times=4), step("search", query="n", top_k=2), factory=ToyFactory(Generous)
     )
-    assert len(recording.steps[-1].result) == 2
+    assert len(recording.steps[-1].result) == 4
 
 
 async def test_a_refusal_is_recorded_and_the_story_goes_on(go):

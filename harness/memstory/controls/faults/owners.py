@@ -62,6 +62,16 @@ class LeakySearch(Mutant):
         return self._now_valid()
 
 
+class LeakingBehind(Mutant):
+    """Gives another user's memory behind those that were asked for."""
+
+    fault_name: ClassVar[str] = "leaking_behind"
+
+    async def search(self, query: Query, scope: Scope) -> Sequence[Hit]:
+        others = [one.hit for one in self._now_valid() if one.user != scope.user]
+        return [*await super().search(query, scope), *others[:1]]
+
+
 class LeakyList(Mutant):
     """Lists everybody's memories."""
 

@@ -74,6 +74,36 @@ class ShortOfTopK(Mutant):
         return await super().search(replace(query, top_k=short), scope)
 
 
+class DroppingLast(Mutant):
+    """Leaves out the last hit of every search."""
+
+    fault_name: ClassVar[str] = "dropping_last"
+
+    async def search(self, query: Query, scope: Scope) -> Sequence[Hit]:
+        return (await super().search(query, scope))[:-1]
+
+
+class OneTooMany(Mutant):
+    """Finds one memory more than it should, whatever was asked."""
+
+    fault_name: ClassVar[str] = "one_too_many"
+
+    async def search(self, query: Query, scope: Scope) -> Sequence[Hit]:
+        found = await super().search(query, scope)
+        known = {hit.id for hit in found}
+        return [*found, *[one.hit for one in self._in(scope) if one.hit.id not in known][:1]]
+
+
+class RepeatingHits(Mutant):
+    """Gives the last hit of every search twice."""
+
+    fault_name: ClassVar[str] = "repeating_hits"
+
+    async def search(self, query: Query, scope: Scope) -> Sequence[Hit]:
+        found = await super().search(query, scope)
+        return [*found, *found[-1:]]
+
+
 class CappedList(Mutant):
     """Lists a hundred at most."""
 

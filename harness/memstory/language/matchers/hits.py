@@ -95,6 +95,44 @@ def _includes(hits: Hits, entries: Sequence[Entry], context: Context) -> Finding
 
 
 @hit_check(
+    "exactly",
+    summary="these are the hits, in any order, and there are no others",
+    grammar={**HIT, "type": ["string", "object", "array"], "items": HIT},
+    read=read_entries,
+    needs=needs_of_entries,
+    example="{exactly: [ferry, tea]}",
+)
+def _exactly(hits: Hits, entries: Sequence[Entry], context: Context) -> Finding:
+    said = [said_of(entry, hits, context) for entry in entries]
+    taken = _assigned(hits, entries, context)
+    faults = [
+        *(f"lack {name}" for place, name in enumerate(said) if place not in taken.values()),
+        *(f"have one more, {describe([hit], context)}" for place, hit in enumerate(hits) if place not in taken),
+    ]
+    expected = f"exactly {', '.join(said) or 'nothing'}"
+    return _finding(hits, context, " and ".join(faults) or f"are {expected}", holds=not faults, expected=expected)
+
+
+def _assigned(hits: Hits, entries: Sequence[Entry], context: Context) -> Mapping[int, int]:
+    """Return an entry for as many hits as can have one of their own, by their places."""
+    fits = [[place for place, hit in enumerate(hits) if is_entry(hit, one, hits, context)] for one in entries]
+    taken: dict[int, int] = {}
+
+    def gets_one(entry: int, tried: set[int]) -> bool:
+        for place in fits[entry]:
+            if place not in tried:
+                tried.add(place)
+                if place not in taken or gets_one(taken[place], tried):
+                    taken[place] = entry
+                    return True
+        return False
+
+    for entry in range(len(entries)):
+        gets_one(entry, set())
+    return taken
+
+
+@hit_check(
     "excludes",
     summary="none of these is among the hits",
     grammar=SOME_HITS,

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Final
 
 from memstory.language.reading import Reading
@@ -24,7 +25,7 @@ from memstory.language.words.parts import (
 from memstory.language.words.word import Args, Word, in_items, in_list, whole
 from memstory.requests import Add, Delete, Feedback, Get, List, Update
 from memstory.results.recording import StepRecord
-from memstory.target import Item, Ref, Tree
+from memstory.target import Item, Ref, ToolSchema, Tree
 
 _ITEM = keys(
     "key of an item",
@@ -64,6 +65,21 @@ def hits_of(record: StepRecord) -> list[Tree]:
     """Return the hits of a result that is a list, or one hit, or nothing."""
     found = record.result if isinstance(record.result, list) else [record.result]
     return [hit for hit in found if hit is not None]
+
+
+def too_many(limit: str) -> Callable[[StepRecord, Sequence[ToolSchema]], Iterator[tuple[str, str, str]]]:
+    """Return what finds hits beyond the argument `limit`, and hits that came twice."""
+
+    def faults(record: StepRecord, _announced: Sequence[ToolSchema]) -> Iterator[tuple[str, str, str]]:
+        hits, most = hits_of(record), record.args.get(limit)
+        if most is not None and len(hits) > most:
+            yield "hits", "limit", f"hits are {len(hits)}, asked for were at most {most}"
+        seen = Counter((hit.get("id"), hit.get("text")) for hit in hits if hit.get("id") is not None)
+        for (id_, text_), times in seen.items():
+            if times > 1:
+                yield "hits", "repeated", f"hits have the memory '{id_}' {times} times: {text_!r:.60}"
+
+    return faults
 
 
 def _read_items(reading: Reading, value: Tree, path: TreePath) -> Args:
@@ -192,6 +208,7 @@ STEPS: Final = (
         request=lambda args: List(kinds=tuple(args.get("kinds") or ()), limit=args.get("limit")),
         able={"list": "enumerates memories"},
         results={"hits": hits_of},
+        faults=too_many("limit"),
         leads=in_list,
         example="""
 - list:

@@ -9,7 +9,7 @@ from memstory.language.matchers.expectable import context_tokens
 from memstory.language.matchers.hits import needs_of_hit_checks
 from memstory.language.reading import Reading
 from memstory.language.text import TreePath
-from memstory.language.words.memories import hits_of, with_kinds, without_vector
+from memstory.language.words.memories import hits_of, too_many, with_kinds, without_vector
 from memstory.language.words.parts import KINDS, VECTOR, count, free, keys, number, text
 from memstory.language.words.word import Args, Needs, Word, in_list, whole
 from memstory.requests import Context, Search
@@ -78,6 +78,7 @@ STEPS: Final = (
         needs=_needs("search"),
         needs_to_judge={"hits": needs_of_hit_checks},
         results={"hits": hits_of},
+        faults=too_many("top_k"),
         leads=in_list,
         example="""
 - search: when does the ferry leave

@@ -31,8 +31,8 @@ def _announced(record: StepRecord) -> Mapping[str, Tree]:
     }
 
 
-def _faulty(record: StepRecord, _announced: Sequence[ToolSchema]) -> Iterable[tuple[str, str]]:
-    return [("tools", fault) for fault in faulty_schemas(record.result or ())]
+def _faulty(record: StepRecord, _announced: Sequence[ToolSchema]) -> Iterable[tuple[str, str, str]]:
+    return [("tools", "schema", fault) for fault in faulty_schemas(record.result or ())]
 
 
 STEPS: Final = (

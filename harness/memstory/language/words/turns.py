@@ -21,10 +21,11 @@ def _part(name: str, default: Tree) -> View:
     return lambda record: (record.result or {}).get(name, default)
 
 
-def _faulty_calls(record: StepRecord, announced: Sequence[ToolSchema]) -> Iterable[tuple[str, str]]:
+def _faulty_calls(record: StepRecord, announced: Sequence[ToolSchema]) -> Iterable[tuple[str, str, str]]:
     if not isinstance(record.result, Mapping):
         return ()
-    return [("tool_calls", fault) for fault in violations_of_schema(record.result.get("tool_calls") or (), announced)]
+    called = record.result.get("tool_calls") or ()
+    return [("tool_calls", "schema", fault) for fault in violations_of_schema(called, announced)]
 
 
 def _worded(key: str, default: str | None = None) -> Callable[[Reading, Tree, TreePath], Args]:

@@ -67,8 +67,8 @@ class Word:
 
     What comes of it: `results` are the fields that `expect:` may speak of, each with its view on the record. The
     recorded result is the one field itself, unless it `names_results`; `leads` says where a path of `save:` goes on in
-    it. `refusal` and `faults` find in a record what the target refused, and (field, fault) that no expectation has to
-    name; `expecting` looks at each expectation as it is read.
+    it. `refusal` and `faults` find in a record what the target refused, and (field, check, fault) that no expectation
+    has to name; `expecting` looks at each expectation as it is read.
 
     Where it stands: `barred_in` names the words that it cannot stand inside, `counts` says that `${i}` counts its
     passes, `has_user` that it acts for a user, `in_session` that it happens in the user's session and not in all of
@@ -92,7 +92,7 @@ class Word:
     leads: Callable[[str], str] = str
     names_results: bool = False
     refusal: View = lambda record: record.error
-    faults: Callable[[StepRecord, Sequence[ToolSchema]], Iterable[tuple[str, str]]] = lambda _record, _tools: ()
+    faults: Callable[[StepRecord, Sequence[ToolSchema]], Iterable[tuple[str, str, str]]] = lambda _record, _tools: ()
     expecting: Callable[[Reading, Args, Expectation, TreePath], None] = lambda *_: None
     barred_in: Sequence[str] = ()
     counts: bool = False

@@ -1,14 +1,17 @@
 """Checks of hits and of tool calls, through stories and recordings."""
 
+from dataclasses import replace
+
 import pytest
 
 from memstory.judging.step_verdicts import step_verdicts
 from memstory.language.matchers.expectable import estimated_tokens
 from memstory.language.matchers.json_schemas import faulty_schemas, violations_of_schema
 from memstory.language.stories import parse_stories
-from memstory.results.recording import Recording, StepRecord
+from memstory.results.recording import Failure, Recording, StepRecord
 from memstory.target import ToolSchema
 
+LATER = Failure(kind="error", message="it ended here")
 ITEMS = "[{text: near, save: near}, {text: good, save: good}, {text: far, save: far}]"
 START = f"story: A\ntitle: T\nsteps:\n  - add: {ITEMS}\n"
 
@@ -54,6 +57,12 @@ HITS = [hit("good", 0.9, metadata={"score": 9.5}, explain={"final": 0.77}), hit(
         ("{order: [near, good]}", False),
         ("{order: [good, far]}", False),
         ("{order: [good, {text: other}]}", True),
+        ("{exactly: [near, good, {text: other}]}", True),
+        ("{exactly: [{score: {gt: 0.4}}, good, near]}", True),
+        ("{exactly: [near, good]}", False),
+        ("{exactly: [near, good, {text: other}, {text: other}]}", False),
+        ("{exactly: [far, good, {text: other}]}", False),
+        ("{exactly: []}", False),
         ("{count: 3}", True),
         ("{count: {le: 2}}", False),
         ("{empty: false}", True),
@@ -208,3 +217,34 @@ def test_an_announced_schema_that_is_none_is_told():
 def test_tokens_are_estimated_by_words_signs_and_length():
     assert estimated_tokens("") == 0
     assert estimated_tokens("tea, internationalisation") == 6
+
+
+def test_exactly_says_what_is_missing_and_what_is_too_much():
+    (found,) = verdicts_on_hits(HITS[1:], "{exactly: [near, good]}")
+    assert found.reason.startswith("hits lack 'good' and have one more, 1. 'other' (0.5)")
+    (nothing,) = verdicts_on_hits([], "{exactly: []}")
+    assert (nothing.passed, nothing.reason) == (True, "hits are exactly nothing")
+
+
+@pytest.mark.parametrize(
+    ("written", "faults"),
+    [
+        ("search: {query: q, top_k: 2}", ["hits are 3, asked for were at most 2"]),
+        ("search: {query: q, top_k: 3}", []),
+        ("search: q", []),
+        ("list: {limit: 1}", ["hits are 3, asked for were at most 1"]),
+    ],
+)
+def test_more_than_was_asked_for_is_a_fault_whatever_is_expected(written, faults):
+    (story,) = parse_stories(f"{START}  - {written}\n    expect: {{hits: {{first: good}}}}\n", "f.yaml")
+    done = replace(record((1,), story.steps[1].op, HITS, {"good": "id-good"}), args=story.steps[1].args)
+    found = step_verdicts(story, Recording(story="A", target="t", steps=[record((0,), "add", {"items": []}), done]))
+    assert [verdict.reason for verdict in found if not verdict.passed] == faults
+
+
+def test_a_memory_that_comes_twice_is_a_fault_and_two_pieces_of_one_id_are_none():
+    (story,) = parse_stories(f"{START}  - list:\n", "f.yaml")
+    pieces = [{"id": "7", "text": "one half"}, {"id": "7", "text": "other half"}]
+    twice = Recording(story="A", target="t", steps=[record((1,), "list", [*pieces, HITS[0], HITS[0], {"id": None}])])
+    (found,) = [verdict for verdict in step_verdicts(story, replace(twice, failure=LATER)) if not verdict.passed]
+    assert (found.check, found.reason) == ("repeated", "hits have the memory 'id-good' 2 times: 'good'")
