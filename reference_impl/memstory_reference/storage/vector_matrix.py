@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -74,7 +75,7 @@ class VectorMatrix:
             return []
         if k < len(places):
             # All rows at once, for to copy some would take longer.
-            rough = (self._rows[:count] @ vector)[places]
+            rough = products(self._rows[:count], vector)[places]
             places = places[rough >= np.partition(rough, -k)[-k] - SLACK]
         scores = cosines(self._rows[places], vector)
         ranked = sorted(
@@ -108,5 +109,14 @@ def cosines(matrix: NDArray[np.float32], vector: NDArray[np.float32]) -> NDArray
 
     In float64, for the noise of float32 is wide enough to put two equal rows on two sides of a sixth digit.
     """
-    scores: NDArray[np.float64] = np.clip(matrix.astype(np.float64) @ vector.astype(np.float64), -1.0, 1.0)
+    scores: NDArray[np.float64] = np.clip(products(matrix.astype(np.float64), vector.astype(np.float64)), -1.0, 1.0)
     return scores.round(DIGITS)
+
+
+def products(matrix: NDArray[Any], vector: NDArray[Any]) -> NDArray[Any]:
+    """Return the product of each row with a vector, in the thread of the caller.
+
+    The threads of a BLAS wait for each other: 16 ms instead of 0.7 on two busy cores, and no faster on idle ones.
+    """
+    found: NDArray[Any] = np.einsum("ij,j->i", matrix, vector)
+    return found

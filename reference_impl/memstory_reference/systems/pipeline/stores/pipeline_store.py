@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from memstory_reference.storage.database_store import Database, parts
+from memstory_reference.storage.vector_matrix import products
 from memstory_reference.systems.pipeline.ingest.planning import Insertion, Known, Setting, Vector, Write, twin_of
 from memstory_reference.systems.pipeline.memory import MemoryChunk, MemoryType
 from memstory_reference.systems.pipeline.stores.changes_store import Rows
@@ -140,7 +141,7 @@ class PipelineStore:
         best: list[tuple[float, str]] = []
         while rows := cursor.fetchmany(SCANNED_ROWS):
             matrix = np.frombuffer(b"".join(blob for _, blob in rows), np.float32).reshape(len(rows), -1)
-            scores = np.clip(matrix @ np.asarray(vector, np.float32), -1.0, 1.0)
+            scores = np.clip(products(matrix, np.asarray(vector, np.float32)), -1.0, 1.0)
             worst = np.partition(scores, -k)[-k] if k < len(rows) else -1.0
             best += [(-float(scores[place]), rows[place][0]) for place in np.flatnonzero(scores >= worst)]
             best = sorted(best)[:k]
