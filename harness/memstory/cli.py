@@ -37,6 +37,7 @@ _GROUPS: Final[Mapping[str, Mapping[str, str]]] = {
         "compare": "put targets and runs side by side",
         "gate": "compare a run with its baseline",
         "report": "write report.md again, or the report of a run that was killed",
+        "export": "write what was retrieved in files that other tools read",
     },
 }
 COMMANDS: Final[Mapping[str, str]] = {name: line for group in _GROUPS.values() for name, line in group.items()}

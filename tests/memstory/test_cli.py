@@ -38,6 +38,7 @@ commands:
     compare   put targets and runs side by side
     gate      compare a run with its baseline
     report    write report.md again, or the report of a run that was killed
+    export    write what was retrieved in files that other tools read
 
 examples:
   memstory new story coffee                      begin with a story that runs
