@@ -114,6 +114,25 @@ def test_logic_is_given_time_ids_and_chance(folder):
     assert {name(path): found for path in modules if (found := calls(path) & reached)} == {}
 
 
+def private_names(path: Path) -> set[str]:
+    """The names that begin with one underscore and are of somebody else: attributes, imports, texts that name them."""
+    found = set()
+    for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+        if isinstance(node, ast.Attribute):
+            found.add(node.attr)
+        elif isinstance(node, ast.ImportFrom):
+            found |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.Constant) and isinstance(node.value, str):
+            found.add(node.value.rpartition(".")[2])
+    return {one for one in found if re.fullmatch(r"_[a-zA-Z]\w*", one)}
+
+
+def test_mutants_patch_nothing_private():
+    files = sorted((ROOT / "tests").rglob("test_mutants.py"))
+    assert {path.parent.name for path in files} >= SYSTEMS
+    assert {name(path): found for path in files if (found := private_names(path))} == {}
+
+
 def committed_text() -> list[Path]:
     """Every text file of the project's own folders, this one left out because it spells what it forbids."""
     folders = (".ci", "benchmarks", "changelog.d", "docs", "harness", "reference_impl", "stories", "tests")

@@ -21,7 +21,7 @@ INTERRUPTED = 130
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run a command; return its exit code. What went wrong is one line on stderr."""
-    parser = _parser()
+    parser = make_parser()
     parsed = parser.parse_args(arguments)
     try:
         code = parsed.run(parsed)
@@ -38,7 +38,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return int(code)
 
 
-def _parser() -> argparse.ArgumentParser:
+def make_parser() -> argparse.ArgumentParser:
+    """Return the parser of all commands."""
     parser = argparse.ArgumentParser(
         prog="memstory-reference", description="Memory systems for agents, on this machine."
     )

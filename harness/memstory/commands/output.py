@@ -14,7 +14,7 @@ from memstory.target import Tree
 
 Thing = TypeVar("Thing")
 
-_FIRST_SIGN_SECONDS, _PAUSE_SECONDS = 1.0, 0.2
+FIRST_SIGN_SECONDS, _PAUSE_SECONDS = 1.0, 0.2
 
 
 def say(text: str) -> None:
@@ -49,7 +49,7 @@ def with_progress(things: Sequence[Thing], noun: str) -> Iterator[Thing]:
 
 
 def _told(things: Iterable[Thing], count: int, noun: str) -> Iterator[Thing]:
-    due = monotonic() + _FIRST_SIGN_SECONDS
+    due = monotonic() + FIRST_SIGN_SECONDS
     shown = False
     for number, thing in enumerate(things, 1):
         yield thing

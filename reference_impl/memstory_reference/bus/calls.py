@@ -26,7 +26,7 @@ ALIVE_SECONDS = 3.0
 LOOK_SECONDS = 2.0
 """How long a process that is at work may be gone before its caller knows."""
 
-_KINDS: Mapping[str, type[MemorySystemError]] = {
+KINDS: Mapping[str, type[MemorySystemError]] = {
     "input": InputError,
     "conflict": StoreConflictError,
     "setup": SetupProblem,
@@ -203,10 +203,10 @@ def _arguments(request: Envelope) -> Mapping[str, Tree]:
 
 
 def _kind(error: MemorySystemError) -> str:
-    return next((kind for kind, leaf in _KINDS.items() if isinstance(error, leaf)), "unavailable")
+    return next((kind for kind, leaf in KINDS.items() if isinstance(error, leaf)), "unavailable")
 
 
 def _result(payload: Mapping[str, Tree]) -> Tree:
     if "error" in payload:
-        raise _KINDS.get(str(payload.get("kind")), UnavailableError)(str(payload["error"]))
+        raise KINDS.get(str(payload.get("kind")), UnavailableError)(str(payload["error"]))
     return payload.get("result")

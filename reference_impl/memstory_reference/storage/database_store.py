@@ -13,7 +13,7 @@ from memstory_reference.storage.lane import Lane
 
 T = TypeVar("T")
 
-_AT_ONCE = 10_000
+AT_ONCE = 10_000
 """Values of one statement; SQLite takes 32,766."""
 
 _ABOUT = "CREATE TABLE IF NOT EXISTS about (name TEXT PRIMARY KEY, value TEXT NOT NULL)"
@@ -112,6 +112,6 @@ class Database:
 def parts(values: Sequence[T]) -> Iterator[tuple[str, Sequence[T]]]:
     """Yield marks and distinct values, as many at once as a statement takes."""
     distinct = list(dict.fromkeys(values))
-    for start in range(0, len(distinct), _AT_ONCE):
-        part = distinct[start : start + _AT_ONCE]
+    for start in range(0, len(distinct), AT_ONCE):
+        part = distinct[start : start + AT_ONCE]
         yield ", ".join("?" * len(part)), part

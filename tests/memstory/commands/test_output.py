@@ -11,7 +11,7 @@ class Screen(io.StringIO):
 def test_a_person_at_a_terminal_sees_how_far_a_long_work_is(monkeypatch):
     screen = Screen()
     monkeypatch.setattr(output.sys, "stderr", screen)
-    monkeypatch.setattr(output, "_FIRST_SIGN_SECONDS", 0.0)
+    monkeypatch.setattr(output, "FIRST_SIGN_SECONDS", 0.0)
     assert list(output.with_progress(["a", "b"], "file")) == ["a", "b"]
     assert screen.getvalue().startswith("\r  1/2 files")
     assert screen.getvalue().endswith("\r\x1b[K")
@@ -20,7 +20,7 @@ def test_a_person_at_a_terminal_sees_how_far_a_long_work_is(monkeypatch):
 def test_a_program_that_reads_sees_no_progress(monkeypatch):
     screen = io.StringIO()
     monkeypatch.setattr(output.sys, "stderr", screen)
-    monkeypatch.setattr(output, "_FIRST_SIGN_SECONDS", 0.0)
+    monkeypatch.setattr(output, "FIRST_SIGN_SECONDS", 0.0)
     assert list(output.with_progress(["a", "b"], "file")) == ["a", "b"]
     assert screen.getvalue() == ""
 

@@ -194,4 +194,4 @@ async def test_of_two_processes_one_does_what_is_asked_and_the_other_goes_on_alo
 
 
 def test_every_kind_of_error_is_a_leaf_of_ours():
-    assert all(issubclass(leaf, MemorySystemError) for leaf in calls._KINDS.values())
+    assert all(issubclass(leaf, MemorySystemError) for leaf in calls.KINDS.values())

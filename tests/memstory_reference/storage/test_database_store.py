@@ -80,5 +80,5 @@ async def test_a_closed_file_is_unavailable(database):
 
 
 def test_values_are_asked_for_once_and_in_parts(monkeypatch):
-    monkeypatch.setattr("memstory_reference.storage.database_store._AT_ONCE", 2)
+    monkeypatch.setattr("memstory_reference.storage.database_store.AT_ONCE", 2)
     assert list(parts(["a", "b", "a", "c"])) == [("?, ?", ["a", "b"]), ("?", ["c"])]

@@ -65,7 +65,7 @@ class HttpTransport:
 
     async def about(self) -> Mapping[str, str]:
         """Return where the server is, without what in the address may be secret."""
-        return {"server": _public(self._url)}
+        return {"server": public_url(self._url)}
 
     async def call(self, call: Call, values: Values) -> Reply:
         """Send one call, again where that can do no harm, and return what came back.
@@ -137,7 +137,7 @@ class HttpTransport:
             raise Refused(f"{call.where}: a header takes ASCII only: {error.object!r:.80}") from error
 
     def _unreachable(self, request: httpx.Request, error: httpx.ConnectError) -> Exception:
-        place = _public(self._url)
+        place = public_url(self._url)
         if self._has_answered:
             return TargetError(self._hidden(f"{self._said(request)}: the server at {place} is gone: {error}"))
         return SetupError(
@@ -166,7 +166,7 @@ async def _text(response: httpx.Response, said: str) -> str:
 def _pause(request: httpx.Request, response: httpx.Response, most: float) -> float | None:
     """Return how long to wait before the request is sent again; None if the reply stands."""
     if response.status_code in _WAITING and "retry-after" in response.headers:
-        wanted = _seconds(response.headers["retry-after"])
+        wanted = retry_seconds(response.headers["retry-after"])
         # Longer than a call may take is no waiting: the reply is told as it is.
         return wanted if wanted is not None and wanted <= most else None
     if response.status_code in _PASSING and request.method in _REPEATABLE:
@@ -174,7 +174,7 @@ def _pause(request: httpx.Request, response: httpx.Response, most: float) -> flo
     return None
 
 
-def _seconds(retry_after: str) -> float | None:
+def retry_seconds(retry_after: str) -> float | None:
     """Return the seconds that a `Retry-After` asks for, in either of its forms; None if it is neither."""
     if retry_after.strip().isdecimal():
         return float(retry_after)
@@ -188,14 +188,14 @@ def _seconds(retry_after: str) -> float | None:
 
 def _path(call: Call, values: Values) -> str:
     template = call.spec["path"]
-    path = render(template, values, written=_segment)
+    path = render(template, values, written=path_segment)
     if path is None:
         raise NotSupported(call.where, f"{call.where}: the path names something that this step does not give")
     # A path that is one placeholder comes as the value itself, and may be no text at all.
-    return path if isinstance(path, str) and path.startswith("/") else f"/{_segment(str(path))}"
+    return path if isinstance(path, str) and path.startswith("/") else f"/{path_segment(str(path))}"
 
 
-def _segment(value: str) -> str:
+def path_segment(value: str) -> str:
     """Return a value as one part of a path, which can neither end it nor climb out of it."""
     if not value:
         raise Refused("an empty value cannot stand in a path: it would name something else")
@@ -218,6 +218,7 @@ def _as_json(body: Tree) -> bytes:
         raise Refused(f"this cannot be sent as JSON: {error}") from error
 
 
-def _public(url: str) -> str:
+def public_url(url: str) -> str:
+    """Return an address without the user, the password and the query that it may hold."""
     parts = urlsplit(url)
     return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path}"

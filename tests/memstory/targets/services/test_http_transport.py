@@ -10,14 +10,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memstory.errors import Refused
-from memstory.targets.services.http_transport import _public, _seconds, _segment
+from memstory.targets.services.http_transport import path_segment, public_url, retry_seconds
 
 SENDABLE = st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=30)
 
 
 @given(SENDABLE)
 def test_a_value_stays_one_part_of_the_path_and_can_be_read_back(value):
-    url = httpx.URL(f"http://h/users/{_segment(value)}/notes")
+    url = httpx.URL(f"http://h/users/{path_segment(value)}/notes")
     parts = url.raw_path.decode().split("/")
     assert parts[1::2] == ["users", "notes"]
     assert unquote(parts[2]) == value
@@ -25,12 +25,12 @@ def test_a_value_stays_one_part_of_the_path_and_can_be_read_back(value):
 
 def test_half_a_surrogate_pair_is_refused():
     with pytest.raises(Refused, match="no valid Unicode"):
-        _segment("\ud800")
+        path_segment("\ud800")
 
 
 @given(st.text(max_size=30))
 def test_whatever_a_server_asks_to_wait_is_no_time_before_now(text):
-    wanted = _seconds(text)
+    wanted = retry_seconds(text)
     assert wanted is None or wanted >= 0
 
 
@@ -43,4 +43,4 @@ def test_whatever_a_server_asks_to_wait_is_no_time_before_now(text):
     ],
 )
 def test_an_address_is_told_without_who_asks(url, told):
-    assert _public(url) == told
+    assert public_url(url) == told

