@@ -12,7 +12,14 @@ from pathlib import Path
 import pytest
 
 from memstory.pytest_plugin import hookspecs
-from memstory.pytest_plugin.options import OUTCOME, SESSION, add_options, is_typed
+from memstory.pytest_plugin.options import (
+    OUTCOME,
+    SESSION,
+    add_options,
+    is_typed,
+    leave_values_out,
+    read_short_names,
+)
 from memstory.pytest_plugin.owned import is_story_file
 
 __all__: list[str] = []
@@ -23,6 +30,14 @@ _SUFFIXES = frozenset({".yaml", ".yml"})
 def pytest_addoption(parser: pytest.Parser) -> None:
     """Add the options and ini settings."""
     add_options(parser)
+
+
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_load_initial_conftests(early_config: pytest.Config, args: list[str]) -> Generator[None]:
+    """Understand short names, as soon as plugins and the first conftests have taken those that are theirs."""
+    leave_values_out(early_config, args)
+    yield
+    read_short_names(early_config, args)
 
 
 def pytest_addhooks(pluginmanager: pytest.PytestPluginManager) -> None:

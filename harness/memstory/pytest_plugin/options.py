@@ -5,12 +5,14 @@ from __future__ import annotations
 import argparse
 import json
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import pytest
 
+from memstory.commands.running.option_names import SHORT, spelled_out, values
 from memstory.results.secrecy.redaction_level import DEFAULT_LEVEL, LEVELS, Level
 
 if TYPE_CHECKING:
@@ -26,6 +28,7 @@ OUTCOME = "memstory_outcome"
 DEFAULT_TARGET = "reference"
 DEFAULT_REPORT = "reports/latest"
 DEFAULT_SECONDS = 60.0
+_FREE: Final = object()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,18 +40,21 @@ class Shard:
 
 
 def add_options(parser: pytest.Parser) -> None:
-    """Add all of them, in a group of their own."""
-    group = parser.getgroup("memstory", "stories about the memory of agents")
+    """Add all of them under their long names, in a group of their own."""
+    group = parser.getgroup(
+        "memstory",
+        "stories about the memory of agents (--target for --memstory-target and so on, where these are free)",
+    )
     add = group.addoption
     add(
-        "--target",
+        "--memstory-target",
         dest="memstory_target",
         action="append",
         metavar="NAME",
         help="memory to test: a name, a group such as 'reference', control:oracle, or module:Class; may be repeated",
     )
     add(
-        "--target-option",
+        "--memstory-target-option",
         dest="memstory_options",
         action="append",
         default=[],
@@ -57,36 +63,41 @@ def add_options(parser: pytest.Parser) -> None:
         help="option for the targets that have it, such as top_k=5; VALUE is JSON or plain text; may be repeated",
     )
     add(
-        "--chat",
+        "--memstory-chat",
         dest="memstory_chat",
         metavar="MODEL",
         help="chat model of the targets that let one choose, and of the agent that talks for those that do not chat",
     )
-    add("--embedder", dest="memstory_embedder", metavar="MODEL", help="embedder of the targets that let one choose")
     add(
-        "--report",
+        "--memstory-embedder",
+        dest="memstory_embedder",
+        metavar="MODEL",
+        help="embedder of the targets that let one choose",
+    )
+    add(
+        "--memstory-report",
         dest="memstory_report",
         metavar="DIR",
         help=f"where results.json and report.md go (default: {DEFAULT_REPORT} under the rootdir)",
     )
     add(
-        "--case-timeout",
+        "--memstory-case-timeout",
         dest="memstory_seconds",
         type=_seconds,
         default=DEFAULT_SECONDS,
         metavar="SECONDS",
         help="how long one case may take (default: %(default)g); retrieval over real data may take an hour",
     )
-    add("--trials", dest="memstory_trials", type=_count, metavar="N", help="run every case N times")
+    add("--memstory-trials", dest="memstory_trials", type=_count, metavar="N", help="run every case N times")
     add(
-        "--shard",
+        "--memstory-shard",
         dest="memstory_shard",
         type=parse_shard,
         metavar="I/N",
         help="run part I of N of the selected stories; 'memstory merge' puts the reports of all parts together",
     )
     add(
-        "--redact",
+        "--memstory-redact",
         dest="memstory_redact",
         choices=LEVELS,
         help=(
@@ -94,11 +105,30 @@ def add_options(parser: pytest.Parser) -> None:
             " which is all that was said or remembered, or 'none'; a story may ask for more"
         ),
     )
-    add("--isolate", dest="memstory_isolate", action="store_true", help="run every case in a process of its own")
+    add(
+        "--memstory-isolate",
+        dest="memstory_isolate",
+        action="store_true",
+        help="run every case in a process of its own",
+    )
     parser.addini("memstory_target", "targets when no --target is given", type="args", default=[])
     parser.addini("memstory_stories", "folders whose YAML files are stories", type="paths", default=[])
     parser.addini("memstory_redact", "what --redact is when it is not given", type="string", default="")
     parser.addini("memstory_report", "folder of the reports when no --report is given", type="string", default="")
+
+
+def read_short_names(config: pytest.Config, words: list[str]) -> None:
+    """Spell out the short names on the command line that nobody else's option has."""
+    free = [name for name in SHORT if config.getoption(name, _FREE) is _FREE]
+    words[:] = spelled_out(words, free)
+
+
+def leave_values_out(config: pytest.Config, words: Sequence[str]) -> None:
+    """Take the values of short names from the paths by which pytest looks for conftests: it cannot know them yet."""
+    paths: list[str] = config.known_args_namespace.file_or_dir
+    for value in values(words):
+        if value in paths:
+            paths.remove(value)
 
 
 def chosen_names(config: pytest.Config) -> list[str]:

@@ -11,15 +11,16 @@ from typing import Final
 
 from memstory.commands.command import Command
 from memstory.commands.ini_setting import settings, settings_file
+from memstory.commands.running.option_names import spelled_out
 from memstory.commands.story_files import SUFFIXES, story_files
 
 _BUNDLED = "--bundled"
 _CONFIG = ("-c", "--config-file")
 
-_UNUSED: Final[Mapping[str, str]] = {"langsmith_plugin": "langsmith", "anyio": "anyio"}
-"""Plugins of pytest that come with libraries of our extras, and the word by which a project would speak of them.
+_UNUSED: Final[Mapping[str, str]] = {"langsmith_plugin": "langsmith", "anyio": "anyio", "asyncio": "asyncio"}
+"""Plugins of pytest that come with other libraries, and the word by which a project would speak of them.
 
-No story uses them, and to import them takes longer than a story.
+No story uses them. To import them takes longer than a story, and pytest-asyncio warns a project without its settings.
 """
 
 
@@ -44,7 +45,7 @@ def _run(chosen: argparse.Namespace) -> int:
 
 
 def pytest_arguments(typed: Sequence[str]) -> Sequence[str]:
-    """Return what pytest is given: the story files that the paths name, then the options as they are."""
+    """Return what pytest is given: the story files that the paths name, then the options under their own names."""
     words = [word for word in typed if word != _BUNDLED]
     bundled = len(words) < len(typed)
     places = [place for place in range(len(words)) if _is_path(words, place)]
@@ -54,7 +55,7 @@ def pytest_arguments(typed: Sequence[str]) -> Sequence[str]:
     searched = [path for path in paths if "::" not in path]
     files = story_files(searched, bundled=bundled) if searched or bundled or not nodes else ()
     here = _this_project(options, alone=not paths) if bundled else []
-    return [*(str(file.path) for file in files), *nodes, *here, *_without_unused(options), *options]
+    return [*(str(file.path) for file in files), *nodes, *here, *_without_unused(options), *spelled_out(options)]
 
 
 def _is_path(words: Sequence[str], place: int) -> bool:
@@ -101,8 +102,9 @@ def _this_project(options: Sequence[str], *, alone: bool) -> Sequence[str]:
 
 COMMAND = Command(
     about=(
-        "Run stories with pytest. Paths are taken from among the words; all else goes to pytest as it is. The other "
-        "tests of the project are not collected."
+        "Run stories with pytest. Paths are taken from among the words; all else goes to pytest, --target as "
+        "--memstory-target and so on, whatever options the project has. The other tests of the project are "
+        "not collected."
     ),
     examples="""
 examples:

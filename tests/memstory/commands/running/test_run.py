@@ -10,7 +10,7 @@ import pytest
 from memstory.bundled import bundled_stories
 from memstory.commands.running.run import pytest_arguments
 
-BLOCKED = ["-p", "no:langsmith_plugin", "-p", "no:anyio"]
+BLOCKED = ["-p", "no:langsmith_plugin", "-p", "no:anyio", "-p", "no:asyncio"]
 MEMSTORY = [sys.executable, "-c", "import sys; from memstory.cli import main; sys.exit(main())"]
 
 
@@ -18,31 +18,31 @@ MEMSTORY = [sys.executable, "-c", "import sys; from memstory.cli import main; sy
     ("typed", "given"),
     [
         ([], ["a.story.yaml", "sub/b.story.yaml"]),
-        (["--target", "topics", "a.story.yaml"], ["a.story.yaml", "--target", "topics"]),
-        (["--target", "topics", "plain.yaml", "-x"], ["plain.yaml", "--target", "topics", "-x"]),
+        (["--target", "topics", "a.story.yaml"], ["a.story.yaml", "--memstory-target", "topics"]),
+        (["--target", "topics", "plain.yaml", "-x"], ["plain.yaml", "--memstory-target", "topics", "-x"]),
         (["-x", "a.story.yaml::tea[topics]", "-q"], ["a.story.yaml::tea[topics]", "-x", "-q"]),
-        (["--target=topics", "sub"], ["sub/b.story.yaml", "--target=topics"]),
-        (["--target", "topics", "sub"], ["sub/b.story.yaml", "--target", "topics"]),
-        (["--report", "sub"], ["a.story.yaml", "sub/b.story.yaml", "--report", "sub"]),
+        (["--target=topics", "sub"], ["sub/b.story.yaml", "--memstory-target=topics"]),
+        (["--target", "topics", "sub"], ["sub/b.story.yaml", "--memstory-target", "topics"]),
+        (["--report", "sub"], ["a.story.yaml", "sub/b.story.yaml", "--memstory-report", "sub"]),
         (["-k", "S5", "-x"], ["a.story.yaml", "sub/b.story.yaml", "-k", "S5", "-x"]),
-        (["sub", "--target", "topics"], ["sub/b.story.yaml", "--target", "topics"]),
+        (["sub", "--target", "topics"], ["sub/b.story.yaml", "--memstory-target", "topics"]),
         (["plain.yaml", "-q"], ["plain.yaml", "-q"]),
         (["a.story.yaml::tea[topics]"], ["a.story.yaml::tea[topics]"]),
     ],
 )
-def test_paths_become_story_files_wherever_they_are_and_the_rest_is_left_as_it_is(terminal, typed, given):
+def test_paths_become_story_files_and_options_get_our_own_names(terminal, typed, given):
     terminal.save(name="a.story.yaml")
     terminal.save(name="sub/b.story.yaml")
     terminal.save(name="plain.yaml")
     assert [word for word in pytest_arguments(typed) if word not in BLOCKED] == given
 
 
-@pytest.mark.parametrize("kept", ["langsmith", "anyio"])
+@pytest.mark.parametrize("kept", ["langsmith", "anyio", "asyncio"])
 @pytest.mark.parametrize("by", ["option", "environment", "ini", "conftest"])
 def test_a_plugin_that_the_project_speaks_of_is_not_blocked(terminal, monkeypatch, kept, by):
     terminal.save()
     assert [word for word in pytest_arguments([]) if word in BLOCKED] == BLOCKED
-    plugin = {"langsmith": "langsmith_plugin", "anyio": "anyio"}[kept]
+    plugin = "langsmith_plugin" if kept == "langsmith" else kept
     typed = ["-p", plugin] if by == "option" else []
     if by == "environment":
         monkeypatch.setenv("PYTEST_ADDOPTS", f"-p {plugin}")
@@ -52,12 +52,23 @@ def test_a_plugin_that_the_project_speaks_of_is_not_blocked(terminal, monkeypatc
         terminal.save(f"pytest_plugins = ['{kept}.pytest_plugin']\n", "conftest.py")
     given = pytest_arguments(typed)
     assert f"no:{plugin}" not in given
-    assert len([word for word in given if word.startswith("no:")]) == 1
+    assert len([word for word in given if word.startswith("no:")]) == 2
 
 
 def test_settings_of_another_file_are_taken_as_they_are(terminal):
     terminal.save()
     assert pytest_arguments(["-c", "other.ini"]) == ["a.story.yaml", "-c", "other.ini"]
+
+
+def test_no_warning_of_another_plugin_is_shown(terminal):
+    terminal.save()
+    done = subprocess.run(  # noqa: S603  (our own interpreter)
+        [*MEMSTORY, "run", "--target", "control:oracle", "-p", "no:cacheprovider"],
+        cwd=terminal.folder, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "Warning" not in done.stdout + done.stderr
+    assert " warning" not in done.stdout
 
 
 @pytest.mark.parametrize("named", [[], ["-p", "langsmith_plugin"]])
@@ -88,7 +99,7 @@ def test_bundled_stories_are_named_and_report_into_this_folder(terminal):
     given = pytest_arguments(["--target", "mine", "--bundled"])
     assert str(bundled_stories() / "s5_memory_recall.yaml") in given
     own = [f"--rootdir={terminal.folder}", "-c", os.devnull]
-    assert given[-9:] == [*own, *BLOCKED, "--target", "mine"]
+    assert given[-11:] == [*own, *BLOCKED, "--memstory-target", "mine"]
 
 
 @pytest.mark.parametrize("workers", [[], pytest.param(["-n", "1"], marks=pytest.mark.slow)])
@@ -99,7 +110,7 @@ def test_bundled_stories_are_run_with_the_settings_and_targets_of_this_folder(te
         "    return {'mine': OracleFactory()}\n",
         "conftest.py",
     )
-    assert pytest_arguments(["--bundled"])[-8:] == ["-c", str(settings), "-p", "conftest", *BLOCKED]
+    assert pytest_arguments(["--bundled"])[-10:] == ["-c", str(settings), "-p", "conftest", *BLOCKED]
     words = ["run", "--bundled", "--target", "mine", "-k", "FD1[mine]", "-p", "no:cacheprovider", *workers]
     done = subprocess.run(  # noqa: S603  (our own interpreter)
         [*MEMSTORY, *words], cwd=terminal.folder, capture_output=True, text=True, check=False
