@@ -65,6 +65,17 @@ def controls(session: nox.Session) -> None:
 
 
 @nox.session
+def lifelines(session: nox.Session) -> None:
+    """Measure memories on lifelines at length, in reports/lifelines: other wordings, controls, 10,000 distractors."""
+    install(session, "run")
+    session.run("python", "stories/corpora/lifelines/make_turns.py")
+    targets = session.posargs or chosen(["reference", "bm25", "fts5", "sqlite-vec"])
+    measure(session, "reports/lifelines/length", "benchmarks/lifelines.story.yaml", "-n", "2", *targets)
+    controls = [f"control:{name}" for name in ("nothing", "random", "grep", "everything", "oracle")]
+    measure(session, "reports/lifelines/controls", "stories/quality/lifelines.yaml", *chosen(controls))
+
+
+@nox.session
 def compare(session: nox.Session) -> None:
     """Put targets side by side in reports/compare/compare.md: `nox -s compare -- --target reference --target mem0`."""
     named = {word.removeprefix("--target=") for word in session.posargs}

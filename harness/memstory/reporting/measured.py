@@ -88,6 +88,8 @@ def boards(run: Run) -> Iterator[Board]:
                 stories.setdefault((case.name, level), []).append(case)
     for (_, level), cases in stories.items():
         yield _board(level, sorted(cases, key=lambda case: -_scored(case, level)[1]))
+    if steps := [case for case in run.cases if case.outcome == "measured" and not case.retrieval]:
+        yield _steps_board(steps)
 
 
 def recall_name(case: CaseResult) -> str:
@@ -117,6 +119,29 @@ def _board(level: str, cases: Sequence[CaseResult]) -> Board:
         rows=[row for row in rows if any(cell not in {"", "-"} for cell in row[1:])],
         notes=notes,
     )
+
+
+def _steps_board(cases: Sequence[CaseResult]) -> Board:
+    """Return how many expectations held in stories that measure by steps."""
+    targets = sorted({case.target for case in cases})
+    held = {
+        (case.title, case.target): [one.passed for trial in case.trials for one in trial.verdicts] for case in cases
+    }
+    titles = list(dict.fromkeys(case.title for case in cases))
+    rows = [[title, *(_held(held.get((title, target), [])) for target in targets)] for title in titles]
+    everything = [
+        _held([one for (_, own), some in held.items() if own == target for one in some]) for target in targets
+    ]
+    return Board(
+        title="What held of what stories tell to an agent and expect of it later",
+        header=["story", *targets],
+        rows=[*rows, ["ALL", *everything]],
+        notes=["A cell is how many expectations held, of how many. Nothing is asked for here, so nothing has passed."],
+    )
+
+
+def _held(verdicts: Sequence[bool]) -> str:
+    return f"{sum(verdicts)}/{len(verdicts)}" if verdicts else "-"
 
 
 def _category_row(category: str, level: str, cases: Sequence[CaseResult]) -> list[str]:

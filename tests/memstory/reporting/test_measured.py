@@ -64,3 +64,13 @@ def test_a_case_is_headed_by_its_first_score(measured, run):
 def test_a_run_that_only_judged_has_no_table(run):
     only = run("one", run.retrieval([1]), run.case("S1")).run
     assert measured_text(only) == measured_page(only) == ""
+
+
+def test_steps_that_are_measured_tell_how_many_expectations_held(make_case, run_of):
+    held = make_case("T1", target="a", outcome="measured", title="A rent is told as it is now")
+    other = make_case("T2", target="b", outcome="measured", title="A name is known")
+    (board,) = boards(run_of([held, other]))
+    passed = [one.passed for one in held.trials[0].verdicts]
+    assert board.header == ["story", "a", "b"]
+    assert board.rows[0] == ["A rent is told as it is now", f"{sum(passed)}/{len(passed)}", "-"]
+    assert board.rows[-1][0] == "ALL"

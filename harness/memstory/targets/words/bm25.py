@@ -57,7 +57,7 @@ class Bm25Target(Target):
         self._thread.close()
 
     async def about(self) -> Mapping[str, str]:
-        return {"store": f"bm25s {version('bm25s')}"}
+        return {"store": f"bm25s {version('bm25s')}", "words": "as written, not stemmed"}
 
     async def add(self, items: Sequence[Item], scope: Scope) -> Receipt:
         for item in items:
@@ -75,7 +75,7 @@ class Bm25Target(Target):
 
 
 class Bm25Factory(TargetFactory):
-    """BM25 by the library bm25s, in memory."""
+    """BM25 by the library bm25s, in memory; words count as they are written, without stemming."""
 
     name: ClassVar[str] = "bm25"
     spec: ClassVar[str | None] = "memstory.targets.words.bm25:Bm25Factory"

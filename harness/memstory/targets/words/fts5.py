@@ -48,7 +48,7 @@ class Fts5Target(TableTarget):
         self._store = await self._thread.run(Fts5Store, Path(env.workspace) / "memories.sqlite3")
 
     async def about(self) -> Mapping[str, str]:
-        return {"store": VERSION}
+        return {"store": VERSION, "words": "as written, not stemmed"}
 
     async def add(self, items: Sequence[Item], scope: Scope) -> Receipt:
         stored = await self._thread.run(self._store.add, items, scope, self._clock.now().isoformat())
@@ -64,7 +64,7 @@ class Fts5Target(TableTarget):
 
 
 class Fts5Factory(TargetFactory):
-    """SQLite's full-text search, ranked by bm25."""
+    """SQLite's full-text search, ranked by bm25; words count as they are written, without stemming."""
 
     name: ClassVar[str] = "fts5"
     spec: ClassVar[str | None] = "memstory.targets.words.fts5:Fts5Factory"
