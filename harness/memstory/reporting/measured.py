@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from textwrap import fill
 from typing import Final
@@ -15,7 +15,7 @@ from memstory.results.runs import Run
 from memstory.tasks.perturbation import level_name
 
 HEADLINES: Final = ("macro_recall@", "recall@", "abstention")
-"""What stands for a whole case, the first of these that it has."""
+"""What stands for a whole case, the first of these that it has; its k belongs behind an @."""
 
 TOTALS: Final[Mapping[str, str]] = {
     "macro_recall@": "ALL, each category alike",
@@ -25,7 +25,7 @@ TOTALS: Final[Mapping[str, str]] = {
     "abstention_accuracy": "knows when it has no answer (.5 is chance)",
     "context_tokens": "tokens that came back for a question",
 }
-"""Metrics over all questions, by how their names begin, as the table calls them."""
+"""Metrics over all questions, and what the table calls them; the k of a story belongs behind an @."""
 
 EXPLAINED: Final = (
     "A number is the part of the memories answering a question that is among the first {k} that came back: 1 is best, "
@@ -48,8 +48,7 @@ class Board:
 
 def headline(case: CaseResult) -> str:
     """Return what a case came to in a few words."""
-    found = (name for begin in HEADLINES for name in case.metrics if name.startswith(begin))
-    name = next(found, None)
+    name = next((name for name in _named(HEADLINES, case) if name in case.metrics), None)
     return f"{name} {case.metrics[name]:.3f}" if name else case.reason or "nothing"
 
 
@@ -87,7 +86,7 @@ def boards(run: Run) -> Iterator[Board]:
             for level in dict.fromkeys(level_name(score.level) for score in case.scores):
                 stories.setdefault((case.name, level), []).append(case)
     for (_, level), cases in stories.items():
-        yield _board(level, sorted(cases, key=lambda case: -_scored(case, level)[1]))
+        yield _board(level, sorted(cases, key=lambda case: -_scored(case, level)))
     if steps := [case for case in run.cases if case.outcome == "measured" and not case.retrieval]:
         yield _steps_board(steps)
 
@@ -153,7 +152,8 @@ def _category_row(category: str, level: str, cases: Sequence[CaseResult]) -> lis
 
 
 def _total_row(begin: str, title: str, level: str, cases: Sequence[CaseResult]) -> list[str]:
-    found = [next((one for one in _of(case, level, None) if one.metric.startswith(begin)), None) for case in cases]
+    (name,) = _named([begin], cases[0])
+    found = [next((one for one in _of(case, level, None) if one.metric == name), None) for case in cases]
     return [title, *map(_cell, found)]
 
 
@@ -171,11 +171,15 @@ def _of(case: CaseResult, level: str, *category: str | None) -> list[Score]:
     ]
 
 
-def _scored(case: CaseResult, level: str) -> tuple[str, float]:
-    totals = _of(case, level, None)
-    return next(
-        ((one.metric, one.value) for begin in HEADLINES for one in totals if one.metric.startswith(begin)), ("", 0.0)
-    )
+def _scored(case: CaseResult, level: str) -> float:
+    totals = {one.metric: one.value for one in _of(case, level, None)}
+    return next((totals[name] for name in _named(HEADLINES, case) if name in totals), 0.0)
+
+
+def _named(metrics: Iterable[str], case: CaseResult) -> list[str]:
+    """Return names of metrics with the k of a case behind the @ with which some end."""
+    k = case.retrieval[0].k if case.retrieval else 0
+    return [f"{name}{k}" if name.endswith("@") else name for name in metrics]
 
 
 def _chance(case: CaseResult) -> float:

@@ -16,7 +16,7 @@ from memstory.scoring.statistics import Sample, cluster_bootstrap, stratified_me
 from memstory.target import Tree
 
 _LARGE_SHARE = 0.1
-_EARLY_CUT = 5
+_EARLY_CUT, _EARLY = 5, ("recall", "macro_recall")
 _SEVERAL = 2
 _SEED = 1
 
@@ -137,7 +137,7 @@ def metrics_grammar() -> Mapping[str, Tree]:
 
 def default_metrics(k: int) -> tuple[str, ...]:
     """Return the metrics that are always reported for a task that looks at k results."""
-    early = (f"recall@{_EARLY_CUT}",) if k > _EARLY_CUT else ()
+    early = tuple(f"{name}@{_EARLY_CUT}" for name in _EARLY) if k > _EARLY_CUT else ()
     return (*early, *(f"{one.name}@{k}" if one.is_cut else one.name for one in METRICS.values()))
 
 
