@@ -10,7 +10,7 @@ import yaml
 ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text("utf-8")
 MEASURING = {"baseline", "bench", "compare"}  # they tell figures, and have nothing to fail
-SESSIONS = {"stories", "backends", "controls", "tests", "lint", "types", "imports", *MEASURING}
+SESSIONS = {"stories", "backends", "controls", "harness", "tests", "lint", "types", "imports", *MEASURING}
 
 
 def readme_commands() -> dict[str, str]:
