@@ -13,8 +13,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from memstory.errors import Mark, StoryError
+from memstory.language.reading import Document, TreePath
 from memstory.language.references import REFERENCE, unmarked
-from memstory.language.text import Document, TreePath
 from memstory.target import Tree
 
 _KEPT = frozenset({"vars", "defaults", "parametrize", "story", "tags", "covers"})

@@ -11,10 +11,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from memstory.errors import Mark, StoryError
+from memstory.language.reading import Document
 from memstory.language.rows import rows
 from memstory.language.story import Story
 from memstory.language.story_parsing import story_of
-from memstory.language.text import Document, documents
+from memstory.language.text import documents
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -12,11 +12,10 @@ from memstory.language.capabilities import FEATURES, is_known, operations
 from memstory.language.grammar import grammar
 from memstory.language.matchers.groups import fields, group
 from memstory.language.needs import reasons
-from memstory.language.reading import Reading
+from memstory.language.reading import Document, Reading, TreePath
 from memstory.language.registry import unknown
 from memstory.language.rows import Row
 from memstory.language.story import Expectation, Retrieval, Step, Story, Trials
-from memstory.language.text import Document, TreePath
 from memstory.language.violations import violations
 from memstory.language.words.step_parsing import read_steps
 from memstory.target import Tree

@@ -9,18 +9,15 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping
 from itertools import pairwise
-from typing import Any, NoReturn, TypeAlias
+from typing import Any, NoReturn
 
 import yaml
 
 from memstory.errors import Mark, StoryError
+from memstory.language.reading import Document, Place, TreePath
 from memstory.target import Tree
-
-TreePath: TypeAlias = tuple[str | int, ...]
-Place: TypeAlias = tuple[int, int]
 
 MAX_CHARACTERS = 2_000_000
 MAX_DEPTH = 32
@@ -49,37 +46,6 @@ _PLAINER_WORDS = {
     "did not find expected node content": "a value is missing here, or cannot start with this character",
     "found unexpected end of stream": "the text ends inside quotes",
 }
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Document:
-    """One YAML document: its tree, the places of its values and keys by path, and all that was wrong with it.
-
-    `tree` is None where the syntax was broken. Places are (line, column) in the file, from 1.
-    """
-
-    file: str
-    index: int
-    text: str
-    mark: Mark
-    tree: Tree = None
-    values: Mapping[TreePath, Place] = field(default_factory=dict)
-    keys: Mapping[TreePath, Place] = field(default_factory=dict)
-    errors: Sequence[StoryError] = ()
-
-    def at(self, path: TreePath) -> Mark:
-        """Return where the value at `path` was written, or the nearest thing around it."""
-        return self._nearest(self.values, path)
-
-    def at_key(self, path: TreePath) -> Mark:
-        """Return where the key that leads to `path` was written."""
-        return self._nearest(self.keys if path in self.keys else self.values, path)
-
-    def _nearest(self, places: Mapping[TreePath, Place], path: TreePath) -> Mark:
-        while path and path not in places:
-            path, places = path[:-1], self.values
-        line, column = places.get(path, (self.mark.line, self.mark.column))
-        return Mark(self.file, line, column)
 
 
 def documents(text: str, file: str) -> Iterator[Document]:

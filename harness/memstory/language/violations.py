@@ -15,9 +15,9 @@ from memstory.errors import StoryError
 from memstory.language.grammar import changes, grammar
 from memstory.language.matchers import MATCHERS
 from memstory.language.matchers.json_schemas import faults_of
+from memstory.language.reading import Document, TreePath
 from memstory.language.references import REFERENCE
 from memstory.language.registry import nearest, shortened, unknown
-from memstory.language.text import Document, TreePath
 from memstory.language.words.step_parsing import MODIFIERS
 from memstory.target import Tree
 

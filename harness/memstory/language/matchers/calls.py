@@ -8,10 +8,9 @@ from typing import Any, TypeAlias
 from memstory.language.matchers.check import Check, Declares, Group, joined, negated, read_checks, together
 from memstory.language.matchers.finding import Context, Finding, show
 from memstory.language.matchers.groups import NUMBER, VALUE, group, groups
-from memstory.language.reading import Reading
+from memstory.language.reading import Reading, TreePath
 from memstory.language.registry import Registry
 from memstory.language.story import CallPattern, Matcher
-from memstory.language.text import TreePath
 from memstory.target import Tree
 
 Calls: TypeAlias = Sequence[Mapping[str, Tree]]

@@ -7,11 +7,10 @@ from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 
 from memstory.language.matchers.finding import Context, Finding
-from memstory.language.reading import Reading
+from memstory.language.reading import Reading, TreePath
 from memstory.language.references import REFERENCE, written
 from memstory.language.registry import Registry
 from memstory.language.story import CallPattern, Matcher
-from memstory.language.text import TreePath
 from memstory.target import Capability, Tree
 
 Schema: TypeAlias = Mapping[str, Tree]

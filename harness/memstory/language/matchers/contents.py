@@ -10,9 +10,8 @@ from memstory.language.matchers.check import Group, joined, matcher, together
 from memstory.language.matchers.finding import Context, Finding, listed, show
 from memstory.language.matchers.groups import NUMBER, VALUE, group
 from memstory.language.matchers.numbers import is_same, several
-from memstory.language.reading import Reading
+from memstory.language.reading import Reading, TreePath
 from memstory.language.references import written
-from memstory.language.text import TreePath
 from memstory.target import Tree
 
 Counted: TypeAlias = tuple[tuple[str | Group, Group], ...]

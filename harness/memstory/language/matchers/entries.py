@@ -8,9 +8,8 @@ from typing import TypeAlias
 from memstory.language.matchers.check import Group, together
 from memstory.language.matchers.finding import Context, show
 from memstory.language.matchers.groups import NUMBER, TEXTUAL, VALUE, groups, saved_name
-from memstory.language.reading import Reading
+from memstory.language.reading import Reading, TreePath
 from memstory.language.story import Matcher
-from memstory.language.text import TreePath
 from memstory.target import Capability, Tree
 
 Hits: TypeAlias = Sequence[Mapping[str, Tree]]

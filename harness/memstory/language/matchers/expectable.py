@@ -12,10 +12,9 @@ from memstory.language.matchers.check import Group, judged, resolved
 from memstory.language.matchers.finding import Context, Finding, listed
 from memstory.language.matchers.groups import NUMBER, TEXTUAL, VALUE, group
 from memstory.language.matchers.hits import judge_hits, read_hit_checks
-from memstory.language.reading import Reading
+from memstory.language.reading import Reading, TreePath
 from memstory.language.registry import Registry
 from memstory.language.story import Matcher
-from memstory.language.text import TreePath
 from memstory.results.recording import StepRecord
 from memstory.target import Tree
 

@@ -10,10 +10,9 @@ import difflib
 from collections.abc import Mapping
 
 from memstory.language.matchers.check import MATCHERS, Group, read_check
-from memstory.language.reading import Reading
+from memstory.language.reading import Reading, TreePath
 from memstory.language.references import REFERENCE
 from memstory.language.story import Matcher
-from memstory.language.text import TreePath
 from memstory.target import Tree
 
 VALUE = {"$ref": "#/$defs/value"}

@@ -21,10 +21,9 @@ from memstory.language.matchers.entries import (
 )
 from memstory.language.matchers.finding import Context, Finding
 from memstory.language.matchers.groups import NUMBER, TEXTUAL, VALUE, group, groups
-from memstory.language.reading import Reading
+from memstory.language.reading import Reading, TreePath
 from memstory.language.registry import Registry
 from memstory.language.story import Matcher
-from memstory.language.text import TreePath
 from memstory.target import Capability, Tree
 
 HIT_CHECKS: Registry[Check] = Registry("check of hits")

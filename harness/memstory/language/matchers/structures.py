@@ -10,9 +10,8 @@ from memstory.language.matchers.finding import Context, Finding, listed, show
 from memstory.language.matchers.groups import NUMBER, VALUE, group, groups, saved_name
 from memstory.language.matchers.json_schemas import fault_of_schema, faults_of
 from memstory.language.matchers.numbers import equals, is_number
-from memstory.language.reading import Reading
+from memstory.language.reading import Reading, TreePath
 from memstory.language.story import Matcher
-from memstory.language.text import TreePath
 from memstory.target import Tree
 
 _TYPES: Mapping[str, Callable[[Tree], bool]] = {

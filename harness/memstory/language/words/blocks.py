@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from memstory.language.reading import Reading
-from memstory.language.text import TreePath
+from memstory.language.reading import Reading, TreePath
 from memstory.language.words.parts import STEP, count, keys, listing
 from memstory.language.words.word import Args, Word
 from memstory.target import Tree

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from memstory.language.reading import Reading
+from memstory.language.reading import Reading, TreePath
 from memstory.language.story import Expectation
-from memstory.language.text import TreePath
 from memstory.language.words.parts import free, keys, name_of
 from memstory.language.words.word import Args, Word, named, whole
 from memstory.requests import Inspect, RunJob

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from memstory.language.reading import Reading
-from memstory.language.text import TreePath
+from memstory.language.reading import Reading, TreePath
 from memstory.language.words.parts import NOTHING, choice, keys
 from memstory.language.words.word import Args, Word
 from memstory.requests import Fault, Settle

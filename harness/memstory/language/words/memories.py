@@ -6,9 +6,8 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Final
 
-from memstory.language.reading import Reading
+from memstory.language.reading import Reading, TreePath
 from memstory.language.references import REFERENCE, unmarked
-from memstory.language.text import TreePath
 from memstory.language.words.parts import (
     KIND,
     KINDS,

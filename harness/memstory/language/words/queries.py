@@ -7,8 +7,7 @@ from typing import Any, Final
 
 from memstory.language.matchers.expectable import context_tokens
 from memstory.language.matchers.hits import needs_of_hit_checks
-from memstory.language.reading import Reading
-from memstory.language.text import TreePath
+from memstory.language.reading import Reading, TreePath
 from memstory.language.words.memories import hits_of, too_many, with_kinds, without_vector
 from memstory.language.words.parts import KINDS, VECTOR, count, free, keys, number, text
 from memstory.language.words.word import Args, Needs, Word, in_list, whole

@@ -6,9 +6,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
 from memstory.language.matchers.expectable import EXPECTABLE
-from memstory.language.reading import COUNTER, Reading
+from memstory.language.reading import COUNTER, Reading, TreePath
 from memstory.language.story import Expectation, Step
-from memstory.language.text import TreePath
 from memstory.language.words.parts import NAME, Schema, free, name_of
 from memstory.language.words.times import microseconds
 from memstory.language.words.word import WORDS, Args, Word

@@ -6,8 +6,7 @@ import re
 from datetime import UTC, datetime
 from typing import Final
 
-from memstory.language.reading import Reading
-from memstory.language.text import TreePath
+from memstory.language.reading import Reading, TreePath
 from memstory.language.words.parts import Schema, keys, number
 from memstory.language.words.word import Args, Word
 from memstory.target import Tree

@@ -7,8 +7,7 @@ from typing import Final
 
 from memstory.language.matchers.expectable import View, context_tokens
 from memstory.language.matchers.json_schemas import violations_of_schema
-from memstory.language.reading import Reading
-from memstory.language.text import TreePath
+from memstory.language.reading import Reading, TreePath
 from memstory.language.words.memories import said
 from memstory.language.words.parts import VECTOR, keys, text
 from memstory.language.words.word import Args, Word, always

@@ -7,10 +7,9 @@ from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
 from memstory.language.matchers.expectable import EXPECTABLE, View
-from memstory.language.reading import Reading
+from memstory.language.reading import Reading, TreePath
 from memstory.language.registry import Registry
 from memstory.language.story import Expectation
-from memstory.language.text import TreePath
 from memstory.results.recording import StepRecord
 from memstory.target import Capability, Request, ToolSchema, Tree
 
