@@ -9,7 +9,7 @@ from memstory.language.matchers import CALL_CHECKS, HIT_CHECKS, MATCHERS, Contex
 from memstory.language.stories import InvalidStory, parse_stories
 from memstory.language.words import WORDS
 
-SAVED = "story: A\ntitle: T\nsteps:\n  - add: {text: x, key: tea}\n    save: {ferry: id, first: id}\n"
+SAVED = "story: A\ntitle: T\nsteps:\n  - add: {text: x, key: tea}\n    save: {ferry: id, first: id, tea: id}\n"
 
 
 def story_of(text):

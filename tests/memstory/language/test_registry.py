@@ -33,7 +33,7 @@ steps:
   - add: The ferry leaves at nine
     save: {ferry: id}
   - get: "${ferry}"
-    expect: {hits: {first: {text: {ends_with: %s}}}}
+    expect: {hits: {first: {text: {closes_with: %s}}}}
 """
 RECOLLECTING = """\
 story: recollecting
@@ -75,20 +75,20 @@ class RecollectingFactory(OracleFactory):
 
 
 @pytest.fixture
-def ends_with():
+def closes_with():
     @matcher(
-        "ends_with",
+        "closes_with",
         summary="text: closes with this",
         grammar={"type": "string"},
-        example="{ends_with: nine}",
+        example="{closes_with: nine}",
         fits="at nine",
         misfits="at ten",
     )
     def judge(value, end, _context):
         return Finding(holds=value.endswith(end), says=f"is '{value}', of which the end was judged")
 
-    yield MATCHERS["ends_with"]
-    MATCHERS.remove("ends_with")
+    yield MATCHERS["closes_with"]
+    MATCHERS.remove("closes_with")
 
 
 @pytest.fixture
@@ -128,7 +128,7 @@ def page(name):
     return made.PAGES[name]()
 
 
-@pytest.mark.usefixtures("ends_with")
+@pytest.mark.usefixtures("closes_with")
 def test_a_matcher_is_judged_in_a_run():
     assert played(ENDING % "nine", OracleFactory()).outcome == "passed"
     failed = played(ENDING % "ten", OracleFactory())
@@ -136,36 +136,36 @@ def test_a_matcher_is_judged_in_a_run():
     assert "of which the end was judged" in failed.reason
 
 
-@pytest.mark.usefixtures("ends_with")
+@pytest.mark.usefixtures("closes_with")
 def test_a_matcher_is_validated_where_it_is_written(tmp_path, capsys):
     path = tmp_path / "a.story.yaml"
     path.write_text(ENDING % "[1]")
     code, out = typed(capsys, "validate", str(path))
     assert code == 1
-    assert "a.story.yaml:7:47: 'ends_with' must be a text, but is a list [1]" in out
-    path.write_text((ENDING % "nine").replace("ends_with", "ends_wth"))
-    assert "unknown matcher 'ends_wth'. Did you mean 'ends_with'?" in typed(capsys, "validate", str(path))[1]
+    assert "a.story.yaml:7:49: 'closes_with' must be a text, but is a list [1]" in out
+    path.write_text((ENDING % "nine").replace("closes_with", "closes_wth"))
+    assert "unknown matcher 'closes_wth'. Did you mean 'closes_with'?" in typed(capsys, "validate", str(path))[1]
 
 
-@pytest.mark.usefixtures("ends_with")
+@pytest.mark.usefixtures("closes_with")
 def test_a_matcher_is_listed_and_documented(capsys):
     assert "text: closes with this" in typed(capsys, "matchers")[1]
-    assert "| `ends_with` | text: closes with this | `{ends_with: nine}` | `'at nine'` |" in page("matchers")
+    assert "| `closes_with` | text: closes with this | `{closes_with: nine}` | `'at nine'` |" in page("matchers")
 
 
-@pytest.mark.usefixtures("ends_with")
+@pytest.mark.usefixtures("closes_with")
 def test_a_matcher_is_in_the_schema_for_editors(capsys):
     schema = json.loads(typed(capsys, "schema")[1])
-    story = {"story": "A", "title": "T", "steps": [{"say": "x", "expect": {"answer": {"ends_with": "x"}}}]}
+    story = {"story": "A", "title": "T", "steps": [{"say": "x", "expect": {"answer": {"closes_with": "x"}}}]}
     assert Draft202012Validator(schema).is_valid(story)
-    story["steps"][0]["expect"]["answer"] = {"ends_with": 5}
+    story["steps"][0]["expect"]["answer"] = {"closes_with": 5}
     assert not Draft202012Validator(schema).is_valid(story)
 
 
 def test_without_the_matcher_nothing_knows_it():
     (story,) = parse_stories(ENDING % "nine", "f.yaml")
-    assert "unknown matcher 'ends_with'. Did you mean 'starts_with'?" in str(story.errors[0])
-    assert "ends_with" not in schema_text()
+    assert "unknown matcher 'closes_with'. Did you mean 'starts_with'?" in str(story.errors[0])
+    assert "closes_with" not in schema_text()
 
 
 @pytest.mark.usefixtures("recollect")
@@ -232,6 +232,11 @@ def test_a_name_is_taken_once():
         matcher("equals", summary="x", grammar={}, example="x")(lambda *_: None)
     with pytest.raises(ValueError, match="the step 'say' is declared twice"):
         WORDS.add(WORDS["say"])
+
+
+def test_a_step_whose_result_no_expectation_knows_is_refused_at_once():
+    with pytest.raises(ValueError, match="'recount' has a result 'number', which is no expected field"):
+        Word(name="recount", summary="x", example="x", grammar={}, results={"number": len})
 
 
 def test_names_are_a_copy():

@@ -99,6 +99,14 @@ class Word:
     in_session: bool = False
     is_settled: bool = False
 
+    def __post_init__(self) -> None:
+        """Refuse a result that no expectation could speak of."""
+        if unknown := [*self.results.keys() - EXPECTABLE.keys()]:
+            raise ValueError(
+                f"the step '{self.name}' has a result '{unknown[0]}', which is no expected field. Known: "
+                f"{', '.join(sorted(EXPECTABLE))}; add it to EXPECTABLE in matchers/expectable.py, or take one of these"
+            )
+
     @property
     def fields(self) -> tuple[str, ...]:
         """The fields of its result, without what a step costs."""
