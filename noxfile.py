@@ -21,7 +21,8 @@ PINS = {
     # The override leaves out torch, which txtai names and does not need where somebody else embeds: gigabytes.
     "backends": ("-c", "tests/backends/constraints.txt", "--overrides", "tests/backends/overrides.txt"),
 }
-ADAPTERS = ("bm25", "chroma", "fts5", "langgraph", "langgraph-postgres", "langgraph-sqlite", "sqlite-vec", *HEAVY)
+TARGETS = PROJECT["project"]["entry-points"]["memstory.targets"]
+ADAPTERS = [name for name, spec in TARGETS.items() if spec.startswith("memstory.targets.")]
 SERVERS = ("mcp-server-memory",)
 
 

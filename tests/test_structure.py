@@ -15,7 +15,7 @@ MODULES = sorted(path for source in SOURCES for path in source.rglob("*.py"))
 LONGEST_MODULE = 400
 MOST_MODULES = 12
 REFERENCE = [path for path in MODULES if SOURCES[1] in path.parents]
-SYSTEMS = {"layers", "manager", "observations", "pipeline", "topics"}
+SYSTEMS = {path.parent.name for path in (SOURCES[1] / "systems").glob("*/__init__.py")}
 VAGUE = {"utils", "util", "helpers", "helper", "common", "misc", "base", "stuff"}
 
 

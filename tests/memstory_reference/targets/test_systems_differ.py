@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from pkgutil import iter_modules
+
 import pytest
 
 from memstory.clock import StoryClock
 from memstory.target import Environment, Item, Query, Scope
 from memstory.targets.discovery import load_targets
+from memstory_reference import systems
+from memstory_reference.targets import REFERENCE
 
-SYSTEMS = ("topics", "observations", "pipeline", "layers", "manager")
 ANN = Scope(user="case.ann")
 VECTORS = {"The gasket is brass.": [1, 0], "strawberry jam": [0, 1]}
 
@@ -35,7 +38,11 @@ async def opened(factories, tmp_path):
 
 
 def having(factories, capability):
-    return {name for name in SYSTEMS if capability in factories[name].capabilities({})}
+    return {name for name in REFERENCE if capability in factories[name].capabilities({})}
+
+
+def test_the_target_reference_stands_for_every_system():
+    assert sorted(REFERENCE) == sorted(module.name for module in iter_modules(systems.__path__))
 
 
 def test_feedback_ranks_in_two_systems_and_is_kept_apart_in_a_third(factories):
