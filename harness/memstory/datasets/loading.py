@@ -46,10 +46,7 @@ def load_task(
         SetupError: a dataset file of another format, or a variable that names no file.
     """
     if retrieval.dataset is None:
-        corpus, queries = (
-            _corpus_file(retrieval, name, base, root or _root_around(base))
-            for name in (retrieval.corpus, retrieval.queries)
-        )
+        corpus, queries = _corpus_files(retrieval, base, root or _root_around(base))
         return read_task(corpus, queries, retrieval.mark, retrieval.where)
     if retrieval.dataset not in DATASETS:
         near = get_close_matches(retrieval.dataset, DATASETS, n=1)
@@ -72,6 +69,21 @@ def load_distractors(retrieval: Retrieval, base: Path) -> tuple[Document, ...]:
     if not path.is_file():
         raise SetupError(f"{path} is missing, which 'distractors' are drawn from: install memstory again")
     return read_documents(path, retrieval.mark)
+
+
+def _corpus_files(retrieval: Retrieval, base: Path, root: Path) -> tuple[Path, Path]:
+    """Return both files; what is wrong with either is said together."""
+    found: list[Path] = []
+    wrong: list[str] = []
+    for name in (retrieval.corpus, retrieval.queries):
+        try:
+            found.append(_corpus_file(retrieval, name, base, root))
+        except StoryError as error:
+            wrong.append(error.message)
+    if wrong:
+        raise StoryError("; ".join(dict.fromkeys(wrong)), retrieval.mark)
+    corpus, queries = found
+    return corpus, queries
 
 
 def _corpus_file(retrieval: Retrieval, name: str | None, base: Path, root: Path) -> Path:

@@ -215,5 +215,16 @@ class _Builder:
         if problem.startswith("found undefined tag handle"):
             problem = "tags are not used in stories"
         mark = Mark(self._file, place.line + self._above + 1, place.column + 1) if place else None
+        if place and (tab := _indenting_tab(_LINE_BREAK.split(self._text), place.line)):
+            return StoryError("tab used for indentation; use spaces", Mark(self._file, tab + self._above, 1))
         return StoryError(f"not YAML: {_PLAINER_WORDS.get(problem, problem)}",
                           mark or Mark(self._file, self._above + 1, 1))  # fmt: skip
+
+
+def _indenting_tab(lines: Sequence[str], place: int) -> int | None:
+    """Return the number, from 1, of the line at `place` or before it if a tab is in its indentation."""
+    for number in (place, place - 1):
+        line = lines[number] if 0 <= number < len(lines) else ""
+        if "\t" in line[: len(line) - len(line.lstrip())] and line.strip():
+            return number + 1
+    return None

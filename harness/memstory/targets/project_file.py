@@ -25,7 +25,7 @@ def read_tables(path: Path) -> Mapping[str, Mapping[str, Tree]]:
         return {}
     except OSError as error:
         raise SetupError(f"{path.name}: the file cannot be read: {error.strerror}") from error
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise SetupError(f"{path.name}: this is no TOML: {error}") from error
     unknown = sorted(set(tree) - {"targets"})
     if unknown:

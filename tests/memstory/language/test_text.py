@@ -126,3 +126,21 @@ def test_a_yaml_bomb_is_refused_at_its_first_anchor():
 
 def test_a_file_that_is_too_large_is_refused_unread():
     assert "a story file has at most 2,000,000" in faults("a" * (MAX_CHARACTERS + 1))[0]
+
+
+@pytest.mark.parametrize(
+    ("text", "line"),
+    [
+        ("story: A\nsteps:\n\t- add: x\n", 3),
+        ("story: A\nsteps:\n  - add:\n  \t  text: x\n", 4),
+        ("a: b\n---\nb:\n\tc: d\n", 4),
+    ],
+)
+def test_a_tab_in_an_indentation_is_named_with_its_line(text, line):
+    (error,) = [error for document in documents(text, "f.yaml") for error in document.errors]
+    assert str(error) == f"f.yaml:{line}:1: tab used for indentation; use spaces"
+
+
+def test_a_tab_within_a_value_is_no_fault_of_the_indentation():
+    (error,) = [error for document in documents("a: b\tc\nb: [\n", "f.yaml") for error in document.errors]
+    assert "tab" not in str(error)

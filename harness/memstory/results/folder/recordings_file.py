@@ -87,7 +87,7 @@ def _steps_of(case: str, number: int, trial: TrialResult) -> TrialSteps:
 def _read(line: bytes, place: str) -> TrialSteps:
     try:
         tree: Tree = json.loads(line)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise SetupError(f"{place}: this line is damaged ({error}). {_AGAIN}") from error
     found = tree.get("schema") if isinstance(tree, dict) else None
     if found != RECORDINGS_SCHEMA:

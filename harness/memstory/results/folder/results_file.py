@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import zlib
 from dataclasses import replace
 from math import isfinite
 from pathlib import Path
@@ -19,6 +20,7 @@ from memstory.results.baseline import with_ids
 from memstory.results.extracts import without_steps
 from memstory.results.folder.spool import SPOOL_NAME
 from memstory.results.folder.whole_files import write_whole
+from memstory.results.outcomes import OUTCOMES
 from memstory.results.runs import SCHEMA, Run
 from memstory.target import Tree
 
@@ -57,7 +59,7 @@ def read_results(path: Path) -> Run:
             f"{path.parent} holds neither {SPOOL_NAME} nor {RESULTS_NAME}:"
             " name the folder of a run, such as reports/latest"
         ) from error
-    except (ValueError, EOFError, gzip.BadGzipFile) as error:
+    except (ValueError, RecursionError, EOFError, OSError, zlib.error) as error:
         raise SetupError(f"{path} is not JSON: {error}") from error
     found = tree.get("schema") if isinstance(tree, dict) else None
     if found != SCHEMA:
@@ -68,9 +70,20 @@ def read_results(path: Path) -> Run:
         )
     try:
         run: Run = decode(Run, tree)
+        _check(run)
     except Misfit as error:
         raise SetupError(f"{path} is damaged at {error}. Run the stories again") from error
     return with_ids(run)
+
+
+def _check(run: Run) -> None:
+    """Raise Misfit for what no type says and reports rely on."""
+    for outcome in OUTCOMES:
+        if outcome not in run.summary:
+            raise Misfit(f"{outcome} is missing", "summary")
+    for number, case in enumerate(run.cases):
+        if case.trials and not 0 <= case.shown < len(case.trials):
+            raise Misfit(f"there is no trial {case.shown!r:.20}", f"cases[{number}].shown")
 
 
 def rounded(value: Tree) -> Tree:

@@ -62,7 +62,7 @@ class Spool:
                 continue
             try:
                 tree = json.loads(line)
-            except ValueError:
+            except (ValueError, RecursionError):
                 torn += 1
                 continue
             result = self._decoded(tree)

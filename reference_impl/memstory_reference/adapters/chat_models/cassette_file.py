@@ -76,12 +76,12 @@ def read_calls(path: Path) -> tuple[str, dict[str, Call]]:
         tree = json.loads(path.read_text(encoding="utf-8"))
         if tree["schema"] != SCHEMA:
             raise SetupProblem(f"{path} is of {tree['schema']!r:.60}, and this version reads {SCHEMA}. Record it anew.")
-        toolsets = tree["toolsets"]
-        calls = [_call(entry, toolsets) for entry in tree["calls"]]
+        toolsets = dict(tree["toolsets"])
+        calls = [_read_call(f"{path}: calls[{number}]", entry, toolsets) for number, entry in enumerate(tree["calls"])]
         return str(tree["model"]), {call.request.key: call for call in calls}
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise SetupProblem(
-            f"{path} is no recording of a chat model ({error!r:.200}). Delete it and record anew."
+            f"{path} is no recording of a chat model ({error!r:.200}). Delete it and record it again."
         ) from error
     except OSError as error:
         raise SetupProblem(f"the recording {path} cannot be read: {error.strerror}.") from error
@@ -127,6 +127,19 @@ def _entry(call: Call) -> Tree:
             "thinking": call.reply.thinking,
         },
     }
+
+
+def _read_call(place: str, entry: Json, toolsets: Mapping[str, Json]) -> Call:
+    try:
+        call = _call(entry, toolsets)
+        texts = [*call.request.lines, call.reply.content, call.reply.thinking or ""]
+        texts += [request.name for request in call.reply.tool_requests]
+        "".join(texts).encode()
+        for request in call.reply.tool_requests:
+            dict(**request.arguments)
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise SetupProblem(f"{place} is damaged ({error!r:.200}). Delete the file and record it again.") from error
+    return call
 
 
 def _call(entry: Tree, toolsets: Mapping[str, Tree]) -> Call:

@@ -1,0 +1,124 @@
+"""Damaged files from sound ones: what an editor, a full disk or a wrong program leaves; the same seed, the same files."""
+
+from __future__ import annotations
+
+import copy
+import os
+from collections.abc import Callable, Iterator
+from random import Random
+
+import pytest
+
+from memstory.errors import SetupError, StoryError
+
+COUNT = int(os.environ.get("MEMSTORY_FUZZ", "2000"))
+SEED = int(os.environ.get("MEMSTORY_FUZZ_SEED", "0"))
+
+ODD = (
+    *(None, True, False, 0, -1, 3, 10**30, 1.5, float("nan"), float("inf"), -1e308),
+    *("", " ", "x", "${x}", "\ud800", "\x00", "(a+)+", "nan", "ä" * 300),
+    *([], {}, [[]], [None], {"": None}, ["a", "a"], [1, "b"], {"a": {"a": {}}}),
+)
+PIECES = (
+    b"",
+    b"\x00",
+    b"\xff",
+    b"{",
+    b"}",
+    b"[",
+    b"]",
+    b'"',
+    b",",
+    b":",
+    b"\n",
+    b"\t",
+    b"null",
+    b"-",
+    b"1e999",
+    b"\\ud800",
+)
+DEEP = 3_000
+
+
+def damaged(sound: object, write: Callable[[object], bytes], random: Random) -> bytes:
+    """Return the bytes of a file whose tree, or whose text, or both, are damaged in one to three places."""
+    kind = random.random()
+    tree = sound
+    if kind < 0.8:
+        tree = copy.deepcopy(sound)
+        for _ in range(random.choice((1, 1, 1, 2, 3))):
+            tree = damaged_tree(tree, random)
+    content = write(tree)
+    return damaged_bytes(content, random) if kind > 0.7 else content
+
+
+def damaged_tree(tree: object, random: Random) -> object:
+    """Return `tree` with one part replaced, removed, renamed, doubled or moved."""
+    paths = [path for path in _paths(tree) if path]
+    if not paths:
+        return random.choice(ODD)
+    path = random.choice(paths)
+    around = _at(tree, path[:-1])
+    value, deed = around[path[-1]], random.random()
+    if deed < 0.55:
+        around[path[-1]] = copy.deepcopy(random.choice(ODD))
+    elif deed < 0.65:
+        around[path[-1]] = copy.deepcopy(_at(tree, random.choice(paths)))
+    elif deed < 0.75 and isinstance(around, dict):
+        around[random.choice(paths)[-1] if random.random() < 0.5 else f"{path[-1]}x"] = around.pop(path[-1])
+    elif deed < 0.8:
+        around[path[-1]] = {"a": value} if random.random() < 0.5 else [value, value]
+    else:
+        del around[path[-1]]
+    return tree
+
+
+def damaged_bytes(content: bytes, random: Random) -> bytes:
+    """Return `content` cut off, with a piece too much or too little, or with a value nested very deep."""
+    place = random.randrange(len(content) + 1)
+    end = min(len(content), place + random.choice((0, 1, 1, 5, 40)))
+    deed = random.random()
+    if deed < 0.2:
+        return content[:place]
+    if deed < 0.25:
+        return content[:place] + b"[" * DEEP + content[place:]
+    if deed < 0.35:
+        return content[:end] + content[place:]
+    return content[:place] + random.choice(PIECES) + content[end:]
+
+
+def _paths(tree: object, path: tuple[object, ...] = ()) -> Iterator[tuple[object, ...]]:
+    yield path
+    pairs = tree.items() if isinstance(tree, dict) else enumerate(tree) if isinstance(tree, list) else ()
+    for key, inner in pairs:
+        yield from _paths(inner, (*path, key))
+
+
+def _at(tree: object, path: tuple[object, ...]) -> object:
+    for key in path:
+        tree = tree[key]
+    return tree
+
+
+def read_damaged(sounds, write, read, messages=(SetupError, StoryError)):
+    """Read damaged files; say which seed gives the file that broke."""
+    refused = 0
+    for number in range(COUNT):
+        random = Random(f"{SEED}-{number}")
+        content = damaged(random.choice(sounds), write, random)
+        try:
+            read(content)
+        except messages as error:
+            refused += 1
+            assert str(error).strip()
+            assert len(str(error)) < 20_000
+        except Exception as error:
+            error.add_note(f"seed {SEED}, file {number}: {content[:2000]!r}")
+            raise
+    assert refused > COUNT / 10, "the files are not damaged enough to show anything"
+
+
+@pytest.fixture
+def fuzz():
+    """Reads damaged files of sound trees."""
+    return read_damaged
