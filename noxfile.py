@@ -130,6 +130,15 @@ def harness(session: nox.Session) -> None:
 
 
 @nox.session
+def fuzz(session: nox.Session) -> None:
+    """Read 200,000 damaged files of each kind, an hour or more: `nox -s fuzz -- COUNT SEED`."""
+    install(session, "test")
+    count, seed = (*session.posargs, "200000", "0")[:2] if len(session.posargs) != 1 else (*session.posargs, "0")
+    session.run("python", "-m", "pytest", "tests/memstory/fuzz", "-o", "faulthandler_timeout=0",
+                env={"MEMSTORY_FUZZ": count, "MEMSTORY_FUZZ_SEED": seed})  # fmt: skip
+
+
+@nox.session
 def lint(session: nox.Session) -> None:
     """Check style, format and changelog fragments; `nox -s lint -- PATHS` looks at these files only."""
     install(session, "lint")

@@ -11,6 +11,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from difflib import get_close_matches
 from importlib import import_module
+from importlib.metadata import version
 from io import TextIOWrapper
 from textwrap import fill
 from typing import Final, NoReturn
@@ -125,6 +126,7 @@ def _without_command(typed: Sequence[str]) -> NoReturn:
         epilog=EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
+    parser.add_argument("--version", action="version", version=f"memstory {version('memstory')}")
     commands = parser.add_subparsers(title="commands", metavar="COMMAND")
     for name, summary in COMMANDS.items():
         commands.add_parser(name, help=summary)

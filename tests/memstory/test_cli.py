@@ -2,6 +2,7 @@ import json
 import os
 import subprocess
 import sys
+from importlib.metadata import version
 from pathlib import Path
 
 import pytest
@@ -14,12 +15,13 @@ from memstory.results.runs import make_run
 MEMSTORY = [sys.executable, "-c", "import sys; from memstory.cli import main; sys.exit(main())"]
 
 HELP = """\
-usage: memstory [-h] COMMAND ...
+usage: memstory [-h] [--version] COMMAND ...
 
 Stories and evaluation for the memory of AI agents.
 
 options:
   -h, --help  show this help message and exit
+  --version   show program's version number and exit
 
 commands:
   COMMAND
@@ -158,3 +160,10 @@ def test_a_terminal_that_knows_only_ascii_gets_escapes_not_a_traceback():
 def test_the_installed_command_is_this_one():
     text = (Path(__file__).parents[2] / "pyproject.toml").read_text("utf-8")
     assert 'memstory = "memstory.cli:main"' in text
+
+
+def test_the_version_is_told(capsys):
+    with pytest.raises(SystemExit) as ended:
+        main(["--version"])
+    assert ended.value.code == 0
+    assert capsys.readouterr().out == f"memstory {version('memstory')}\n"

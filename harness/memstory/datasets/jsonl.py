@@ -42,6 +42,7 @@ QUERY_FIELDS = {
     "cluster": "text",
     "metadata": "object",
 }
+_SHOWN = 20
 _MAY_BE_EMPTY = ("relevant", "stale")
 
 HELD: Final = 10_000
@@ -63,7 +64,17 @@ def read_task(corpus: Path, queries: Path, mark: Mark, where: Mapping[str, Tree]
 
     `where` selects documents and questions by their fields, as `memstory.tasks.selection` says.
     """
-    where = where or {}
+    try:
+        return _read_task(corpus, queries, mark, where or {})
+    except StoryError as error:
+        wrong = [*_faults(Document, corpus, mark), *_faults(Question, queries, mark)]
+        if not wrong:
+            raise
+        more = [f"and {len(wrong) - _SHOWN} more lines"] if len(wrong) > _SHOWN else []
+        raise StoryError("\n".join([*wrong[:_SHOWN], *more]), mark) from error
+
+
+def _read_task(corpus: Path, queries: Path, mark: Mark, where: Mapping[str, Tree]) -> RetrievalTask:
     fields: set[str] = set()
     # Gone through once for what is wrong and for the ids; a large corpus again each time that somebody needs it.
     rows = _checked(Document, corpus, mark, where, fields)
@@ -112,9 +123,7 @@ def _checked(make: type[Row], path: Path, mark: Mark, where: Mapping[str, Tree],
     """Yield the rows that take part, all of which have an id of their own; `fields` gets what `where` could name."""
     first: dict[str, int] = {}
     for number, row in _rows(make, path, mark):
-        if row.id in first:
-            refuse(path.name, number, f"the id {row.id!r} was used in line {first[row.id]} already", mark)
-        first[row.id] = number
+        _note_id(row.id, first, path.name, number, mark)
         if where:
             fields |= fields_of(row)
         if not where or is_selected(row, where):
@@ -126,13 +135,36 @@ def _selected(make: type[Row], path: Path, mark: Mark, where: Mapping[str, Tree]
 
 
 def _rows(make: type[Row], path: Path, mark: Mark) -> Iterator[tuple[int, Row]]:
-    known, required = _FORMS[make]
     for number, tree in lines(path, mark):
-        if problem := _problem(tree, known, required):
-            refuse(path.name, number, problem, mark)
-        for name in [name for name, value in tree.items() if type(value) is list]:
-            tree[name] = tuple(tree[name])
-        yield number, make(**tree)
+        yield number, _row(make, tree, path.name, number, mark)
+
+
+def _row(make: type[Row], tree: Tree, file: str, number: int, mark: Mark) -> Row:
+    known, required = _FORMS[make]
+    if problem := _problem(tree, known, required):
+        refuse(file, number, problem, mark)
+    for name in [name for name, value in tree.items() if type(value) is list]:
+        tree[name] = tuple(tree[name])
+    return make(**tree)
+
+
+def _faults(make: type[Row], path: Path, mark: Mark) -> Iterator[str]:
+    """Yield all that is wrong with the lines of a file, for an author to mend at once."""
+    first: dict[str, int] = {}
+    with path.open("rb") as file:
+        for number, raw in enumerate(file, start=1):
+            if raw.strip():
+                try:
+                    row = _row(make, _parse(raw, path.name, number, mark), path.name, number, mark)
+                    _note_id(row.id, first, path.name, number, mark)
+                except StoryError as error:
+                    yield error.message
+
+
+def _note_id(row: str, first: dict[str, int], file: str, number: int, mark: Mark) -> None:
+    if row in first:
+        refuse(file, number, f"the id {row!r} was used in line {first[row]} already", mark)
+    first[row] = number
 
 
 def lines(path: Path, mark: Mark) -> Iterator[tuple[int, Tree]]:

@@ -221,7 +221,7 @@ class _Builder:
                           mark or Mark(self._file, self._above + 1, 1))  # fmt: skip
 
 
-def _indenting_tab(lines: Sequence[str], place: int) -> int | None:
+def _indenting_tab(lines: list[str], place: int) -> int | None:
     """Return the number, from 1, of the line at `place` or before it if a tab is in its indentation."""
     for number in (place, place - 1):
         line = lines[number] if 0 <= number < len(lines) else ""

@@ -13,6 +13,7 @@ import pytest
 
 from memstory.pytest_plugin import hookspecs
 from memstory.pytest_plugin.options import (
+    NOT_RUN,
     OUTCOME,
     SESSION,
     add_options,
@@ -24,6 +25,7 @@ from memstory.pytest_plugin.owned import is_story_file
 
 __all__: list[str] = []
 
+_SHOWN = 10
 _SUFFIXES = frozenset({".yaml", ".yml"})
 
 
@@ -137,6 +139,8 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
     """Print what the stories came to."""
+    for line in config.stash.get(NOT_RUN, ())[:_SHOWN]:
+        terminalreporter.write_line(line)
     state = config.stash.get(SESSION, None)
     if state is not None and state.summary:
         terminalreporter.section("memstory")

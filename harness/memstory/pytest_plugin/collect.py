@@ -11,8 +11,11 @@ from memstory.controls import CONTROLS
 from memstory.errors import SetupError, StoryError
 from memstory.language.stories import InvalidStory, load_stories
 from memstory.language.story import Story
+from memstory.pytest_plugin.chosen import offers
 from memstory.pytest_plugin.items import InvalidItem, StoryItem, tell_invalid, tell_outcome
+from memstory.pytest_plugin.options import NOT_RUN
 from memstory.pytest_plugin.session import SessionState, state_of
+from memstory.targets.discovery import check_names
 
 
 class StoryFile(pytest.File):
@@ -40,11 +43,22 @@ class StoryFile(pytest.File):
                 yield from self._items(story, names, state)
 
     def _items(self, story: Story, targets: Sequence[str], state: SessionState) -> Iterator[StoryItem]:
-        for case in cases_of([story], targets):
+        cases = list(cases_of([story], targets))
+        if story.targets and not cases:
+            self.config.stash.setdefault(NOT_RUN, []).append(f"{story.mark}: {self._not_run(story)}")
+        for case in cases:
             item = StoryItem.from_parent(self, name=case.id, callobj=tell_outcome)
             item.prepare(case, state)
             _mark(item, story.tags)
             yield item
+
+    def _not_run(self, story: Story) -> str:
+        said = f"'{story.id}' was not run: it is only for {', '.join(story.targets)}"
+        try:
+            check_names(story.targets, offers(self.config))
+        except SetupError as error:
+            said += f"; {error}"
+        return said
 
     def _invalid(self, story: InvalidStory) -> InvalidItem:
         item = InvalidItem.from_parent(self, name=story.id, callobj=tell_invalid)

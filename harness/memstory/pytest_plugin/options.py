@@ -25,6 +25,9 @@ SESSION: pytest.StashKey[Any] = pytest.StashKey()
 OUTCOME = "memstory_outcome"
 """The property of a report that tells of an outcome that pytest does not know."""
 
+NOT_RUN: pytest.StashKey[list[str]] = pytest.StashKey()
+"""In the stash of a config: the stories that are for none of the chosen targets, a line each."""
+
 DEFAULT_TARGET = "reference"
 DEFAULT_REPORT = "reports/latest"
 DEFAULT_SECONDS = 60.0

@@ -86,7 +86,7 @@ def test_damaged_results_are_a_message(fuzz, folder, results, run_of):
     fuzz([json.loads(results_text(whole))], as_json, read)
 
 
-def test_damaged_recordings_and_spools_are_a_message(fuzz, folder, results, run_of, make_case):
+def test_damaged_recordings_and_spools_are_a_message(fuzz, folder, results, run_of):
     whole = run_of(results)
     write_recordings(folder / "recordings.jsonl", results)
     lines = [json.loads(line) for line in (folder / "recordings.jsonl").read_text("utf-8").splitlines()]
@@ -106,7 +106,7 @@ def test_damaged_recordings_and_spools_are_a_message(fuzz, folder, results, run_
 
 def test_a_damaged_corpus_is_a_message(fuzz, folder):
     corpora = bundled_stories() / "corpora"
-    queries = sorted(corpora.glob("*.queries.jsonl"))[0]
+    queries = min(corpora.glob("*.queries.jsonl"))
     rows = [json.loads(line) for line in queries.read_text("utf-8").splitlines()[:5]]
     corpus = folder / "corpus.jsonl"
     documents = [
@@ -135,7 +135,7 @@ def test_a_damaged_table_is_a_message(fuzz, folder):
         path.write_bytes(content)
         for sound in sounds:
             for name in sound["targets"]:
-                load_table(f"{path}#{name}", load=lambda spec: pytest.fail(spec))
+                load_table(f"{path}#{name}", load=pytest.fail)
 
     def write(tree):
         return "\n".join(toml_lines(tree)).encode("utf-8", "replace") if isinstance(tree, dict) else b"x = 1"

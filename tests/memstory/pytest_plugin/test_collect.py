@@ -157,3 +157,13 @@ def test_autouse_fixtures_of_the_project_reach_stories(project):
 
 def test_this_pytest_itself_knows_the_plugin():
     assert "memstory.pytest_plugin" in sys.modules
+
+
+@pytest.mark.parametrize(
+    ("named", "said"),
+    [("fst5", "*'T' was not run: it is only for fst5; unknown target 'fst5'. Did you mean 'fts5'?*"),
+     ("fts5", "*stories/a.yaml:1:1: 'T' was not run: it is only for fts5")],
+)  # fmt: skip
+def test_a_story_for_other_targets_is_named_in_the_run(project, named, said):
+    project.story(f"story: T\ntitle: T\ntargets: [{named}]\nsteps: [{{add: x}}]\n")
+    project.run().stdout.fnmatch_lines([said])

@@ -12,7 +12,7 @@ from memstory.commands.output import counted, say, say_json, with_progress
 from memstory.commands.story_files import story_files
 from memstory.datasets import load_task
 from memstory.errors import NotSupported, SetupError, StoryError
-from memstory.language.story import Retrieval, Story
+from memstory.language.story import Retrieval, Step, Story
 from memstory.targets.discovery import check_names
 
 
@@ -28,7 +28,7 @@ def _run(chosen: argparse.Namespace) -> int:
     if chosen.json:
         say_json(_as_json(loaded, errors, notes))
         return FINDINGS if errors else OK
-    for line in (*map(str, errors), *(f"{note} (a note, no error)" for note in notes)):
+    for line in (*map(str, errors), *(f"{note} (a warning, no error)" for note in notes)):
         say(line)
     count, among = counted(len({story.id for story in loaded.stories}), "story"), counted(len(files), "file")
     say(f"{counted(len(errors), 'error')} in {among}; {count} could be read" if errors else
@@ -51,7 +51,7 @@ def _as_json(loaded: Loaded, errors: Sequence[StoryError], notes: Sequence[str])
 def _with_data(loaded: Loaded) -> tuple[Sequence[StoryError], Sequence[str]]:
     """Return all errors, those of data files among them, and what is worth knowing though it is none."""
     errors = list(loaded.errors)
-    notes = list(_unknown_targets(loaded.stories))
+    notes = [*_unknown_targets(loaded.stories), *_without_expectations(loaded.stories)]
     read: set[tuple[object, ...]] = set()
     for story in with_progress([story for story in loaded.stories if story.retrieval], "set of data"):
         task, base = story.retrieval, loaded.files[story.mark.file].parent
@@ -85,6 +85,17 @@ def _unknown_targets(stories: Sequence[Story]) -> Iterator[str]:
                 check_names([name])
             except SetupError as error:
                 yield f"{story.mark}: under 'targets': {error}"
+
+
+def _without_expectations(stories: Sequence[Story]) -> Iterator[str]:
+    """Yield the stories that any memory passes, because they expect nothing; one that measures is meant so."""
+    silent = (story.mark for story in stories if not (story.measure or story.expect or _expects(story.steps)))
+    for mark in dict.fromkeys(silent):
+        yield f"{mark}: the story expects nothing, so every memory passes it; write an 'expect'"
+
+
+def _expects(steps: Sequence[Step]) -> bool:
+    return any(step.expect or _expects(step.steps) for step in steps)
 
 
 COMMAND = Command(

@@ -129,7 +129,7 @@ def _entry(call: Call) -> Tree:
     }
 
 
-def _read_call(place: str, entry: Json, toolsets: Mapping[str, Json]) -> Call:
+def _read_call(place: str, entry: Tree, toolsets: Mapping[str, Tree]) -> Call:
     try:
         call = _call(entry, toolsets)
         texts = [*call.request.lines, call.reply.content, call.reply.thinking or ""]

@@ -20,7 +20,9 @@ def test_all_errors_of_all_files_are_told_at_once(terminal):
 
 
 def test_what_is_fine_is_counted(terminal):
-    terminal.save("story: A\ntitle: T\nparametrize: [{x: tea}, {x: ale}]\nsteps: [{add: '${x}'}]\n")
+    terminal.save(
+        "story: A\ntitle: T\nparametrize: [{x: tea}, {x: ale}]\nsteps: [{add: '${x}', expect: {latency_ms: {ge: 0}}}]\n"
+    )
     said = terminal.type("validate")
     assert (said.code, said.out) == (0, "1 story in 1 file: nothing is wrong\n")
 
@@ -59,7 +61,7 @@ def test_data_that_this_machine_lacks_is_a_note(terminal, monkeypatch):
     said = terminal.type("validate")
     assert said.code == 0
     assert "MEMSTORY_LOCOMO names" in said.out
-    assert "(a note, no error)" in said.out
+    assert "(a warning, no error)" in said.out
 
 
 def test_a_target_that_nothing_answers_to_is_a_note(terminal):
@@ -113,3 +115,28 @@ def test_bad_stories_are_one_message_without_a_traceback(terminal, story, messag
     assert said.code == 1
     assert message in said.out
     assert said.err == ""
+
+
+def test_a_story_that_expects_nothing_is_a_warning(terminal):
+    terminal.save("story: A\ntitle: T\nsteps: [{add: x}]\n")
+    said = terminal.type("validate")
+    assert said.code == 0
+    assert said.out.startswith("a.story.yaml:1:1: the story expects nothing, so every memory passes it; write an")
+
+
+def test_both_missing_files_of_a_retrieval_are_told(terminal):
+    terminal.save("story: Q\ntitle: T\nretrieval: {corpus: facts.jsonl, queries: q.jsonl}\n")
+    said = terminal.type("validate")
+    assert said.code == 1
+    assert "no file facts.jsonl" in said.out
+    assert "no file q.jsonl" in said.out
+
+
+def test_all_bad_lines_of_data_are_told(terminal):
+    terminal.save('{"id": "a"}\n{"id": "b", "text": "x"}\n{"id": "b", "text": "y"}\n{\n', "facts.jsonl")
+    terminal.save('{"id": "q", "text": "x", "relevant": 3}', "q.jsonl")
+    terminal.save("story: Q\ntitle: T\nretrieval: {corpus: facts.jsonl, queries: q.jsonl}\n")
+    said = terminal.type("validate")
+    assert said.code == 1
+    for place in ("facts.jsonl:1: ", "facts.jsonl:3: the id 'b'", "facts.jsonl:4: ", "q.jsonl:1: "):
+        assert place in said.out
