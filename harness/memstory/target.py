@@ -189,16 +189,22 @@ class TargetFactory:
     `spec` (`package.module:Class`) lets another process make the same factory. Importing the module of a factory must
     not import its vendor: do that in `start` or later. `preload` names modules that are safe to import once and fork:
     their import starts no thread, opens nothing and draws no random state. With them a target in a child process opens
-    in a tenth of a second; without, the child starts a Python and imports everything again.
+    in a tenth of a second; without, the child starts a Python and imports everything again. `shares_server` says that
+    other cases write to the same memory: then the users of a story get names that begin with the case's own.
     """
 
     name: ClassVar[str]
     spec: ClassVar[str | None] = None
     preload: ClassVar[Sequence[str]] = ()
+    shares_server: bool = False
 
     def capabilities(self, options: Mapping[str, Json]) -> frozenset[Capability]:
         """Return what a target with these options can do."""
         raise NotImplementedError
+
+    def abilities(self, options: Mapping[str, Tree]) -> frozenset[Capability]:
+        """Return `capabilities`, with what follows from where the memory is."""
+        return self.capabilities(options) | (frozenset() if self.shares_server else {"scope.names"})
 
     async def start(self, folder: Path) -> None:
         """Start what all targets of this worker share; `folder` is the worker's own."""

@@ -44,7 +44,7 @@ def _row(name: str, factories: Mapping[str, TargetFactory]) -> dict[str, Tree]:
     if list(factories) != [name]:
         return {**row, "can": ["group:", *factories]}
     try:
-        return {**row, "can": sorted(factories[name].capabilities({}))}
+        return {**row, "can": sorted(factories[name].abilities({}))}
     except MemstoryError as error:
         return {**row, "problem": str(error)}
 

@@ -39,6 +39,7 @@ FEATURES: Final[Mapping[Capability, str]] = {
     "persistent": "keeps memories on disk",
     "rank.quality": "ranks by quality beside nearness",
     "rank.reward": "ranks by feedback beside nearness",
+    "scope.names": "takes users' names as they are, for no other case writes to the same memory",
     "scope.required": "refuses to work without a user",
     "scope.session": "keeps sessions apart where asked to",
     "scope.session_all": "keeps every memory to its session where asked to, facts too",

@@ -116,7 +116,7 @@ class _Run:
 
     async def go(self, env: Environment) -> None:
         """Do what the story says."""
-        story, able = self.case.story, self.factory.capabilities(env.options)
+        story, able = self.case.story, self.factory.abilities(env.options)
         shim = self._shim(able, env)
         if shim is not None:
             able, env = shim.able, shim.environment(env)

@@ -42,14 +42,15 @@ class Sessions:
 class Stage:
     """One open memory in its environment; `make` returns a fresh target of the same factory.
 
-    `agent` talks in place of a target that does not chat, where there is a `shim`; it goes with the target that it
-    talks for.
+    `is_shared` says that other cases write to the same memory. `agent` talks in place of a target that does not chat,
+    where there is a `shim`; it goes with the target that it talks for.
     """
 
     env: Environment
     clock: StoryClock
     make: Callable[[], Connection]
     target: Connection
+    is_shared: bool = False
     sessions: Sessions = field(default_factory=Sessions)
     shim: Shim | None = None
     agent: Agent | None = None
@@ -103,8 +104,8 @@ class Stage:
         await self.target.kill()
 
     def scope(self, user: str | None, session: str | None, *, in_session: bool) -> Scope:
-        """Return whose memory a step touches; a user of the story is made this case's own."""
-        owner = f"{self.env.owner}.{user}" if user else self.env.owner
+        """Return whose memory a step touches; where others share it, a user of the story is made this case's own."""
+        owner = f"{self.env.owner}.{user}" if user and self.is_shared else user or self.env.owner
         if session is None and in_session:
             session = self.sessions.of(owner)
         return Scope(user=owner, session=session)
@@ -121,4 +122,5 @@ def open_stage(env: Environment, factory: TargetFactory, *, hosted: bool, shim: 
             return HostedTarget(factory, workspace.with_name(f"{workspace.name}.host"))
         return GuardedTarget(factory.target())
 
-    return Stage(env=env, clock=StoryClock(), make=make, target=make(), shim=shim)
+    is_shared = factory.shares_server
+    return Stage(env=env, clock=StoryClock(), make=make, target=make(), is_shared=is_shared, shim=shim)

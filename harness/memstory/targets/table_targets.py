@@ -80,6 +80,7 @@ class _WithOptions(TargetFactory):
     def __init__(self, factory: TargetFactory, options: Mapping[str, Tree]) -> None:
         self._factory = factory
         self._options = options
+        self.shares_server = factory.shares_server
 
     def capabilities(self, options: Mapping[str, Tree]) -> frozenset[Capability]:
         return self._factory.capabilities({**self._options, **options})

@@ -82,13 +82,24 @@ async def test_a_name_whose_value_never_came_fails_the_case_where_it_is_used(go)
     assert recording.failure.step == (1,)
 
 
-async def test_users_are_this_cases_own_and_do_not_share(go):
+@pytest.mark.parametrize(("is_shared", "name"), [(False, "bob"), (True, "{mine}.bob")])
+async def test_users_names_arrive_whole_unless_other_cases_share_the_memory(go, is_shared, name):
     # H-06
-    recording = await go(add("secret", user="bob"), step("search", query="secret"), step("list", user="bob"))
-    mine, bobs = recording.steps[1:]
+    factory = ToyFactory()
+    factory.shares_server = is_shared
+    asking = add("secret", user="bob"), step("search", query="secret"), step("list", user="bob")
+    mine, bobs = (await go(*asking, factory=factory)).steps[1:]
     assert mine.result == []
     assert len(bobs.result) == 1
-    assert bobs.user == f"{mine.user}.bob"
+    assert bobs.user == name.format(mine=mine.user)
+
+
+@pytest.mark.parametrize(("is_shared", "kind"), [(False, None), (True, "unsupported")])
+async def test_a_story_about_names_is_none_for_a_memory_that_others_share(go, is_shared, kind):
+    factory = ToyFactory()
+    factory.shares_server = is_shared
+    recording = await go(add("secret", user="%"), factory=factory, needs=frozenset({"scope.names"}))
+    assert (recording.failure and recording.failure.kind) == kind
 
 
 async def test_new_session_changes_where_things_are_said_and_search_sees_all_sessions(go):
@@ -153,7 +164,7 @@ async def test_parallel_passes_overlap_and_are_recorded_in_the_order_of_their_nu
     )
     assert recording.failure is None
     assert [record.path for record in recording.steps] == [(0, 0, 0), (0, 1, 0), (0, 2, 0), (0,)]
-    assert [record.user[-3:] for record in recording.steps[:3]] == [".u0", ".u1", ".u2"]
+    assert [record.user for record in recording.steps[:3]] == ["u0", "u1", "u2"]
 
 
 async def test_a_pass_that_breaks_names_its_own_step(go):

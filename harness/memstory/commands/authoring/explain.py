@@ -102,7 +102,7 @@ def _ability(story: Story, name: str, factory: TargetFactory) -> Ability:
     if story.targets and name not in story.targets:
         return Ability(target=name, problem=f"the story is only for {', '.join(story.targets)}")
     try:
-        able = factory.capabilities(story.options)
+        able = factory.abilities(story.options)
     except MemstoryError as error:
         return Ability(target=name, problem=str(error))
     is_shimmed = "chat" in story.needs and gives_chat_to(name, able)

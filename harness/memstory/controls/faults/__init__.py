@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from memstory.controls.faults import changes, durability, owners, searching, texts, writes
+from memstory.controls.faults import changes, durability, names, owners, searching, texts, writes
 from memstory.controls.mutants import MutantFactory, factory_of
 
 __all__ = ["FAULTS"]
@@ -13,9 +13,11 @@ FAULTS: Mapping[str, type[MutantFactory]] = {
     mutant.fault_name: factory_of(mutant)
     for mutant in (
         *(owners.LeakyGet, owners.LeakySearch, owners.LeakyList, owners.LeakyUpdate, owners.LeakyDelete),
-        *(owners.LeakySessions, owners.WipingOwners, owners.WipingSessions, owners.FoldingOwners),
-        *(owners.TidyingOwners, owners.CuttingOwners, owners.PrefixOwners, owners.JoinedKeys, owners.SharedTexts),
+        *(owners.LeakySessions, owners.WipingOwners, owners.WipingSessions, names.FoldingOwners),
+        *(names.TidyingOwners, names.CuttingOwners, names.PrefixOwners, owners.JoinedKeys, owners.SharedTexts),
         *(owners.CrowdedOwners, owners.MixedUsers, owners.LeakingBehind),
+        *(names.TrimmingOwners, names.ComposingOwners, names.CountingOwners, names.PatternOwners),
+        *(names.ReservedOwners, names.LooseDeletions),
         *(writes.LosingRaces, writes.RacingKeys, writes.MergingUpdates, writes.Lagging, writes.DoubledRetries),
         writes.Rebuilding,
         *(writes.CutBatches, writes.ReversedReceipts, writes.ConfusedTwins, writes.LikeKeys, writes.MixedMetadata),

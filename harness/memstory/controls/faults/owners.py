@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import re
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import ClassVar
@@ -14,8 +13,6 @@ from memstory.target import Hit, Item, Query, Receipt, Ref, Scope
 
 _NEAREST = 10
 """So many of everybody's memories are looked at before the others' are left out."""
-
-_LONGEST_OWNER = 128
 
 
 class _Finding(Mutant):
@@ -113,54 +110,6 @@ class WipingSessions(Mutant):
 
     async def delete(self, ref: Ref, scope: Scope) -> bool:
         return await super().delete(ref, replace(scope, session=None) if ref == Ref() else scope)
-
-
-class _Renaming(Mutant):
-    """Tells users apart by something that is less than their name."""
-
-    def _name(self, user: str) -> str:
-        raise NotImplementedError
-
-    def _in(self, scope: Scope) -> Sequence[Memory]:
-        named = [one for one in self._now_valid() if self._name(one.user) == self._name(scope.user)]
-        return [one for one in named if scope.session is None or one.session == scope.session]
-
-
-class FoldingOwners(_Renaming):
-    """Takes two users for one whose names differ in the case of letters."""
-
-    fault_name: ClassVar[str] = "folding_owners"
-
-    def _name(self, user: str) -> str:
-        return user.casefold()
-
-
-class TidyingOwners(_Renaming):
-    """Takes two users for one whose names differ in characters that are no letters."""
-
-    fault_name: ClassVar[str] = "tidying_owners"
-
-    def _name(self, user: str) -> str:
-        return re.sub(r"[^a-zA-Z0-9]", "_", user)
-
-
-class CuttingOwners(_Renaming):
-    """Takes two users for one whose long names begin alike."""
-
-    fault_name: ClassVar[str] = "cutting_owners"
-
-    def _name(self, user: str) -> str:
-        return user[:_LONGEST_OWNER]
-
-
-class PrefixOwners(Mutant):
-    """Takes whoever's name begins with a user's name for that user."""
-
-    fault_name: ClassVar[str] = "prefix_owners"
-
-    def _in(self, scope: Scope) -> Sequence[Memory]:
-        named = [one for one in self._now_valid() if one.user.startswith(scope.user)]
-        return [one for one in named if scope.session is None or one.session == scope.session]
 
 
 class JoinedKeys(Mutant):

@@ -23,6 +23,7 @@ class HttpFactory(TargetFactory):
     """Makes targets of one table; each has a client of its own, the server is there already."""
 
     name: ClassVar[str] = "http"
+    shares_server = True
 
     def __init__(self, table: Table) -> None:
         self._table = table

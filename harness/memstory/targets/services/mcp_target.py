@@ -135,6 +135,7 @@ class McpFactory(TargetFactory):
     def __init__(self, table: Table) -> None:
         self._table = table
         self._target = class_for(table, McpTarget)
+        self.shares_server = "url" in table.settings
 
     def capabilities(self, options: Mapping[str, Tree]) -> frozenset[Capability]:
         own = {"restart", "crash"} if "command" in self._table.settings else set()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hmac
-import unicodedata
 from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 
@@ -37,15 +36,16 @@ def resolve_owner_id(state: Mapping[str, Json], key: bytes) -> str:
 
 
 def checked_id(value: Json, name: str) -> str | None:
-    """Return an id as it is written everywhere, None if it is missing or blank."""
+    """Return an id as it was given, None if it is missing or blank: two ids that look alike are two people's."""
     if value is None:
         return None
     if not isinstance(value, str):
         raise InputError(f"{name} must be a text, not {type(value).__name__}")
-    normal = unicodedata.normalize("NFC", value).strip()
-    if len(normal) > MAX_ID_CHARACTERS or not normal.isprintable():
+    if not value.strip():
+        return None
+    if len(value) > MAX_ID_CHARACTERS or not value.isprintable():
         raise InputError(f"{name} must have at most {MAX_ID_CHARACTERS} printable characters")
-    return normal or None
+    return value
 
 
 def hash_session_id(session_id: str, key: bytes) -> str:

@@ -222,6 +222,12 @@ def test_what_a_table_maps_is_what_the_target_can(monkeypatch):
     assert "delete.reports_missing" not in factory_of("http://127.0.0.1:1", delete=quiet).capabilities({})
 
 
+def test_users_of_a_server_that_others_share_get_names_of_the_case():
+    factory = factory_of("http://127.0.0.1:1")
+    assert factory.shares_server
+    assert "scope.names" not in factory.abilities({})
+
+
 async def test_every_page_of_a_list_is_read(opened):
     async with opened() as target:
         await target.add([Item(text=f"note {number}") for number in range(5)], ANN)

@@ -406,3 +406,11 @@ async def test_an_address_where_nobody_is_is_an_error_that_names_the_target(tmp_
         TargetError, match=r"far: the server did not come up.*; it was asked at http://127\.0\.0\.1:9/mcp"
     ):
         await McpFactory(http_table("http://127.0.0.1:9/mcp")).start(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("more", "is_shared"), [({"url": "http://127.0.0.1:9/mcp"}, True), ({"command": ["x"]}, False)]
+)
+def test_users_get_names_of_the_case_only_where_others_share_the_server(more, is_shared):
+    factory = McpFactory(parse_table("x", {"type": "mcp", "add": {"tool": "add"}, **more}, "t.toml"))
+    assert (factory.shares_server, "scope.names" in factory.abilities({})) == (is_shared, not is_shared)

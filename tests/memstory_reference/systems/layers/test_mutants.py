@@ -8,6 +8,7 @@ from datetime import timedelta
 
 import pytest
 
+from memstory.running.environments import owner_of
 from memstory_reference.storage.database_store import Database
 from memstory_reference.systems.layers import records_desk, service
 from memstory_reference.systems.layers.config import LayersConfig
@@ -263,7 +264,7 @@ MUTANTS = [
     (
         "C19: an id is enough",
         "1. home",
-        (SqliteRows, "get", lambda plain: lambda self, owner, ids: plain(self, owner.removesuffix(".eve"), ids)),
+        (SqliteRows, "get", lambda plain: lambda self, _owner, ids: plain(self, f"user:{owner_of('C19', 0)}", ids)),
     ),
     ("C19: what is deleted stays in the file", "'Ottoline' stands in", (Database, "forget_log", None)),
     ("C19: edits pass no guard", "was not refused", (records_desk, "refused", None)),

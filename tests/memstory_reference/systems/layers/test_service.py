@@ -318,3 +318,10 @@ def test_a_user_and_a_session_of_one_name_are_apart():
 def test_the_hash_is_keyed_and_long():
     assert len(hash_session_id("t1", b"k")) * 4 >= 128
     assert hash_session_id("t1", b"k") != hash_session_id("t1", b"other")
+
+
+@pytest.mark.parametrize(
+    ("one", "other"), [("ann", " ann"), ("ann", "ann "), ("ann", "ANN"), ("a\u0144n", "an\u0301n")]
+)
+def test_an_owner_is_nobody_who_is_only_written_alike(one, other):
+    assert [resolve_owner_id({"user_id": name}, b"key") for name in (one, other)] == [f"user:{one}", f"user:{other}"]
