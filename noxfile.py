@@ -71,7 +71,9 @@ def lifelines(session: nox.Session) -> None:
     install(session, "run")
     session.run("python", "stories/corpora/lifelines/make_turns.py")
     targets = session.posargs or chosen(["reference", "bm25", "fts5", "sqlite-vec"])
-    measure(session, "reports/lifelines/length", "benchmarks/lifelines.story.yaml", "-n", "2", *targets)
+    # Where nothing is cached, 10,000 texts are embedded in one case.
+    patient = ("-o", "faulthandler_timeout=3600", "-n", "2")
+    measure(session, "reports/lifelines/length", "benchmarks/lifelines.story.yaml", *patient, *targets)
     controls = [f"control:{name}" for name in ("nothing", "random", "grep", "everything", "oracle")]
     measure(session, "reports/lifelines/controls", "stories/quality/lifelines.yaml", *chosen(controls))
 
