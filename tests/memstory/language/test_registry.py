@@ -33,7 +33,7 @@ steps:
   - add: The ferry leaves at nine
     save: {ferry: id}
   - get: "${ferry}"
-    expect: {hits: {first: {text: {closes_with: %s}}}}
+    expect: {hits: {first: {text: {stops_with: %s}}}}
 """
 RECOLLECTING = """\
 story: recollecting
@@ -75,20 +75,20 @@ class RecollectingFactory(OracleFactory):
 
 
 @pytest.fixture
-def closes_with():
+def stops_with():
     @matcher(
-        "closes_with",
+        "stops_with",
         summary="text: closes with this",
         grammar={"type": "string"},
-        example="{closes_with: nine}",
+        example="{stops_with: nine}",
         fits="at nine",
         misfits="at ten",
     )
     def judge(value, end, _context):
         return Finding(holds=value.endswith(end), says=f"is '{value}', of which the end was judged")
 
-    yield MATCHERS["closes_with"]
-    MATCHERS.remove("closes_with")
+    yield MATCHERS["stops_with"]
+    MATCHERS.remove("stops_with")
 
 
 @pytest.fixture
@@ -128,7 +128,7 @@ def page(name):
     return made.PAGES[name]()
 
 
-@pytest.mark.usefixtures("closes_with")
+@pytest.mark.usefixtures("stops_with")
 def test_a_matcher_is_judged_in_a_run():
     assert played(ENDING % "nine", OracleFactory()).outcome == "passed"
     failed = played(ENDING % "ten", OracleFactory())
@@ -136,36 +136,36 @@ def test_a_matcher_is_judged_in_a_run():
     assert "of which the end was judged" in failed.reason
 
 
-@pytest.mark.usefixtures("closes_with")
+@pytest.mark.usefixtures("stops_with")
 def test_a_matcher_is_validated_where_it_is_written(tmp_path, capsys):
     path = tmp_path / "a.story.yaml"
     path.write_text(ENDING % "[1]")
     code, out = typed(capsys, "validate", str(path))
     assert code == 1
-    assert "a.story.yaml:7:49: 'closes_with' must be a text, but is a list [1]" in out
-    path.write_text((ENDING % "nine").replace("closes_with", "closes_wth"))
-    assert "unknown matcher 'closes_wth'. Did you mean 'closes_with'?" in typed(capsys, "validate", str(path))[1]
+    assert "a.story.yaml:7:48: 'stops_with' must be a text, but is a list [1]" in out
+    path.write_text((ENDING % "nine").replace("stops_with", "stops_wth"))
+    assert "unknown matcher 'stops_wth'. Did you mean 'stops_with'?" in typed(capsys, "validate", str(path))[1]
 
 
-@pytest.mark.usefixtures("closes_with")
+@pytest.mark.usefixtures("stops_with")
 def test_a_matcher_is_listed_and_documented(capsys):
     assert "text: closes with this" in typed(capsys, "matchers")[1]
-    assert "| `closes_with` | text: closes with this | `{closes_with: nine}` | `'at nine'` |" in page("matchers")
+    assert "| `stops_with` | text: closes with this | `{stops_with: nine}` | `'at nine'` |" in page("matchers")
 
 
-@pytest.mark.usefixtures("closes_with")
+@pytest.mark.usefixtures("stops_with")
 def test_a_matcher_is_in_the_schema_for_editors(capsys):
     schema = json.loads(typed(capsys, "schema")[1])
-    story = {"story": "A", "title": "T", "steps": [{"say": "x", "expect": {"answer": {"closes_with": "x"}}}]}
+    story = {"story": "A", "title": "T", "steps": [{"say": "x", "expect": {"answer": {"stops_with": "x"}}}]}
     assert Draft202012Validator(schema).is_valid(story)
-    story["steps"][0]["expect"]["answer"] = {"closes_with": 5}
+    story["steps"][0]["expect"]["answer"] = {"stops_with": 5}
     assert not Draft202012Validator(schema).is_valid(story)
 
 
 def test_without_the_matcher_nothing_knows_it():
     (story,) = parse_stories(ENDING % "nine", "f.yaml")
-    assert "unknown matcher 'closes_with'. Did you mean 'starts_with'?" in str(story.errors[0])
-    assert "closes_with" not in schema_text()
+    assert "unknown matcher 'stops_with'. Did you mean 'starts_with'?" in str(story.errors[0])
+    assert "stops_with" not in schema_text()
 
 
 @pytest.mark.usefixtures("recollect")
