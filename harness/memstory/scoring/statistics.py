@@ -124,6 +124,16 @@ def paired_bootstrap(
     return _percentiles(fmean(differences), means, confidence)
 
 
+def sign_test(losses: int, wins: int) -> float:
+    """Return how likely so many losses or more are among all that changed, if a loss is as likely as a win.
+
+    >>> sign_test(5, 0)
+    0.03125
+    """
+    changed = losses + wins
+    return sum(comb(changed, number) for number in range(losses, changed + 1)) / 2**changed
+
+
 def _percentiles(value: float, means: Sequence[float], confidence: float) -> Interval:
     tail = (1 - confidence) / 2
     return Interval(

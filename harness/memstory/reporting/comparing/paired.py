@@ -74,6 +74,24 @@ def differences(before: CaseResult, after: CaseResult) -> list[Difference]:
     return found
 
 
+def lost_and_won(before: CaseResult, after: CaseResult) -> tuple[list[str], list[str]]:
+    """Return the ids of questions whose gold was all found in `before` and is not in `after`, and the other way."""
+    old, new = _answered(before), _answered(after)
+    changed = [(one[1], was) for one, was in old.items() if one in new and new[one] != was]
+    return [id_ for id_, was in changed if was], [id_ for id_, was in changed if not was]
+
+
+def _answered(case: CaseResult) -> Mapping[tuple[Place, str, int], bool]:
+    """Return which questions were answered in every trial."""
+    found: dict[tuple[Place, str, int], bool] = {}
+    for trial in case.trials:
+        for record in trial.recording.retrieval:
+            for (id_, number), asked in _questions(record):
+                one = (record.name, level_name(record.level)), id_, number
+                found[one] = found.get(one, True) and asked.is_answered
+    return found
+
+
 def metrics_of(case: CaseResult) -> list[str]:
     """Return the metrics to compare a case by; those left out say the same once more, or are no mean over questions."""
     names = dict.fromkeys(score.metric for score in case.scores if score.category is None)

@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final, TypeAlias
 
 from memstory.reporting.comparing.matrix import JUDGED
-from memstory.reporting.comparing.paired import differences
+from memstory.reporting.comparing.paired import differences, lost_and_won
 from memstory.reporting.views import shard_name
 from memstory.results.likeness import differing_stories, what_differs
 from memstory.results.outcomes import CaseResult
 from memstory.results.runs import NamedRun
+from memstory.scoring.statistics import sign_test
 
 PASS: Final = 0
 REGRESSION: Final = 1
 UNMEASURED: Final = 2
+_UNLIKELY: Final = 0.05
 
 _Lists: TypeAlias = dict[str, list[str]]
 
@@ -52,6 +54,8 @@ def gate(baseline: NamedRun, current: NamedRun, *, least_cases: int = 1) -> Gate
     for name, was in comparable.items():
         for kind, text in _of_case(was, new[name]) if name in new else [_missing(was)]:
             found[kind].append(f"{name}: {text}")
+    if more := len(new.keys() - old.keys()):
+        found["notes"].append(f"the baseline is narrower than the run: {more} of {len(new)} cases are not in it")
     found["notes"] += [f"{name}: not in the baseline, {case.outcome}" for name, case in new.items() if name not in old]
     judged = sum(name in new and {was.outcome, new[name].outcome} <= set(JUDGED) for name, was in comparable.items())
     if judged < least_cases:
@@ -97,7 +101,20 @@ def _of_case(was: CaseResult, now: CaseResult) -> Iterator[tuple[str, str]]:
         yield from _of_metrics(was, now)
 
 
+def _of_questions(lost: Sequence[str], won: Sequence[str]) -> Iterator[tuple[str, str]]:
+    """Yield what changed by question; many more losses than wins are no chance, however small the mean difference."""
+    for kind, number, other, verb, ids in (
+        ("regressions", len(lost), len(won), "lost", lost),
+        ("improvements", len(won), len(lost), "won", won),
+    ):
+        if ids:
+            chance = sign_test(number, other)
+            said = f"{verb} {', '.join(ids)} (sign test: p = {chance:.3f})"
+            yield kind if chance < _UNLIKELY else "notes", said
+
+
 def _of_metrics(was: CaseResult, now: CaseResult) -> Iterator[tuple[str, str]]:
+    yield from _of_questions(*lost_and_won(was, now))
     for found in differences(was, now):
         at = f" at {found.level}" if found.level else ""
         text = (

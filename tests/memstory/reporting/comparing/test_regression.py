@@ -51,8 +51,10 @@ def test_a_metric_beyond_its_interval_is_a_regression_although_the_story_passes(
 def test_a_metric_within_its_interval_is_a_note(run):
     found = gate(run("old", run.retrieval([1] * 20)), run("new", run.retrieval([1] * 19 + [0])))
     assert found.code == 0
-    assert all("within chance" in line for line in found.notes)
-    assert found.notes
+    named, *scores = found.notes
+    assert named == "Q1[mine]: lost q19 (sign test: p = 0.500)"
+    assert scores
+    assert all("within chance" in line for line in scores)
 
 
 def test_a_metric_that_rose_is_an_improvement(run):
@@ -93,7 +95,10 @@ def test_too_few_cases_cannot_decide(run):
 
 def test_a_new_story_is_noted_and_not_judged(run):
     found = gate(run("old", run.case("S1")), run("new", run.case("S1"), run.case("S2", "failed")))
-    assert (found.code, found.notes) == (0, ["S2[mine]: not in the baseline, failed"])
+    assert (found.code, found.notes) == (
+        0,
+        ["the baseline is narrower than the run: 1 of 2 cases are not in it", "S2[mine]: not in the baseline, failed"],
+    )
 
 
 def test_of_what_is_only_measured_the_metrics_count_and_not_the_outcome(run):
@@ -126,3 +131,20 @@ def test_a_metric_that_is_better_when_it_is_lower_is_a_regression_when_it_rises(
     found = gate(stale("old", 2), stale("new", 16))
     assert [line for line in found.regressions if "stale_share +0.700" in line]
     assert [line for line in gate(stale("old", 16), stale("new", 2)).improvements if "stale_share -0.700" in line]
+
+
+def test_questions_that_were_lost_and_won_are_named(run):
+    found = gate(run("old", run.retrieval([1] * 19 + [0])), run("new", run.retrieval([0] + [1] * 19)))
+    assert [line for line in found.notes if "sign test" in line] == [
+        "Q1[mine]: lost q0 (sign test: p = 0.750)",
+        "Q1[mine]: won q19 (sign test: p = 0.750)",
+    ]
+    assert found.code == 0
+
+
+@pytest.mark.parametrize(("lost", "code"), [(4, 0), (5, 1)])
+def test_losses_without_wins_are_a_regression_once_they_are_no_chance(run, lost, code):
+    found = gate(run("old", run.retrieval([1] * 500)), run("new", run.retrieval([0] * lost + [1] * (500 - lost))))
+    named = f"Q1[mine]: lost {', '.join(f'q{number}' for number in range(lost))}"
+    assert [line.startswith(named) for line in [*found.regressions, *found.notes] if "sign test" in line] == [True]
+    assert any("sign test" in line for line in found.regressions) == bool(code)
