@@ -131,7 +131,8 @@ def sign_test(losses: int, wins: int) -> float:
     0.03125
     """
     changed = losses + wins
-    return sum(comb(changed, number) for number in range(losses, changed + 1)) / 2**changed
+    as_many: int = sum(comb(changed, number) for number in range(losses, changed + 1))
+    return as_many / (1 << changed)
 
 
 def _percentiles(value: float, means: Sequence[float], confidence: float) -> Interval:
