@@ -11,6 +11,7 @@ from tabulate import tabulate
 
 from memstory.reporting.escaping import inline, shorten, table, visible
 from memstory.results.outcomes import CaseResult, Score
+from memstory.results.recording import RetrievalRecord
 from memstory.results.runs import Run
 from memstory.tasks.perturbation import level_name
 
@@ -99,16 +100,16 @@ def recall_name(case: CaseResult) -> str:
 def is_no_better_than_chance(case: CaseResult, level: str = "") -> bool:
     """Return whether a memory found no more than one that draws memories at random, by the low end of its interval."""
     score = next((one for one in _of(case, level, None) if one.metric == recall_name(case)), None)
-    return score is not None and (score.value if score.low is None else score.low) <= _chance(case)
+    return score is not None and (score.value if score.low is None else score.low) <= _chance(case, level)
 
 
 def _board(level: str, cases: Sequence[CaseResult]) -> Board:
-    record = cases[0].retrieval[0]
+    record = _record(cases[0], level)
     by_chance = [case.target for case in cases if is_no_better_than_chance(case, level)]
     categories = sorted({score.category for case in cases for score in _of(case, level) if score.category})
     rows = [_category_row(category, level, cases) for category in categories]
     rows += [row for begin, title in TOTALS.items() if any((row := _total_row(begin, title, level, cases))[1:])]
-    notes = [EXPLAINED.format(k=record.k, chance=_chance(cases[0]))]
+    notes = [EXPLAINED.format(k=record.k, chance=_chance(cases[0], level))]
     if by_chance:
         notes.append(f"* no better than chance: {', '.join(by_chance)}")
     said = f", {level}" if level and level != "plain" else ""
@@ -182,8 +183,12 @@ def _named(metrics: Iterable[str], case: CaseResult) -> list[str]:
     return [f"{name}{k}" if name.endswith("@") else name for name in metrics]
 
 
-def _chance(case: CaseResult) -> float:
-    record = case.retrieval[0]
+def _record(case: CaseResult, level: str) -> RetrievalRecord:
+    return next(one for one in case.retrieval if level_name(one.level) == level)
+
+
+def _chance(case: CaseResult, level: str) -> float:
+    record = _record(case, level)
     return min(1.0, record.k / max(record.documents, 1))
 
 
