@@ -55,7 +55,8 @@ def pytest_arguments(typed: Sequence[str]) -> Sequence[str]:
     searched = [path for path in paths if "::" not in path]
     files = story_files(searched, bundled=bundled) if searched or bundled or not nodes else ()
     here = _this_project(options, alone=not paths) if bundled else []
-    return [*(str(file.path) for file in files), *nodes, *here, *_without_unused(options), *spelled_out(options)]
+    unused = _without_unused(options, paths)
+    return [*(str(file.path) for file in files), *nodes, *here, *unused, *spelled_out(options)]
 
 
 def _is_path(words: Sequence[str], place: int) -> bool:
@@ -69,15 +70,15 @@ def _is_path(words: Sequence[str], place: int) -> bool:
     return path.is_dir() and not follows_option if path.suffix not in SUFFIXES else path.is_file()
 
 
-def _without_unused(options: Sequence[str]) -> Sequence[str]:
-    """Return what keeps pytest from loading plugins that nobody here speaks of."""
+def _without_unused(options: Sequence[str], paths: Sequence[str]) -> Sequence[str]:
+    """Return what keeps pytest from loading plugins that nobody speaks of, neither here nor where the stories lie."""
     if any(word.startswith(_CONFIG) for word in options):
         return ()
     conftest = Path("conftest.py")
     spoken = (
         *options,
         os.environ.get("PYTEST_ADDOPTS", ""),
-        str(settings(Path.cwd())),
+        *(str(settings(Path(place.partition("::")[0]).absolute())) for place in (".", *paths)),
         conftest.read_text("utf-8") if conftest.is_file() else "",
     )
     unused = [plugin for plugin, word in _UNUSED.items() if not any(word in text for text in spoken)]

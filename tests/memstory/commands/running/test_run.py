@@ -55,6 +55,13 @@ def test_a_plugin_that_the_project_speaks_of_is_not_blocked(terminal, monkeypatc
     assert len([word for word in given if word.startswith("no:")]) == 2
 
 
+@pytest.mark.parametrize("path", ["project/sub", "project/sub/a.story.yaml", "project/sub/a.story.yaml::tea"])
+def test_a_plugin_that_the_project_of_the_stories_speaks_of_is_not_blocked(terminal, path):
+    terminal.save(name="project/sub/a.story.yaml")
+    terminal.save("[pytest]\nasyncio_mode = auto\n", "project/pytest.ini")
+    assert "no:asyncio" not in pytest_arguments([path])
+
+
 def test_settings_of_another_file_are_taken_as_they_are(terminal):
     terminal.save()
     assert pytest_arguments(["-c", "other.ini"]) == ["a.story.yaml", "-c", "other.ini"]
