@@ -52,7 +52,7 @@ async def serve(settings: ManagerSettings, owner: str) -> int:
         return sdk.ToolAnswer(result=called.result, error=called.error)
 
     embedder = embedder_of(settings)
-    chat = chat_of(settings, embedder)
+    chat = chat_of(settings)
     system = await open_manager(settings, folder=settings.folder, embedder=embedder, chat=chat)
     try:
         await sdk.serve(sdk.tool_server(NAME, version("memstory"), system.tools(), call))

@@ -37,7 +37,7 @@ async def open_layers(
         embedder = embedder_of(settings)
     model = None
     if settings.chat != RULES:
-        model = chat_of(settings, embedder, on_text)
+        model = chat_of(settings, on_text, incognito=not mode.is_durable)
     service = await layers.open_layers(
         Path(settings.store),
         place=parse_place(settings.store) if settings.is_postgres else None,

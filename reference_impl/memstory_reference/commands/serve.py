@@ -153,7 +153,7 @@ async def _agent(parsed: argparse.Namespace, bus: NatsBus) -> AsyncIterator[Part
     settings = chosen_settings(parsed)
     yield AgentPart(
         bus,
-        chat=chat_of(settings, embedder_of(settings)),
+        chat=chat_of(settings),
         new_id=random_id,
         config=AgentConfig(steps=settings.steps, window_turns=settings.window_turns),
         tool_timeout_seconds=settings.tool_timeout_seconds,

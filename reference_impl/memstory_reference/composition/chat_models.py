@@ -2,30 +2,60 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from memstory_reference.errors import InputError
+from memstory_reference.adapters.cache_folder import cache_folder
+from memstory_reference.errors import InputError, SetupProblem
 
 if TYPE_CHECKING:
+    from memstory_reference.adapters.embedding.prefixes import ProfiledEmbedder
     from memstory_reference.composition.embedders import NamesModels
     from memstory_reference.ports import ChatModel, Embedder
 
 OFFLINE = "offline"
 
 
+def own_embedder() -> ProfiledEmbedder | None:
+    """Return what the stand-in compares texts by: MiniLM where its weights are here, never the memory's embedder."""
+    try:
+        return _minilm(cache_folder(os.environ))
+    except SetupProblem:
+        return None
+
+
+@cache
+def _minilm(folder: Path) -> ProfiledEmbedder:
+    """Return the one MiniLM of all stand-ins in this process: its weights are read once."""
+    from memstory_reference.adapters.embedding import weights  # noqa: PLC0415
+    from memstory_reference.adapters.embedding.minilm import MiniLmEmbedder  # noqa: PLC0415
+
+    return MiniLmEmbedder(weights.find(folder))
+
+
+def by_words() -> None:
+    """Return no embedder: the stand-in compares texts by their words alone."""
+
+
 def chat_of(
-    settings: NamesModels, embedder: Embedder | None, on_text: Callable[[str], None] | None = None
+    settings: NamesModels, on_text: Callable[[str], None] | None = None, *, incognito: bool = False
 ) -> ChatModel:
-    """Return the chat model of `settings`."""
-    return make_chat(settings.chat, embedder, ollama_host=settings.ollama_host, on_text=on_text)
+    """Return the chat model of `settings`; in incognito it embeds nothing."""
+    compared = by_words if incognito else own_embedder
+    return make_chat(settings.chat, compared, ollama_host=settings.ollama_host, on_text=on_text)
 
 
 def make_chat(
-    name: str, embedder: Embedder | None, *, ollama_host: str, on_text: Callable[[str], None] | None = None
+    name: str,
+    compared: Callable[[], Embedder | None] = own_embedder,
+    *,
+    ollama_host: str,
+    on_text: Callable[[str], None] | None = None,
 ) -> ChatModel:
-    """Return the chat model that a setting names; the stand-in compares texts by `embedder` if it has one.
+    """Return the chat model that a setting names; `compared` makes what the stand-in compares texts by, if anything.
 
     A model that answers in parts passes each to `on_text`. `record:NAME@FILE` is the model NAME whose calls are kept
     in FILE, `replay:FILE` answers from there without any model.
@@ -37,7 +67,7 @@ def make_chat(
     if name == OFFLINE:
         from memstory_reference.adapters.offline_chat import OfflineChat  # noqa: PLC0415
 
-        return OfflineChat(embedder)
+        return OfflineChat(compared())
     if kind == "ollama" and rest:
         from memstory_reference.adapters.chat_models.ollama_chat import OllamaChat  # noqa: PLC0415
 
@@ -50,7 +80,7 @@ def make_chat(
             raise InputError(
                 f"{name!r:.80} records nothing; allowed: record:NAME@FILE, as record:ollama:qwen3:4b@run.json"
             )
-        return RecordingChat(make_chat(inner, embedder, ollama_host=ollama_host, on_text=on_text), Path(file))
+        return RecordingChat(make_chat(inner, compared, ollama_host=ollama_host, on_text=on_text), Path(file))
     if kind == "replay" and rest:
         from memstory_reference.adapters.chat_models.cassette import ReplayingChat  # noqa: PLC0415
 

@@ -14,7 +14,7 @@ from memstory_reference.adapters.embedding.fixed_vectors import FixedVectors
 from memstory_reference.adapters.embedding.prefixes import NO_PREFIXES, Profile, ProfiledEmbedder
 from memstory_reference.adapters.faults import MODES, Switch, faulty_vector_store
 from memstory_reference.adapters.watched import WatchedEmbedder, WatchedModel
-from memstory_reference.composition.chat_models import OFFLINE, make_chat
+from memstory_reference.composition.chat_models import OFFLINE, make_chat, own_embedder
 from memstory_reference.composition.embedders import MINILM
 from memstory_reference.errors import InputError
 from memstory_reference.ollama_address import ollama_host
@@ -66,10 +66,12 @@ def environment_ports(
     profile: Profile = NO_PREFIXES,
     new_id: NewId | None = None,
     after_reply: str | None = None,
+    compares: bool = True,
 ) -> EnvironmentPorts:
     """Return the ports of `env`: its fixed vectors and scripted model where it has them, else those in its options.
 
-    `after_reply` names the part of the model that does not answer the user, and so gets a switch.
+    `after_reply` names the part of the model that does not answer the user, and so gets a switch. `compares` lets the
+    stand-in embed.
     """
     host = text_option(env, "ollama_host", ollama_host())
     inner = (
@@ -82,8 +84,12 @@ def environment_ports(
         switches[after_reply] = Switch("chat model")
     embedding = Stopwatch()
     embedder = WatchedEmbedder(inner, switches["embedder"], timed=embedding.running)
-    # The stand-in compares texts that it makes up, which have no fixed vectors; no log shows them.
-    compared = None if env.vectors else WatchedEmbedder(inner, timed=embedding.running, failures=embedder.failures)
+
+    def compared() -> WatchedEmbedder | None:
+        # The stand-in's own: never the story's vectors, in no log, and out of reach of the story's faults.
+        own = own_embedder() if compares else None
+        return WatchedEmbedder(own, timed=embedding.running) if own else None
+
     model = (
         ScriptedChat(env.model_rules)
         if env.model_rules

@@ -24,12 +24,11 @@ if TYPE_CHECKING:
 
 
 class OfferedChat:
-    """A chat model of the reference in the harness's words; `embedder` is what it compares texts by."""
+    """A chat model of the reference in the harness's words."""
 
-    def __init__(self, inner: ChatModel, embedder: CachedEmbedder | None = None) -> None:
+    def __init__(self, inner: ChatModel) -> None:
         self.name = inner.name
         self._inner = inner
-        self._embedder = embedder
 
     async def chat(self, messages: Sequence[ShimMessage], tools: Sequence[ToolSchema]) -> ShimReply:
         """Return the model's next message."""
@@ -40,9 +39,7 @@ class OfferedChat:
         return ShimReply(content=reply.content, requests=requests, thinking=reply.thinking)
 
     async def close(self) -> None:
-        """Release what it uses; another `chat` opens it again."""
-        if self._embedder is not None:
-            await self._embedder.close()
+        """Release nothing: it holds nothing open."""
 
 
 class OfferedEmbedder:
@@ -65,18 +62,17 @@ class OfferedEmbedder:
 
 
 def offline(more: str) -> OfferedChat:
-    """Return the deterministic stand-in, which compares texts by MiniLM."""
+    """Return the deterministic stand-in, which compares texts by MiniLM where its weights are here."""
     if more:
         raise SetupError(f"the chat model 'offline' takes no name behind a colon, as in 'offline:{more}'")
     with _of_the_machine():
-        embedder = make_embedder(MINILM, ollama_host=ollama_host())
-        return OfferedChat(make_chat(OFFLINE, embedder, ollama_host=ollama_host()), embedder)
+        return OfferedChat(make_chat(OFFLINE, ollama_host=ollama_host()))
 
 
 def ollama(model: str) -> OfferedChat:
     """Return the model of that name on Ollama."""
     with _of_the_machine():
-        return OfferedChat(make_chat(f"{OLLAMA}{model}", None, ollama_host=ollama_host()))
+        return OfferedChat(make_chat(f"{OLLAMA}{model}", ollama_host=ollama_host()))
 
 
 def minilm() -> OfferedEmbedder:

@@ -18,7 +18,7 @@ def test_an_embedder_that_nobody_knows_is_refused_with_those_that_there_are(name
 @pytest.mark.parametrize("name", ["eliza", "ollama:", ""])
 def test_a_chat_model_that_nobody_knows_is_refused_with_those_that_there_are(name):
     with pytest.raises(InputError, match="allowed: offline, ollama:NAME"):
-        make_chat(name, None, ollama_host=HOST)
+        make_chat(name, ollama_host=HOST)
 
 
 @pytest.mark.parametrize(("name", "model"), [("nomic-embed-text", "nomic-embed-text"), ("ollama:some:7b", "some:7b")])
@@ -28,7 +28,7 @@ def test_an_ollama_embedder_is_made_under_its_models_name(name, model, tmp_path,
 
 
 def test_the_offline_model_names_itself_a_stand_in():
-    assert "stand-in" in make_chat("offline", None, ollama_host=HOST).name
+    assert "stand-in" in make_chat("offline", ollama_host=HOST).name
 
 
 async def test_a_chroma_server_that_does_not_answer_is_said_to_be_unavailable(tmp_path):

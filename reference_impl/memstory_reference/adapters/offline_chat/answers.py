@@ -3,306 +3,177 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from memstory_reference.adapters.offline_chat.facts import parse_fact
-from memstory_reference.adapters.offline_chat.lexicon import PLAIN_ATTRIBUTES
-from memstory_reference.adapters.offline_chat.questions import Question, is_question
-from memstory_reference.adapters.offline_chat.requests import remembering, without_opening
-from memstory_reference.adapters.offline_chat.tool_results import Finding
-from memstory_reference.adapters.offline_chat.topics import CONSTRAINT, as_words
-from memstory_reference.adapters.offline_chat.wording import content_words, expanded, sentences, shared, stem, words
+from memstory_reference.adapters.offline_chat import lexicon, wording
+from memstory_reference.adapters.offline_chat.announced_tools import Finding
+from memstory_reference.adapters.offline_chat.lexicon import pattern, phrases
+from memstory_reference.adapters.offline_chat.questions import Question
+from memstory_reference.adapters.offline_chat.statements import facts
+from memstory_reference.adapters.offline_chat.topic_naming import CONSTRAINT, ME, WE, as_words, parse_holder
+from memstory_reference.adapters.offline_chat.utterances import Context, is_lasting, read
+from memstory_reference.adapters.offline_chat.wording import content_words, expanded, is_name, sentences, stem, words
 
 UNKNOWN = "I don't know: I have no memory of that."
-_OWN_WORDS = "I remember: "
-_TOLD = "I remember that you told me: "
+_OWN_WORDS, _TOLD = "I remember: ", "I remember that you told me: "
+_CHANGED = pattern(rf"\b{phrases('changes')}\b")
+_UNSURE = pattern(rf"\b{phrases('doubts')}\b")
+_TIME = pattern(rf"\d|\b(?:{phrases('weekdays')}|{phrases('months')}|{phrases('times')})\b")
+_PLACE = re.compile(
+    rf"\b(?:in|at|under|behind|near|to|from|on|by|inside|left) (?!(?:the )?(?:\d|{phrases('months')}\b))"
+)
+_NUMBER = pattern(rf"\d|\b(?:{'|'.join(sorted(lexicon.NUMBERS))})\b")
+_ANSWERS_TO = (
+    (pattern(r"^(?:when|(?:what|which) (?:day|date|time|year|month))\b"), _TIME),
+    (pattern(r"^where\b"), _PLACE),
+    (pattern(r"^how (?:many|much|old|long|big|far|tall|high)\b"), _NUMBER),
+)
+"""What a question asks for by its first words, and how a sentence shows that it says so."""
+
+_ASKED_FOR, _VERBS = lexicon.wordset("asked_for"), lexicon.wordset("verbs")
+_SAME_FACT, _HALF, _CLOSE = 3.0, 0.5, 0.12
+_RELATED, _NEAR_ENOUGH, _VERY_NEAR = 0.4, 0.45, 0.6
+"""Cosines of MiniLM: by itself it does not tell an answer from a neighbour (my dog's name, my cat's name: 0.59)."""
+
+_MOST_QUOTED, _MOST_LISTED = 3, 15
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Candidate:
-    """A sentence that may answer. `second_hand`: it is what was answered to an earlier question."""
+    """A sentence that may answer; `age` orders those that say different things: in this talk, by day, by rank."""
 
     text: str
-    date: str = ""
-    order: int = 0
-    second_hand: bool = False
-    recent: bool = False
+    age: tuple[bool, str, int]
 
 
 def candidates(findings: Iterable[Finding], window: Sequence[str] = ()) -> list[Candidate]:
-    """Return the sentences that may answer: what was said, then answers to earlier questions; echoes are left out.
+    """Return the sentences that may answer: what was said first-hand, in memories and in this conversation before.
 
-    `window` are earlier messages of this conversation: they are newer than any memory.
+    Answers that were given to questions are left out: they may repeat what has been corrected or forgotten since.
     """
-    found = [candidate for finding in findings for candidate in _of_finding(finding)]
-    said = [
-        Candidate(text=sentence, order=-1 - age, recent=True)
-        for age, text in enumerate(reversed(window))
-        for sentence in sentences(text)
-        if not is_question(sentence)
-    ]
+    texts = [(text, (True, "", at)) for at, text in enumerate(window)][::-1]
+    texts += [(finding.text, (False, finding.date[:10], -finding.rank)) for finding in findings]
     unique: dict[str, Candidate] = {}
-    for candidate in sorted([*said, *found], key=lambda one: one.second_hand):
-        unique.setdefault(candidate.text.casefold(), candidate)
+    for sentence, age in [(sentence, age) for text, age in texts for sentence in sentences(text)]:
+        meant = read(sentence, Context())
+        if not (meant.question or meant.forget or meant.lists):
+            # Of a wish to remember what is to be remembered.
+            said = meant.facts[0].said if meant.facts else sentence
+            unique.setdefault(said.casefold().rstrip(".!"), Candidate(text=said, age=age))
     return list(unique.values())
 
 
 def best(question: Question, found: Sequence[Candidate], nearness: Mapping[str, float]) -> list[Candidate]:
-    """Return what answers `question`: one sentence, or up to three for an open one; nothing if none fits.
+    """Return what answers `question`: one sentence, or several for an open one or of several holders; else nothing.
 
     `nearness` is the cosine of question and sentence, by sentence; empty without an embedder.
     """
-    scored = [(support(question, candidate, nearness.get(candidate.text)), candidate) for candidate in found]
-    fitting = sorted(((score, one) for score, one in scored if score > 0), key=lambda pair: -pair[0])
-    if not fitting:
-        return []
-    first_hand = [pair for pair in fitting if not pair[1].second_hand] or fitting
-    top = first_hand[0][0]
-    close = [one for score, one in first_hand if score >= top - _CLOSE]
-    if question.open:
-        return _without_stale([one for _, one in first_hand])[:_MOST_SENTENCES]
-    return [max(close, key=_newness)] if _contradict(close) else [close[0]]
+    scored = [(support(question, one.text, nearness.get(one.text)), one) for one in found]
+    fitting = sorted([pair for pair in scored if pair[0] > 0], key=lambda pair: -pair[0])
+    if not fitting or question.open:
+        return [one for _, one in fitting][:_MOST_QUOTED]
+    close = [one for score, one in fitting if score >= fitting[0][0] - _CLOSE]
+    holders = {tuple(word for word in re.findall(r"[\w-]+", one.text)[1:3] if is_name(word)) for one in close}
+    if len(holders) == len(close) > 1 and len({words(one.text)[1] for one in close}) == 1:
+        return close[:_MOST_QUOTED]
+    return [max(close, key=lambda one: (*one.age[:2], bool(_CHANGED.search(one.text)), one.age[2]))]
 
 
-def support(question: Question, candidate: Candidate, near: float | None) -> float:
+def support(question: Question, text: str, near: float | None) -> float:
     """Return how well a sentence answers a question; 0 if it does not.
 
-    What states the very fact asked for has most. Else words count: names and what is `mine` in the question must be in
-    the sentence, and half of its other words; the cosine decides where words alone would not.
+    Names and what is `mine` in the question must be in the sentence, which must not be about somebody else; of the
+    other words half. The cosine decides where words alone would not.
     """
-    fact = parse_fact(_statement(candidate.text))
-    if fact is not None and fact.topic in question.keys:
+    asked, near = question.query, near or 0.0 if near is not None else None
+    wanted, common = content_words(asked), wording.shared(content_words(asked), content_words(text))
+    meaning = [word for word in common if word not in lexicon.PLAIN_WORDS]
+    if not question.open and _is_doubtful(question, text):
+        return 0.0
+    if any(not {fact.topic, *fact.aliases}.isdisjoint(question.keys) for fact in facts(text, {})):
         return _SAME_FACT
-    wanted = content_words(question.query)
-    there = content_words(candidate.text)
-    common = shared(wanted, there)
-    share = len(common) / len(wanted) if wanted else 0.0
-    if _WHEN.match(question.query) and not _TIME.search(candidate.text):
+    if question.open:
+        return (len(common) + 1) / (len(wanted) + 1) + (near or 0) if meaning or (near or 0) >= _NEAR_ENOUGH else 0.0
+    musts, gives_name = _musts(question), _gives_name(asked, text)
+    if not set(common).issuperset(musts) or _is_of_another(asked, text, wanted):
         return 0.0
-    fits = _fits_open if question.open else _fits
-    names = _named(question.query)
-    kind = _KIND.match(question.query)
-    asked = [word for word in wanted if word not in content_words(kind.group("x"))] if kind else wanted
-    if not fits(Evidence(wanted=wanted, common=common, names=names, near=near, asked=asked)):
+    if not all(answers.search(text) for pattern, answers in _ANSWERS_TO if pattern.match(asked)):
         return 0.0
-    return share + (near or 0.0)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Evidence:
-    """What a question and a sentence share: stems, those of them that name something, and the cosine.
-
-    `asked` is `wanted` without the kind of thing asked for: of `which airline do I prefer`, the answer says `prefer`.
-    """
-
-    wanted: Sequence[str]
-    common: Sequence[str]
-    names: Sequence[str]
-    near: float | None
-    asked: Sequence[str]
-
-    @property
-    def share(self) -> float:
-        """Return how much of the question the sentence has, from 0 to 1."""
-        return len(self.common) / len(self.wanted) if self.wanted else 0.0
-
-
-def _fits(evidence: Evidence) -> bool:
-    near = evidence.near
-    if any(name not in evidence.common for name in evidence.names):
-        return False
-    if evidence.names and set(evidence.common) <= set(evidence.names) and len(evidence.wanted) > len(evidence.names):
-        # `Marta's phone number` is not answered by all that is known of Marta.
-        return near is not None and near >= _VERY_NEAR
-    meaning = [word for word in evidence.common if word not in PLAIN_ATTRIBUTES]
-    if meaning and (evidence.share >= _MOST_WORDS or (evidence.share >= _HALF and (near is None or near >= _RELATED))):
-        return True
-    if near is None:
-        return False
-    if evidence.asked and near >= _RELATED and all(word in evidence.common for word in evidence.asked):
-        return True
-    return near >= _NEAR_ENOUGH and bool(meaning or not evidence.names)
-
-
-def _fits_open(evidence: Evidence) -> bool:
-    if evidence.names:
-        return any(name in evidence.common for name in evidence.names)
-    meaning = [word for word in evidence.common if word not in PLAIN_ATTRIBUTES]
-    return bool(meaning) or (evidence.near is not None and evidence.near >= _NEAR_ENOUGH)
-
-
-_KIND = re.compile(
-    r"^(?:what|which) (?P<x>(?:[\w-]+ ){1,3}?)(?:do|does|did|should|have|has|am|are|is)\b", re.IGNORECASE
-)
-_WHEN = re.compile(r"^(?:when|(?:what|which) (?:day|date|time|year|month|weekday))\b", re.IGNORECASE)
-_TIME = re.compile(
-    r"\d|\b(?:(?:mon|tues|wednes|thurs|fri|satur|sun)?days?|jan(?:uary)?|feb(?:ruary)?|march|april|may|june?|july?|"
-    r"aug(?:ust)?|sept?(?:ember)?|oct(?:ober)?|nov(?:ember)?|dec(?:ember)?|spring|summer|autumn|fall|winter|today|"
-    r"tomorrow|yesterday|tonight|noon|midnight|mornings?|evenings?|afternoons?|nights?|weeks?|weekends?|months?|years?|"
-    r"every|each|daily|weekly|monthly|next|last|ago|since|until|till|before|after|during|when|while|once|twice|always|"
-    r"never|soon|early|late|eve|christmas|easter|o['’]clock|end|beginning|half|quarter|(?:twen|thir)ty|ten|eleven|"
-    r"twelve|(?:at|past|by) (?:one|two|three|four|five|six|seven|eight|nine))\b",
-    re.IGNORECASE,
-)
-"""What answers `when` says a time: `I was born in Bergen` does not."""
-
-_SAME_FACT = 3.0
-_HALF, _MOST_WORDS = 0.5, 0.6
-_RELATED, _NEAR_ENOUGH, _VERY_NEAR = 0.4, 0.45, 0.6
-"""Cosines of MiniLM: by itself it does not tell an answer from a neighbour (my dog's name, my cat's name: 0.59)."""
-
-_CLOSE = 0.15
-_MOST_SENTENCES = 3
+    kinds = {lexicon.KIND_OF[word] for word in words(text) if word in lexicon.KIND_OF}
+    given = _ASKED_FOR | kinds | ({"name"} if gives_name else set())
+    needed = [word for word in wanted if word not in given] or wanted
+    share = len([word for word in needed if word in common]) / len(needed) if needed else 0.0
+    if musts and set(common) <= set(musts) and len(needed) > len(musts) and not gives_name:
+        fits = (near or 0) >= _VERY_NEAR
+    else:
+        is_clear = share > _HALF or (share == _HALF and (near is None or near >= _RELATED))
+        fits = (bool(meaning) and is_clear) or ((near or 0) >= _NEAR_ENOUGH and bool(meaning or not musts))
+    return share + (near or 0) if fits else 0.0
 
 
 def quoted(found: Sequence[Candidate]) -> str:
     """Return an answer that quotes what was found, as data."""
-    said = "; ".join(f'"{candidate.text.rstrip(". ")}"' for candidate in found)
-    second_hand = all(candidate.second_hand for candidate in found)
-    return f"{_OWN_WORDS if second_hand else _TOLD}{said}."
+    said = "; ".join(f'"{one.text.rstrip(". ")}"' for one in found)
+    return f"{_TOLD}{said}."
 
 
-def of_topic(topic: str, value: str) -> str:
-    """Return an answer from what a topic holds.
-
-    >>> of_topic("user.language_preference", "Elixir")
-    'I remember: your language preference is Elixir.'
-    """
+def of_topic(topic: str, value: str, asked: str = "") -> str:
+    """Return an answer from what a topic holds: a value, a rule, or a sentence of the user's."""
     ending = "" if value.endswith((".", "!", "?", "。")) else "."
     if topic.startswith(f"{CONSTRAINT}."):
         return f"I remember this rule: {value}{ending}"
-    if _is_clause(value):
-        return f'{_TOLD}"{value}".'
-    return f"{_OWN_WORDS}{as_words(topic)} is {value}{ending}"
+    return f'{_TOLD}"{value}".' if _is_clause(value) else f"{_OWN_WORDS}{as_words(topic, asked)} is {value}{ending}"
 
 
-def confirmed(topic: str, value: str) -> str:
-    """Return a confirmation of what was saved under a topic.
-
-    >>> confirmed("user.language_preference", "Elixir")
-    'I will remember that your language preference is Elixir.'
-    """
-    ending = "" if value.endswith((".", "!", "?", "。")) else "."
-    if topic.startswith(f"{CONSTRAINT}."):
-        return f"I will remember this rule: {value}{ending}"
-    if _is_clause(value):
-        return confirmed_in_their_words(value)
-    return f"I will remember that {as_words(topic)} is {value}{ending}"
+def listed(kept: Mapping[str, str], found: Sequence[Candidate]) -> str:
+    """Return all that is known: what topics hold, and sentences that say more."""
+    known = [f'"{value}"' if _is_clause(value) else f"{as_words(topic)} is {value}" for topic, value in kept.items()]
+    told = [one.text.rstrip(". ") for one in found if is_lasting(one.text)]
+    known += [f'"{text}"' for text in told if not any(value in text for value in kept.values())]
+    return f"{_OWN_WORDS}{'; '.join(known[:_MOST_LISTED])}." if known else UNKNOWN
 
 
-def confirmed_in_their_words(said: str) -> str:
-    """Return a confirmation of what was saved as it was said."""
-    return f'I will remember what you said: "{said}".'
-
-
-def _of_finding(finding: Finding) -> Iterator[Candidate]:
-    for sentence in sentences(finding.text):
-        if not _asks(sentence):
-            yield Candidate(text=sentence, date=finding.date, order=finding.rank)
-    if finding.answer and _asks(sentences(finding.text)[-1] if finding.text.strip() else "?"):
-        for sentence in sentences(finding.answer):
-            if not _says_nothing(sentence):
-                said = _quotation(sentence)
-                yield Candidate(text=said, date=finding.date, order=finding.rank, second_hand=True)
-
-
-def _asks(sentence: str) -> bool:
-    bare = without_opening(sentence)
-    return is_question(bare) and remembering(bare) is None
-
-
-_NO_ANSWER = re.compile(
-    r"\b(?:(?:do not|don['’]t|did not|can ?not|can['’]t|could not) (?:know|remember|recall|have|find)|no (?:memory|"
-    r"memories|information|record|idea)|"
-    r"not (?:sure|certain|aware)|nothing about|unknown to me|memory is unavailable|memory unavailable|could not "
-    r"reach)\b",
-    re.IGNORECASE,
-)
-_QUOTED = re.compile(r'^I remember(?: that you told me| this rule)?: "?(?P<said>.+?)"?\.?$')
-
-
-def _says_nothing(sentence: str) -> bool:
-    return bool(_NO_ANSWER.search(sentence)) or is_question(sentence)
-
-
-def _quotation(sentence: str) -> str:
-    """Return what an earlier answer of this model quoted, so that an answer never quotes a quotation."""
-    found = _QUOTED.match(sentence)
-    return found.group("said") if found else sentence
-
-
-def _statement(sentence: str) -> str:
-    bare = without_opening(sentence)
-    wish = remembering(bare)
-    return wish.content if wish is not None and wish.content else bare
-
-
-_CAPITAL = re.compile(
-    r"(?<=[\w,] )(?!I\b)[^\Wa-z\d_][\w-]*|^(?!(?:What|Which|Who|Whose|Where|When|Why|How|Do|Does|Did|Is|Are|Am|Was|"
-    r"Can|My)\b)[A-Z][\w-]+(?=['’]s)"
-)
-_OWNER = re.compile(r"\b[\w-]+(?=['’]s\s)")
-_MINE = re.compile(
-    r"\b(?:my|our)\s+((?:(?!(?:is|are|was|were|do|does|did|live|work|called|named|in|on|at|for|from|to|of|"
-    r"again)\b)[\w'’-]+\s*){1,3})"
-)
-
-
-def _named(query: str) -> list[str]:
-    """Return the stems of what a question names: by a capital, as an owner, or as `mine`."""
-    text = expanded(query)
-    found = [*_CAPITAL.findall(text), *_OWNER.findall(text), *_MINE.findall(text)]
-    return [
-        word
-        for word in dict.fromkeys(stem(word) for name in found for word in content_words(name))
-        if word not in PLAIN_ATTRIBUTES
+def _musts(question: Question) -> list[str]:
+    """Return the stems that a sentence must have: names, and what is `mine`."""
+    text = expanded(question.query)
+    named = [
+        word for word in re.findall(r"(?<=[\w,'’] )[\w-]+|^[\w-]+(?=['’]s)", text) if is_name(word) and word != "I"
     ]
+    most = 0 if re.search(r"\b(?:do|does|did) (?:my|our)\b", text) else 2
+    owned = re.findall(rf"\b(?:my|our) ([\w'’-]+(?: (?!(?:is|are|was|on|at|in|for)\b)[\w'’-]+){{0,{most}}})", text)
+    found = [stem(word) for group in [*named, *owned] for word in words(group) if word not in lexicon.STOP_WORDS]
+    return [word for word in dict.fromkeys(found) if word not in lexicon.PLAIN_WORDS]
 
 
-_CHANGED = re.compile(
-    r"\b(?:actually|now|no longer|any ?more|instead|changed|moved|switched|correction|meant|updated?|not .+ but|"
-    r"oops|wrong|mistaken?|misspoke)\b",
-    re.IGNORECASE,
-)
-
-
-def _newness(candidate: Candidate) -> tuple[bool, str, bool, int]:
-    return (candidate.recent, candidate.date[:10], bool(_CHANGED.search(candidate.text)), -candidate.order)
-
-
-def _contradict(close: Sequence[Candidate]) -> bool:
-    """Say whether sentences give different values for one thing: the same fact, or nearly the same words."""
-    if len(close) < 2:  # noqa: PLR2004  (a contradiction takes two)
+def _is_of_another(asked: str, text: str, wanted: Sequence[str]) -> bool:
+    """Say whether a sentence is about somebody of whom a question about the user does not speak."""
+    first = re.match(r"(?:my|our) (\w+)|([^\W\d_][\w-]*)", text, re.IGNORECASE)
+    if re.match(r"(?:he|she|they|it)\b", text, re.IGNORECASE):
+        return True
+    if not first or not re.search(r"\b(?:I|my|me|we|our)\b", asked, re.IGNORECASE):
         return False
-    topics = [fact.topic if (fact := parse_fact(_statement(one.text))) else None for one in close]
-    if topics[0] is not None:
-        return topics.count(topics[0]) > 1
-    return _same_beginning(close[0].text, close[1].text)
+    about = [stem(word.casefold()) for word in re.findall(r"[\w-]+", text)[:3] if is_name(word) or word == first[1]]
+    owner = (first[1] or "").casefold()
+    is_relative = wording.plain(owner) in lexicon.LIVING
+    is_named = not first[1] and parse_holder(first[2]) not in {None, ME, WE} and not re.search(r"\b(?:I|my|me)\b", text)
+    return (is_relative or is_named) and not wording.shared(about, wanted)
 
 
-_LEAST_SHARED = 0.6
+def _is_doubtful(question: Question, text: str) -> bool:
+    """Say whether a sentence has a doubt that the question does not share."""
+    doubts = {stem(word) for found in _UNSURE.findall(expanded(text)) for word in words(found)}
+    is_past = re.search(r"\bused to\b.*\bnow\b", text, re.IGNORECASE)
+    return bool(doubts) and not is_past and doubts.isdisjoint(map(stem, words(expanded(question.text))))
 
 
-def _same_beginning(first: str, second: str) -> bool:
-    one, other = content_words(first), content_words(second)
-    return bool(one and other) and len(shared(one, other)) / min(len(one), len(other)) >= _LEAST_SHARED
-
-
-def _without_stale(found: Sequence[Candidate]) -> list[Candidate]:
-    """Return the sentences without those that a newer one on the same fact replaces."""
-    newest: dict[str, Candidate] = {}
-    for candidate in found:
-        fact = parse_fact(_statement(candidate.text))
-        name = fact.topic if fact else candidate.text
-        if name not in newest or _newness(candidate) > _newness(newest[name]):
-            newest[name] = candidate
-    return [candidate for candidate in found if candidate in newest.values()]
+def _gives_name(asked: str, text: str) -> bool:
+    """Say whether a question for a name gets one that it does not hold."""
+    asks_name = re.search(r"\b(?:names?|called|who)\b", asked, re.IGNORECASE)
+    return bool(asks_name) and any(is_name(word) and word not in asked for word in text.split()[1:])
 
 
 def _is_clause(value: str) -> bool:
     """Say whether a value is a sentence of its own, said by the user."""
     found = words(expanded(value))
-    return (bool(found) and found[0] in {"i", "we", "my", "our", "the"} and parse_fact(value) is not None) or found[
-        :1
-    ] == ["i"]
+    return len(found) > 2 and (found[0] in {"i", "we", "my", "our", "the"} or not _VERBS.isdisjoint(found))  # noqa: PLR2004

@@ -2,43 +2,67 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 
-from memstory_reference.adapters.offline_chat import answers, plans
-from memstory_reference.adapters.offline_chat.conversation import Conversation, read_conversation
-from memstory_reference.adapters.offline_chat.questions import Question
-from memstory_reference.adapters.offline_chat.tool_results import Outcome
-from memstory_reference.ports import (
-    ChatModelUnavailableError,
-    Embedder,
-    EmbedderUnavailableError,
-    Json,
-    Message,
-    Purpose,
-    Reply,
-    ToolSpec,
-)
+from memstory_reference import ports
+from memstory_reference.adapters.offline_chat import announced_tools as tools
+from memstory_reference.adapters.offline_chat import answers, lexicon
+from memstory_reference.adapters.offline_chat.questions import Question, parse_question
+from memstory_reference.adapters.offline_chat.statements import Fact, whole
+from memstory_reference.adapters.offline_chat.topic_naming import Holder
+from memstory_reference.adapters.offline_chat.utterances import Context, Reading, after, read
+from memstory_reference.adapters.offline_chat.wording import sentences
+from memstory_reference.errors import MemorySystemError
+from memstory_reference.ports import Message, Reply, ToolRequest
+
+_COMMON, _BROAD = lexicon.listed("common"), lexicon.listed("broad")
+"""Attributes and questions for when somebody asks for all that is known, and no tool lists it."""
+
+_MOST_FORGOTTEN = 10
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Conversation:
+    """What matters of the messages: the reading of the last thing said, and the results since then."""
+
+    reading: Reading
+    earlier: Sequence[str] = ()
+    results: Sequence[tools.ToolResult] = ()
+    roles: tools.Roles = field(default_factory=tools.Roles)
+    known: Mapping[str, Holder] = field(default_factory=dict)
+
+    @property
+    def findings(self) -> Sequence[tools.Finding]:
+        """The memories that were found."""
+        return [finding for result in self.results for finding in result.findings]
+
+    @property
+    def kept(self) -> Mapping[str, str]:
+        """What the topics hold that were looked up."""
+        return {result.topic: result.value for result in self.results if result.topic}
 
 
 class OfflineChat:
     """A chat model of rules: the same conversation always gets the same reply, and no story is known to it.
 
-    With an embedder it also finds answers that share no word with their question.
+    With an embedder of its own it also finds answers that share no word with their question.
     """
 
     name = "offline rules (deterministic stand-in)"
 
-    def __init__(self, embedder: Embedder | None = None) -> None:
+    def __init__(self, embedder: ports.Embedder | None = None) -> None:
         self._embedder = embedder
 
     async def chat(
         self,
         messages: Sequence[Message],
-        tools: Sequence[ToolSpec] = (),
+        tools: Sequence[ports.ToolSpec] = (),
         *,
         purpose: str = "chat",
         temperature: float | None = None,
-        response_schema: Mapping[str, Json] | None = None,
+        response_schema: Mapping[str, ports.Json] | None = None,
     ) -> Reply:
         """Return tool requests, or an answer made of what the tools gave; raise if JSON of a schema is wanted."""
         if response_schema is not None:
@@ -46,38 +70,154 @@ class OfflineChat:
                 f"{self.name} holds conversations and cannot write the structured text asked for ({purpose}). "
                 "Script it with 'model:' rules, or choose a language model such as 'ollama:gemma3:4b'."
             )
-            raise ChatModelUnavailableError(message)
-        talk = read_conversation(messages, tools)
-        requests = plans.next_calls(talk, answered=await self._is_answered(talk))
-        if requests:
-            return Reply(content="", tool_requests=requests)
-        return Reply(content=plans.closing(talk, await self._answer(talk)))
+            raise ports.ChatModelUnavailableError(message)
+        talk = _read_conversation(messages, tools)
+        requests = _next_calls(talk, answered=bool(await self._answer(talk, window=False)))
+        answer = "" if requests else _closing(talk, await self._answer(talk, window=True))
+        return Reply(content=answer, tool_requests=requests)
 
-    async def _is_answered(self, talk: Conversation) -> bool:
-        return talk.reading.question is not None and bool(await self._answer(talk, window=False))
-
-    async def _answer(self, talk: Conversation, *, window: bool = True) -> str:
+    async def _answer(self, talk: _Conversation, *, window: bool) -> str:
         """Return the answer to the question that was asked, or an empty text."""
         question = talk.reading.question
         if question is None:
             return ""
-        for result in talk.results:
-            if result.outcome is Outcome.KEPT:
-                return answers.of_topic(result.topic or question.keys[0], result.value)
-        found = answers.candidates(
-            (finding for result in talk.results for finding in result.findings), talk.earlier if window else ()
-        )
+        if talk.kept:
+            return " ".join(answers.of_topic(topic, value, question.text) for topic, value in talk.kept.items())
+        found = answers.candidates(talk.findings, talk.earlier if window else ())
         chosen = answers.best(question, found, await self._nearness(question, [one.text for one in found]))
         return answers.quoted(chosen) if chosen else ""
 
     async def _nearness(self, question: Question, texts: Sequence[str]) -> Mapping[str, float]:
-        """Return the cosine of the question and each text; nothing without an embedder, or while it is down."""
+        """Return the cosine of the question and each text; nothing without an embedder, or where it cannot answer."""
         if self._embedder is None or not texts:
             return {}
         try:
-            asked = await self._embedder.embed([question.query], Purpose.QUERY)
-            said = await self._embedder.embed(texts, Purpose.DOCUMENT)
-        except EmbedderUnavailableError:
-            # The words alone still decide; the memory itself reports that its embedder is down.
+            asked = await self._embedder.embed([question.query], ports.Purpose.QUERY)
+            said = await self._embedder.embed(texts, ports.Purpose.DOCUMENT)
+        except MemorySystemError:
+            # The words alone decide then.
             return {}
         return {text: float(near) for text, near in zip(texts, said @ asked[0], strict=True)}
+
+
+def _read_conversation(messages: Sequence[Message], announced: Sequence[ports.ToolSpec]) -> _Conversation:
+    """Read messages; only what the user said decides what is done, system and tool texts never do."""
+    at = max((at for at, message in enumerate(messages) if message.role == "user"), default=None)
+    earlier = tuple(message.content for message in messages[: at or 0] if message.role == "user")
+    context = Context()
+    for text in earlier:
+        context = after(context, text, read(text, context))
+    later = messages[at + 1 :] if at is not None else []
+    requests = [request for message in later for request in message.tool_requests]
+    texts = [message.content for message in later if message.role == "tool"]
+    return _Conversation(
+        reading=Reading() if at is None else read(messages[at].content, context),
+        earlier=earlier,
+        results=[tools.read_result(request, text) for request, text in zip(requests, texts, strict=False)],
+        roles=tools.assign(announced),
+        known=context.known,
+    )
+
+
+def _next_calls(talk: _Conversation, *, answered: bool) -> tuple[ToolRequest, ...]:
+    """Return the calls to make now, none that was made before: of several rounds the first that has a new one."""
+    made = [result.request for result in talk.results]
+    for calls in _rounds(talk, answered=answered):
+        new = [one for at, one in enumerate(calls) if one not in made and one not in calls[:at]]
+        if new:
+            return tuple(new)
+    return ()
+
+
+def _closing(talk: _Conversation, answer: str) -> str:
+    """Return what is said at the end: what was kept or not, what was forgotten, and the answer."""
+    reading = talk.reading
+    parts = [*_on_saves(talk), *([_on_forgetting(talk, reading.forget)] if reading.forget else [])]
+    parts += [f'I have not saved this: "{said}".' if said else "I have not saved anything." for said in reading.unsaved]
+    if reading.lists:
+        parts.append(answers.listed(talk.kept, answers.candidates(talk.findings, talk.earlier)))
+    if reading.question is not None:
+        failure = next((result.failure for result in talk.results if result.failure), "")
+        parts.append(answer or f"{answers.UNKNOWN} {failure}".strip())
+    return " ".join(parts) or lexicon.REPLIES[reading.talk]
+
+
+def _rounds(talk: _Conversation, *, answered: bool) -> Iterator[list[ToolRequest]]:
+    reading, roles = talk.reading, talk.roles
+    yield _recalls(talk, [fact.topic for fact in reading.facts if fact.ends])
+    yield [request for fact in reading.facts for request in _save(talk, fact)]
+    if reading.forget:
+        yield from _forget(talk, reading.forget)
+    if reading.lists:
+        found = [*_recalls(talk, [f"user.{name}" for name in _COMMON]), *_searches(talk, *_BROAD)]
+        yield found if roles.lists is None else [tools.call(roles.lists)]
+    if reading.question is not None and not answered:
+        yield _recalls(talk, reading.question.keys)
+        yield _searches(talk, reading.question.query)
+
+
+def _recalls(talk: _Conversation, keys: Sequence[str]) -> list[ToolRequest]:
+    return [tools.call(talk.roles.recall_topic, key=key) for key in keys if talk.roles.recall_topic]
+
+
+def _searches(talk: _Conversation, *queries: str) -> list[ToolRequest]:
+    return [tools.call(talk.roles.search, query=query) for query in queries if talk.roles.search]
+
+
+def _save(talk: _Conversation, fact: Fact) -> list[ToolRequest]:
+    """Save a fact; one that says that a value is over replaces this value, and no other."""
+    if fact.ends and fact.ends.casefold() not in talk.kept.get(fact.topic, "").casefold():
+        fact = whole(fact.said)
+    if talk.roles.save_topic is not None and fact.of_the_world:
+        # A memory with topics takes in every turn by itself; one that only keeps notes is told.
+        return []
+    if talk.roles.save_topic is not None:
+        return [tools.call(talk.roles.save_topic, key=fact.topic, text=fact.value)]
+    return [tools.call(talk.roles.note, text=fact.said)] if talk.roles.note else []
+
+
+def _forget(talk: _Conversation, thing: str) -> Iterator[list[ToolRequest]]:
+    """Yield the look for what is to be forgotten, where a tool wants its id; then the calls that forget it."""
+    question = parse_question(thing, talk.known)
+    if any("id" in tool.parameters for tool in talk.roles.forgets):
+        yield [*_recalls(talk, question.keys), *_searches(talk, thing)]
+    what = {"key": question.keys, "id": _ids(talk, question), "query": [thing], "text": [thing]}
+    yield [
+        tools.call(tool, **{kind: one}) for tool in talk.roles.forgets for kind in tool.parameters for one in what[kind]
+    ]
+
+
+def _ids(talk: _Conversation, question: Question) -> list[str]:
+    """Return the ids of the memories that say what is to be forgotten, and of the answers that repeated it."""
+    echo = re.compile("|".join(rf"\b{re.escape(value)}(?!\w)" for value in talk.kept.values()) or "(?!)")
+    saying = [
+        finding.id
+        for finding in talk.findings
+        if echo.search(finding.answer)
+        or any(answers.support(question, one, None) >= 1 for one in sentences(finding.text))
+    ]
+    return [one for one in saying if one][:_MOST_FORGOTTEN]
+
+
+def _on_saves(talk: _Conversation) -> Iterator[str]:
+    """Acknowledge what a tool has stored, in the user's own words, and nothing else."""
+    writes = [result for result in talk.results if tools.saves(result.request)]
+    stored = " ".join(str(value) for one in writes if not one.failure for value in one.request.arguments.values())
+    has_tool = talk.roles.save_topic or talk.roles.note
+    failure = next((one.failure for one in writes if one.failure), "" if has_tool else "I have no tool for it.")
+    for said in dict.fromkeys(fact.said for fact in talk.reading.facts):
+        values = [fact.value for fact in talk.reading.facts if fact.said == said]
+        is_stored = said in stored or all(value in stored for value in values)
+        yield f'I will remember: "{said}".' if is_stored else f'I have not saved this: "{said}". {failure}'.strip()
+
+
+def _on_forgetting(talk: _Conversation, thing: str) -> str:
+    done = [result for result in talk.results if tools.forgets(result.request)]
+    failures = [result.failure for result in done if result.failure]
+    if len(done) > len(failures):
+        return "I have forgotten that, as far as I found it."
+    if talk.roles.forgets:
+        return f"I could not forget that. {failures[0]}" if failures else "I found no such memory to forget."
+    keys = " or ".join(parse_question(thing, talk.known).keys)
+    where = f" Where it has a topic, that is {keys}." if keys else ""
+    return f"I have no tool to forget with, so what is stored stays.{where}"

@@ -1,179 +1,222 @@
-"""What a message is: things to remember, a correction, a question, a wish to forget, a statement, or small talk."""
+"""What a message is: facts to keep, a question, a wish to forget or to see everything, or talk."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
-from dataclasses import dataclass
-from enum import StrEnum
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
-from memstory_reference.adapters.offline_chat import conduct, requests
-from memstory_reference.adapters.offline_chat.clauses import clauses
-from memstory_reference.adapters.offline_chat.corrections import correct
-from memstory_reference.adapters.offline_chat.facts import Fact, parse_fact, unparsed_fact
-from memstory_reference.adapters.offline_chat.questions import Question, is_question, parse_question
-from memstory_reference.adapters.offline_chat.wording import content_words, sentences, shortened
+from memstory_reference.adapters.offline_chat import lexicon
+from memstory_reference.adapters.offline_chat.exemplars import nearest
+from memstory_reference.adapters.offline_chat.lexicon import pattern, phrases
+from memstory_reference.adapters.offline_chat.questions import Question, asks, parse_question
+from memstory_reference.adapters.offline_chat.statements import Fact, facts, plain_value, whole
+from memstory_reference.adapters.offline_chat.topic_naming import Holder, is_number
+from memstory_reference.adapters.offline_chat.wording import content_words, expanded, is_name, sentences, words
+from memstory_reference.text.secret_guard import secret_in
 
 
-class Kind(StrEnum):
-    """What somebody wants with a message that asks nothing and saves nothing."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Context:
+    """What was said before that this message may speak of."""
 
-    STATEMENT = "statement"
-    SMALL_TALK = "small talk"
-    COURTESY = "courtesy"
+    last: Fact | None = None
+    statement: str = ""
+    known: Mapping[str, Holder] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reading:
-    """A message as it was understood.
-
-    `informs` is what it tells about the world, said without a wish to keep it; `mentions` is the topic that a later
-    correction may be about.
-    """
+    """What a message means; `unsaved` are statements and wishes that are not kept, `talk` is a kind of small talk."""
 
     facts: Sequence[Fact] = ()
+    unsaved: Sequence[str] = ()
     question: Question | None = None
-    forget: str | None = None
-    kind: Kind = Kind.STATEMENT
-    informs: str | None = None
-    mentions: str | None = None
+    forget: str = ""
+    lists: bool = False
+    talk: str = ""
 
 
-def read(text: str, earlier: Sequence[str] = (), talked_about: str | None = None) -> Reading:
-    """Read a message; `earlier` are the speaker's messages before it, `talked_about` the topic that the last was on.
+_OPENING = pattern(rf"^(?:{phrases('openings')}\s*[,:;!.–—-]+\s*)+(?=\S)")
+_TAG = pattern(rf"[\s,;–—-]+{phrases('tags')}\s*[!.]*(?P<asks>\??)\s*$")
+_WANT = rf"(?:{phrases('wanting')}[,\s]+)*"
+_THAT = r"(?:that|it|this|them|those)"
+_KEEP = phrases("keeping")
+_KEEP_TAG = pattern(
+    rf"[\s,;.:–—-]+{_WANT}(?:(?:{_KEEP}|keep) {_THAT}(?: down)?(?: for (?:me|later|next time))?|please remember|"
+    r"(?:please )?do not forget|for (?:future reference|the record|later))(?:[,\s]+please)?[.!?]*$"
+)
+_WISH = re.compile(
+    rf"^(?:{_WANT}(?P<verb>{_KEEP})\b(?:\s+(?:(?:{_THAT} )?down|also|of|for (?:me|later)|well|please|the fact|these|"
+    r"this|two things|the following))*|for (?:future reference|the record|later)|fyi|reminder|you should know|"
+    r"I want you to know|decision(?=:))(?P<joint>\s*[,:–—-]\s*|\s+that\b\s*:?\s*|\s+|$)(?P<rest>.*)$",
+    re.IGNORECASE | re.DOTALL,
+)
+_ALWAYS = pattern(
+    rf"^(?:please,? )?{phrases('from_now_on')}[,:]? (?P<rest>.+)$|^(?P<before>.+?),? {phrases('from_now_on')}$"
+)
+_NO_WISH = pattern(rf"^{phrases('no_wish')}\b")
+_UNMARKED = pattern(r"save|store|record|log|write")
+_FORGET = pattern(
+    rf"^{_WANT}(?:forget|delete|remove|erase|stop remembering)\s+(?:{phrases('forgotten')}\s+)*"
+    r"(?P<rest>(?!(?:it|that|about it)[.!]*$).+)$"
+)
+_RULE = pattern(rf"^(?:please )?{phrases('rules')}")
+_MARK = pattern(rf"^(?:{phrases('corrections')}\b\s*[,:;.!–—-]*\s*)+")
+_MEANT = pattern(rf"^{phrases('meant_is')} (?P<v>.+?)(?: (?:instead|now))?$|^(?P<first>[^,]+), not [^,]+$")
+_IT_IS = pattern(r"^(?:(?:it|that|he|she|they) (?:is|are|was|has (?:moved|changed) to)(?: now)? )?(?P<v>.+)$")
+_MOMENT = pattern(
+    rf"\b{phrases('moments')}\b|^I {phrases('feelings')}\b|\bmy \w+ is \w+ing\b|"
+    rf"\b(?:am|is|are|was|were) (?:so |very |really )?(?:{'|'.join(sorted(lexicon.STATES))})[.!]*$"
+)
+_TALK = frozenset(["greet", "thank", "chat"])
+_OF_LISTS = lexicon.wordset("of_lists")
+_LEAST_WORDS, _SURE = 3, 0.6
 
-    >>> read("Please remember my preferred language is Elixir.").facts[0].topic
-    'user.language_preference'
-    >>> read("I remember my school days fondly.").facts
-    ()
-    """
-    facts: list[Fact] = []
-    question: Question | None = None
-    forget: str | None = None
-    informs: list[str] = []
-    mentions: str | None = None
-    said = sentences(shortened(text))
-    for sentence in said:
-        part = _read_sentence(sentence, earlier, facts[-1].topic if facts else talked_about)
-        facts = [fact for fact in facts if all(fact.topic != newer.topic for newer in part.facts)]
-        facts += {fact.topic: fact for fact in part.facts}.values()
-        question = part.question or (question and _asked_again(sentence)) or question
-        forget = part.forget or forget
-        mentions = part.mentions or mentions
-        informs += [part.informs] if part.informs else []
-    kind = _kind(shortened(text))
-    return Reading(
-        facts=tuple(facts),
-        question=question,
-        forget=forget,
-        kind=kind,
-        informs=" ".join(informs) or None,
-        mentions=mentions,
+
+def read(text: str, context: Context) -> Reading:
+    """Read a message, sentence by sentence."""
+    found = Reading()
+    for sentence in sentences(text):
+        one = _read_sentence(sentence, context)
+        found = Reading(
+            facts=[*found.facts, *one.facts],
+            unsaved=[*found.unsaved, *one.unsaved],
+            question=found.question or one.question,
+            forget=found.forget or one.forget,
+            lists=found.lists or one.lists,
+            talk=found.talk or one.talk,
+        )
+        context = after(context, sentence, one)
+    return found
+
+
+def after(context: Context, sentence: str, reading: Reading) -> Context:
+    """Return what is known once `sentence` has been said."""
+    named = re.findall(r"\b(?:[Mm]y|[Oo]ur) ([a-z-]+(?: [a-z-]+)?),? ([^\W\d_][\w-]*)", sentence)
+    people = [(owner.split(), name) for owner, name in named if is_name(name) and not name.isupper()]
+    known = {name: (*owner, name) for owner, name in people if owner[-1] in lexicon.LIVING}
+    last = context.last
+    if reading.facts:
+        last = reading.facts[-1]
+    elif reading.question is not None and reading.question.keys:
+        last = Fact(topic=reading.question.keys[0], value="", said="")
+    is_statement = not (reading.question or reading.forget or reading.lists or reading.talk)
+    return Context(
+        last=last, statement=sentence if is_statement else context.statement, known={**context.known, **known}
     )
 
 
-def _read_sentence(sentence: str, earlier: Sequence[str], talked_about: str | None) -> Reading:
-    bare = requests.without_opening(sentence)
-    if _is_small_talk(bare):
-        return Reading(kind=Kind.SMALL_TALK)
-    forget = requests.forgetting(bare)
-    if forget is not None:
-        return Reading(forget=forget)
-    wish = requests.remembering(bare)
+def is_lasting(sentence: str) -> bool:
+    """Say whether a statement holds for longer than a moment: `I play the cello`, not `I am tired`."""
+    text = expanded(sentence)
+    (label, near), found = nearest(text), text.split()
+    if len(found) < _LEAST_WORDS or (near >= _SURE and label in {*_TALK, "moment"}) or _MOMENT.search(text):
+        return False
+    if re.match(r"(?:I|my|our|we|the|every|all|each|nobody|no one|none|both)\b", text, re.IGNORECASE):
+        return not re.search(r"^I .*\b(?:your|you|this)\b", text)
+    is_subject = is_name(found[0]) and any(map(str.isupper, found[0])) and words(found[0])[0] not in lexicon.STOP_WORDS
+    verb = r"is|are|was|were|has|have|had|can|does|do|\w+(?:s|ed)|got|went|beat"
+    return is_subject and any(re.fullmatch(verb, word) for word in found[1:5])
+
+
+def _read_sentence(sentence: str, context: Context) -> Reading:
+    bare = _OPENING.sub("", sentence).strip()
+    text, said = expanded(bare), _tagless(bare)
+    forgotten = _FORGET.match(text)
+    if forgotten and re.search(r"\b(?:my|our|I|me|we|note)\b|(?!^)[A-Z]|^forget", text, re.IGNORECASE):
+        return Reading(forget=_tagless(forgotten["rest"]).rstrip(".!? "))
+    wish = _wish(bare)
     if wish is not None:
-        return Reading(facts=_asked_to_keep(wish, earlier))
-    corrected = correct(bare, talked_about)
-    if corrected:
-        return Reading(facts=corrected)
-    plain = requests.without_tag(bare)
-    if is_question(plain):
-        return Reading(question=parse_question(plain))
-    found = _facts(plain)
-    facts = tuple(fact for fact in found if fact.standing)
-    passing = next((fact.topic for fact in found if _MENTIONED.match(plain)), None)
-    return Reading(facts=facts, informs=None if facts or not _is_informative(plain) else plain, mentions=passing)
+        return _wished(wish, context)
+    label, near = nearest(text)
+    if label == "list" and near >= _SURE and _OF_LISTS.issuperset(content_words(text)):
+        return Reading(lists=True)
+    if asks(said):
+        return Reading(question=parse_question(said, context.known))
+    corrected = _corrected(said, context)
+    return Reading(facts=corrected) if corrected else _told(said, label if near >= _SURE else "", context)
 
 
-def _asked_to_keep(wish: requests.Wish, earlier: Sequence[str]) -> tuple[Fact, ...]:
-    content = wish.content
-    if not content:
-        # `Remember that.` speaks of the message before.
-        content = next((text for text in reversed(earlier) if not is_question(text)), "")
-    if not content:
-        return ()
-    if wish.always:
-        rest = [parse_fact(clause) or conduct.wanted_from_now_on(clause) for clause in clauses(content)]
-        return tuple(rest)
-    return tuple(
-        conduct.parse_rule(clause)
-        or parse_fact(clause)
-        or (conduct.wanted_from_now_on(clause) if conduct.is_setting(clause) else unparsed_fact(clause))
-        for clause in clauses(content)
-    )
+def _tagless(sentence: str) -> str:
+    tag = _TAG.search(sentence)
+    rest = sentence[: tag.start()].rstrip(" ,;") if tag else ""
+    return sentence if not tag or not rest else f"{rest}?" if tag["asks"] and asks(rest) else rest
 
 
-def _facts(sentence: str) -> list[Fact]:
-    found = [conduct.parse_rule(clause) or parse_fact(clause) for clause in clauses(sentence)]
-    return [fact for fact in found if fact is not None]
+def _wish(sentence: str) -> Fact | str | None:
+    """Return what somebody asks to remember, a rule as a fact; None where nobody asks."""
+    text = re.sub(r"\bI['’]d\b", "I would", re.sub(r"\b([Dd])on['’]?t\b", r"\1o not", sentence)).strip()
+    always = _ALWAYS.match(text.rstrip(".!"))
+    if always:
+        return whole(_tagless(always["rest"] or always["before"]), rule=True)
+    tag = _KEEP_TAG.search(text)
+    before = text[: tag.start()].strip() if tag else ""
+    if before and not asks(before) and not re.fullmatch(_WANT, f"{before} ", re.IGNORECASE):
+        return _wish(before) or before
+    found = _WISH.match(text)
+    rest = _tagless(found["rest"].strip()).rstrip(".!? ") if found else ""
+    if not found or _NO_WISH.match(rest):
+        return None
+    is_marked = re.search(r"that|[:,–—-]", found["joint"]) or not found["verb"]
+    has_verb = re.search(r"\b(?:is|are|am|was|likes?|ha(?:s|ve))\b", rest)
+    if not is_marked and ((text.endswith("?") and not has_verb) or _UNMARKED.fullmatch(found["verb"])):
+        return None
+    return re.sub(r"^to (?=\w)", "", rest, flags=re.IGNORECASE)
 
 
-_I_MEAN = re.compile(r"^(?:sorry,? )?i mean(?:t)?,? (?P<x>(?:my|our|the) [^,]+?)[.!]*$", re.IGNORECASE)
+def _wished(wish: Fact | str, context: Context) -> Reading:
+    """Keep what somebody asks to remember: values, else the whole sentence; say so where there is nothing to keep."""
+    if isinstance(wish, Fact):
+        return Reading(facts=[wish])
+    if re.fullmatch(rf"(?:(?:all )?{_THAT})?", wish, re.IGNORECASE):
+        said = context.statement
+        return Reading(facts=facts(said, context.known) or [whole(said)]) if said else Reading(unsaved=[wish])
+    if len(words(wish)) < _LEAST_WORDS and re.match(rf"(?:the|a|an|my|our|{_THAT})\b|\S+$", wish, re.IGNORECASE):
+        return Reading(unsaved=[wish])
+    if _RULE.match(expanded(wish)):
+        return Reading(facts=[whole(wish, rule=True)])
+    return Reading(facts=facts(wish, context.known) or [whole(wish)])
 
 
-def _asked_again(sentence: str) -> Question | None:
-    """Return the question that `I mean my shoe size` puts in the place of the one before it."""
-    found = _I_MEAN.match(requests.without_opening(sentence))
-    return parse_question(f"What is {found.group('x')}?") if found else None
+def _corrected(sentence: str, context: Context) -> list[Fact]:
+    """Return what a correction of what was said last states, or nothing."""
+    text, last = expanded(sentence).rstrip(".!"), context.last
+    mark = _MARK.match(text)
+    rest = text[mark.end() :] if mark else text
+    meant = _MEANT.match(rest)
+    given = meant["v"] or meant["first"] if meant else _IT_IS.sub(r"\g<v>", rest)
+    named = facts(given if meant else rest, context.known) if mark or meant else []
+    if named or last is None or not (meant or mark or (given != rest and " now" in rest)):
+        return named
+    given = re.sub(r"^(?:in|at|on|for|now) |,? (?:and )?not .*$|\banymore\b.*", "", given)
+    value, said = plain_value(given, "any"), sentence.strip().rstrip(".!")
+    is_one_kind = lexicon.KIND_OF.get(given) == lexicon.KIND_OF.get(last.value, "-")
+    if value is None and (meant or is_one_kind) and len(given.split()) < _LEAST_WORDS:
+        value = plain_value(given, "words")
+    form, old = ((is_name(one), is_number(one)) for one in (value or "", last.value))
+    if (
+        not value
+        or (last.is_quote and not meant and not any(form))
+        or not (last.is_quote or not last.value or form == old)
+    ):
+        return []
+    return [replace(last, value=said, said=said) if last.is_quote else Fact(topic=last.topic, value=value, said=said)]
 
 
-_GREETING = re.compile(
-    r"^(?:hi|hello|hey|hiya|howdy|yo|good (?:morning|afternoon|evening|night|day)|bye|goodbye|see you.*|cheers|"
-    r"thanks?.*|"
-    r"thank you.*|ok(?:ay)?|great|cool|nice|perfect|wonderful|awesome|sure|yes|yep|no|nope|no thanks?|lol|haha.*|wow|"
-    r"never ?mind.*|forget (?:it|about it)|no (?:problem|worries).*|don['’]t worry.*|you['’]re welcome|got it|i see|"
-    r"sounds good|well done|good (?:job|luck|point).*|that['’]s (?:all|fine|great|ok|nice|funny|right|good|cool).*)"
-    r"(?:[,]? (?:there|all|everyone|again|then|my friend|friend|so much|a lot))*[.!… ]*$",
-    re.IGNORECASE,
-)
-_CHAT = re.compile(
-    r"^(?:how have (?:you|things) been\b.*|"
-    r"how (?:are|is|was) (?:you|it going|things|life|your day)\b.*|how (?:do|did) you (?:do|feel|sleep)\b.*|"
-    r"what['’]?s up.*|"
-    r"what is up.*|are you (?:there|ok|okay|ready|real|a (?:bot|robot|human|machine|computer)|human|alive)\b.*|who "
-    r"are you.*|"
-    r"what are you.*|what can you do.*|(?:what is|what['’]s) your name.*|can you help(?: me)?\??|is (?:anyone|"
-    r"anybody) there.*|"
-    r"do you like me.*|tell me (?:a|another|something|some)\b.*|sing .*|how['’]s (?:it going|life|things|your day).*)$",
-    re.IGNORECASE,
-)
-
-
-def _is_small_talk(sentence: str) -> bool:
-    return bool(_GREETING.match(sentence) or _CHAT.match(sentence))
-
-
-def _kind(text: str) -> Kind:
-    if re.match(r"^(?:thanks?|thank you|cheers)\b", text, re.IGNORECASE):
-        return Kind.COURTESY
-    return (
-        Kind.SMALL_TALK
-        if all(_is_small_talk(requests.without_opening(part)) for part in sentences(text))
-        else Kind.STATEMENT
-    )
-
-
-_MENTIONED = re.compile(r"^(?i:the) .*(?:\d|(?<=\w )[A-Z])")
-"""A thing of the world with a number, a day or a name: `The meeting is on Friday` may be corrected."""
-
-_OF_THE_MOMENT = re.compile(
-    r"^(?:i|you|it|that|this|these|those|what|there|he|she|they|we|let|please|can|could|would|write|make|give|show|"
-    r"explain|"
-    r"translate|summari[sz]e|my|lovely|nice)\b",
-    re.IGNORECASE,
-)
-_LEAST_MEANING = 3
-
-
-def _is_informative(sentence: str) -> bool:
-    """Say whether a sentence tells something about the world that a later question may be about."""
-    return not _OF_THE_MOMENT.match(sentence) and len(content_words(sentence)) >= _LEAST_MEANING
+def _told(sentence: str, label: str, context: Context) -> Reading:
+    """Read a statement: its values, else all of it if it holds for longer than a moment, and is about somebody."""
+    text = expanded(sentence)
+    if _RULE.match(text):
+        return Reading(facts=[whole(sentence, rule=True)])
+    found = facts(sentence, context.known)
+    if not found and label == "ask":
+        return Reading(question=parse_question(sentence, context.known))
+    if secret_in(sentence) is not None:
+        return Reading(talk="secret")
+    if not found and is_lasting(sentence):
+        first = {*words(text)[:4]}
+        is_ours = not first.isdisjoint(lexicon.PROJECT_WORDS | {"my", "our"}) or not text.casefold().startswith("the ")
+        found = [replace(whole(sentence), of_the_world=not is_ours)]
+    is_talk = not found and label in _TALK
+    return Reading(facts=found, unsaved=[] if found or is_talk else [sentence.strip()], talk=label if is_talk else "")

@@ -70,7 +70,7 @@ async def topics_conversation(parsed: argparse.Namespace, speech: Speech) -> Asy
         return
     settings = chosen_settings(parsed)
     embedder = embedder_of(settings)
-    model = WatchedChat(chat_of(settings, embedder, speech.part), speech.aside)
+    model = WatchedChat(chat_of(settings, speech.part), speech.aside)
     system = await open_topics(settings, embedder=embedder, chat=model)
     try:
         _greet(await system.status(owner), settings.chroma_server or settings.chroma_path, owner, speech)

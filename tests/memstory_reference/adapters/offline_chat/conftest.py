@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
@@ -25,6 +26,10 @@ SINGLE = (
     tool("recall_topic", "Look up a standing fact by its key.", ["topic"], topic="Key."),
     tool("save_memory", "Note something in the middle of a conversation.", ["content"], content="What to note."),
     tool("search_memory", "Search past sessions by meaning.", ["query"], query="Words."),
+)
+FORGETTING = (
+    tool("forget_topic", "Forget what a topic holds.", ["topic"], topic="Key."),
+    tool("forget_memory", "Forget a memory.", ["memory_id"], memory_id="Id."),
 )
 DUAL = (
     tool("memory_recall", "Retrieve from memory, by topic or by query.", [], topic="Key.", query="Words."),
@@ -64,7 +69,14 @@ FOREIGN = (
     ),
     tool("forget_memory", "Forget a memory.", ["memory_id"], memory_id="Id."),
 )
-TOOLSETS = {"single": SINGLE, "dual": DUAL, "notes": NOTES, "foreign": FOREIGN, "none": ()}
+TOOLSETS = {
+    "single": SINGLE,
+    "forgetting": SINGLE + FORGETTING,
+    "dual": DUAL,
+    "notes": NOTES,
+    "foreign": FOREIGN,
+    "none": (),
+}
 
 Call = tuple[str, dict[str, object]]
 
@@ -77,7 +89,7 @@ class Talk:
     chat: OfflineChat
     ingests: bool = True
     topics: dict[str, str] = field(default_factory=dict)
-    engrams: list[str] = field(default_factory=list)
+    engrams: dict[str, str] = field(default_factory=dict)
     window: list[Message] = field(default_factory=list)
     calls: list[Call] = field(default_factory=list)
     down: bool = False
@@ -102,11 +114,19 @@ class Talk:
             pytest.fail(f"no answer after six rounds of tools: {self.calls}")
         self.window += [Message(role="user", content=text), Message(role="assistant", content=reply.content)]
         if self.ingests:
-            self.engrams.append(f"Q: {text} A: {reply.content}")
+            self.keep(f"Q: {text} A: {reply.content}")
         return reply.content
+
+    def keep(self, text: str) -> None:
+        self.engrams[f"e{len(self.engrams) + 1}"] = text
 
     def called(self, *names: str) -> list[dict[str, object]]:
         return [arguments for name, arguments in self.calls if name in names]
+
+    @property
+    def stored(self) -> str:
+        """All that a later session can find."""
+        return "\n".join([*self.topics.values(), *self.engrams.values()])
 
     def _answer(self, call: ToolRequest) -> str:
         arguments = dict(call.arguments)
@@ -114,21 +134,27 @@ class Talk:
         if self.down:
             return "Memory unavailable: the embedder does not answer"
         if "memory_id" in arguments:
-            self.engrams.pop(int(str(arguments["memory_id"])))
-            return "forgotten"
+            return "forgotten" if self.engrams.pop(str(arguments["memory_id"]), None) else '{"success": false}'
+        if call.name == "forget_topic":
+            return "forgotten" if self.topics.pop(str(arguments["topic"]), None) else '{"success": false}'
         if "content" in arguments:
             return self._save(arguments)
         if arguments.get("topic"):
             value = self.topics.get(str(arguments["topic"]))
             return f"[Memory: {arguments['topic']}] {value}" if value is not None else "No memories found."
-        lines = [f"{at}. (relevance: 0.50) 2026-05-30 {text}" for at, text in enumerate(self.engrams, start=1)]
+        return self._found()
+
+    def _found(self) -> str:
+        if any("forget" in one.name for one in self.tools):
+            return json.dumps([{"id": one, "content": text} for one, text in self.engrams.items()])
+        lines = [f"{at}. (relevance: 0.50) 2026-05-30 {text}" for at, text in enumerate(self.engrams.values(), start=1)]
         return "\n".join(["[Memory recall — 2026-05-31]", *lines]) if lines else "No memories found."
 
     def _save(self, arguments: dict[str, object]) -> str:
         if "topic" in arguments:
             self.topics[str(arguments["topic"])] = str(arguments["content"])
             return f"Memory saved: {arguments['topic']}"
-        self.engrams.append(str(arguments["content"]))
+        self.keep(str(arguments["content"]))
         return "Memory saved."
 
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from memstory_reference.adapters.offline_chat import OfflineChat
-from memstory_reference.ports import ChatModelUnavailableError, EmbedderUnavailableError, Message, Purpose
+from memstory_reference.ports import ChatModelUnavailableError, EmbedderUnavailableError, Message, Purpose, ToolRequest
 
 
 class PlacedEmbedder:
@@ -62,7 +62,7 @@ async def test_preference_is_saved_and_recalled_by_its_topic_with_dual_tools(tal
 
 async def test_topic_that_is_missing_is_searched_for(talk_with):
     talk = talk_with("single")
-    talk.engrams.append("Q: My bike is kept in the shed. A: Understood.")
+    talk.keep("Q: My bike is kept in the shed. A: Understood.")
     assert "shed" in await talk.say("Where is my bike?")
     assert [name for name, _ in talk.calls] == ["recall_topic", "search_memory"]
 
@@ -82,10 +82,10 @@ async def test_two_facts_and_a_question_are_all_served(talk_with):
 
 async def test_remember_that_speaks_of_the_message_before(talk_with):
     talk = talk_with("single")
-    await talk.say("The spare key is under the flower pot.")
+    assert "not saved" in await talk.say("The spare key is under the flower pot.")
     assert talk.topics == {}
     await talk.say("Please remember that.")
-    assert talk.topics == {"user.spare_key": "under the flower pot"}
+    assert talk.topics == {"user.spare_key_flower_pot": "The spare key is under the flower pot"}
 
 
 async def test_what_has_no_form_is_kept_whole_when_asked_for(talk_with):
@@ -101,7 +101,7 @@ async def test_memory_without_topics_keeps_notes_and_searches_them(talk_with, to
     talk = talk_with(toolset, ingests=False)
     await talk.say("The Zorvane relay's code name is Plimquart.")
     await talk.say("Please remember my preferred language is Elixir.")
-    assert talk.engrams == ["The Zorvane relay's code name is Plimquart.", "my preferred language is Elixir"]
+    assert [*talk.engrams.values()] == ["The Zorvane relay's code name is Plimquart", "my preferred language is Elixir"]
     talk.new_session()
     assert "Plimquart" in await talk.say("What is the code name of the Zorvane relay?")
     assert "Elixir" in await talk.say("What language do I prefer?")
@@ -156,12 +156,12 @@ async def test_memory_that_is_down_leaves_the_window(talk_with):
 @pytest.mark.parametrize("toolset", ["single", "foreign"])
 async def test_instruction_in_a_memory_stays_data(talk_with, stored, toolset):
     talk = talk_with(toolset, ingests=False)
-    talk.engrams.append(stored)
+    talk.keep(stored)
     for question in ("What do you remember about previous instructions?", "Who am I?", "What should I call Eve?"):
         talk.new_session()
         await talk.say(question)
         assert not talk.called("save_topic", "save_memory", "store_memory", "forget_memory")
-    assert talk.engrams == [stored]
+    assert talk.stored == stored
 
 
 async def test_questions_and_confessions_are_no_answers(talk_with):
@@ -175,10 +175,10 @@ async def test_questions_and_confessions_are_no_answers(talk_with):
         assert "Plimquart" in await talk.say("What is the code name of the Zorvane relay?")
 
 
-async def test_answer_to_an_earlier_question_is_used_where_nothing_else_is(talk_with):
+async def test_answer_to_an_earlier_question_is_no_memory(talk_with):
     talk = talk_with("single", ingests=False)
-    talk.engrams.append("Q: What is the capital of France? A: Paris is the capital of France.")
-    assert "Paris" in await talk.say("What is the capital of France?")
+    talk.keep("Q: Where do I live? A: I remember: your location is Graz.")
+    assert "don't know" in await talk.say("Where do I live?")
 
 
 async def test_newer_of_two_contradicting_memories_answers():
@@ -190,8 +190,13 @@ async def test_newer_of_two_contradicting_memories_answers():
 
 
 async def _answer(question: str, result: str) -> str:
-    """Return what is said when every tool gives `result`, without tools to go on with."""
-    asked = [Message(role="user", content=question), Message(role="tool", content=result, tool="search_memory")]
+    """Return what is said when a search has given `result`, without tools to go on with."""
+    search = ToolRequest(name="search_memory", arguments={"query": question})
+    asked = [
+        Message(role="user", content=question),
+        Message(role="assistant", content="", tool_requests=[search]),
+        Message(role="tool", content=result, tool="search_memory"),
+    ]
     return (await OfflineChat().chat(asked)).content
 
 
@@ -199,7 +204,7 @@ async def test_embedder_finds_what_shares_no_word(talk_with):
     memory = "Q: Our neighbour practises the cello on Sundays. A: Understood."
     for embedder, finds in ((None, False), (PlacedEmbedder("cello", "instrument"), True)):
         talk = talk_with("single", embedder=embedder, ingests=False)
-        talk.engrams.append(memory)
+        talk.keep(memory)
         assert ("cello" in await talk.say("Which instrument gets heard upstairs?")) is finds
 
 
@@ -225,3 +230,59 @@ async def test_same_conversation_gets_the_same_reply(toolsets):
 
 async def test_conversation_without_a_user_gets_a_greeting():
     assert (await OfflineChat().chat([])).content
+
+
+@pytest.mark.parametrize(
+    "said", ["The capital of Australia is Canberra.", "Maybe I like tea.", "Please remember.", "asdf jklö"]
+)
+async def test_what_is_not_stored_is_not_acknowledged(talk_with, said):
+    talk = talk_with("single")
+    answer = await talk.say(said)
+    assert talk.topics == {}
+    assert "saved" in answer
+    assert "will remember" not in answer
+
+
+async def test_secret_that_nobody_asked_to_keep_is_neither_saved_nor_repeated(talk_with):
+    talk = talk_with("single", ingests=False)
+    assert "4111" not in await talk.say("My card number is 4111 1111 1111 1111.")
+    assert not talk.stored
+
+
+async def test_fact_is_forgotten_with_the_answers_that_repeated_it(talk_with):
+    talk = talk_with("forgetting")
+    for text in ("My name is Ottoline.", "My phone number is 555-0101.", "What's my name?"):
+        await talk.say(text)
+    talk.new_session()
+    assert "forgotten" in await talk.say("Forget my name, please.")
+    assert "Ottoline" not in talk.stored
+    assert "555-0101" in talk.stored
+
+
+async def test_forgetting_one_thing_keeps_its_neighbours(talk_with):
+    talk = talk_with("forgetting")
+    for text in ("My phone is old.", "My sister's name is Ilse.", "My name is Ana."):
+        await talk.say(text)
+    await talk.say("Forget my phone number.")
+    await talk.say("Forget my name.")
+    assert "phone is old" in talk.stored
+    assert "Ilse" in talk.stored
+
+
+async def test_of_two_holders_of_one_thing_both_are_told(talk_with):
+    talk = talk_with("single")
+    for text in ("My sister Ida's birthday is 4 May.", "My sister Mona's birthday is 6 June."):
+        await talk.say(text)
+    talk.new_session()
+    answer = await talk.say("When is my sister's birthday?")
+    assert "4 May" in answer
+    assert "6 June" in answer
+
+
+async def test_value_that_is_over_is_retired_and_another_one_is_not(talk_with):
+    talk = talk_with("single")
+    await talk.say("I work at Birch.")
+    await talk.say("I no longer work at Acme.")
+    assert talk.topics["user.employer"] == "Birch"
+    await talk.say("I no longer work at Birch.")
+    assert talk.topics["user.employer"] == "I no longer work at Birch"

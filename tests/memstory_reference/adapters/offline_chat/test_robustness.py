@@ -9,8 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memstory_reference.adapters.offline_chat import OfflineChat
-from memstory_reference.adapters.offline_chat.topics import key, noun_phrase_key, preference_key, rule_key, sentence_key
-from memstory_reference.adapters.offline_chat.utterances import read
+from memstory_reference.adapters.offline_chat.statements import whole
+from memstory_reference.adapters.offline_chat.topic_naming import key, sentence_key
+from memstory_reference.adapters.offline_chat.utterances import Context, read
 from memstory_reference.ports import Message
 
 KEY = re.compile(r"(?:user|project|constraint)(?:\.[a-z0-9_]+)+")
@@ -23,7 +24,9 @@ sentences = st.lists(st.sampled_from(WORDS), max_size=14).map(" ".join)
 
 @given(st.text() | sentences)
 def test_any_message_is_read_and_every_key_fits_the_grammar(text):
-    reading = read(text, earlier=["My name is Ana"], talked_about="user.name")
+    reading = read(
+        text, Context(last=whole("my name is Ana"), statement="My name is Ana", known={"Bo": ("friend", "Bo")})
+    )
     keys = [fact.topic for fact in reading.facts] + list(reading.question.keys if reading.question else ())
     assert all(KEY.fullmatch(one) for one in keys), keys
     assert all(fact.value for fact in reading.facts)
@@ -31,7 +34,13 @@ def test_any_message_is_read_and_every_key_fits_the_grammar(text):
 
 @given(st.text())
 @pytest.mark.parametrize(
-    "make", [lambda text: key("user", text), noun_phrase_key, preference_key, rule_key, sentence_key]
+    "make",
+    [
+        lambda text: key((), text or "x"),
+        lambda text: key(("friend", text), "favourite tea"),
+        sentence_key,
+        lambda text: sentence_key(text, rule=True),
+    ],
 )
 def test_any_phrase_makes_a_key_that_fits_the_grammar(make, text):
     assert KEY.fullmatch(make(text))
@@ -59,9 +68,14 @@ async def test_any_conversation_gets_a_reply(said):
 )
 def test_long_messages_are_read(text):
     # Patterns that backtrack without bound would hang here, and the run's own time limit would tell.
-    read(text)
+    read(text, Context())
 
 
 def test_names_in_other_scripts_have_keys_of_their_own():
-    assert noun_phrase_key("my любимый цвет") != noun_phrase_key("my любимый город")
-    assert noun_phrase_key("my любимый цвет") == noun_phrase_key("my Любимый Цвет")
+    assert key(("Ольга",), "age") != key(("Олег",), "age")
+    assert key((), "любимый цвет") == key((), "Любимый Цвет")
+
+
+@pytest.mark.parametrize(("name", "key_of_name"), [("Bjørn", "bjorn"), ("Łukasz", "lukasz"), ("Ştefan", "stefan")])
+def test_letters_with_marks_stay_in_keys_as_plain_ones(name, key_of_name):
+    assert key((name,), "location") == f"user.{key_of_name}_location"

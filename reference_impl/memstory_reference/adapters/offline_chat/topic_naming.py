@@ -1,0 +1,118 @@
+"""Whose a fact is, and the key that it gets: `My friend Bo lives in Rome` is `user.friend_bo_location`."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+
+from memstory_reference.adapters.offline_chat.lexicon import (
+    NUMBERS,
+    PROJECT_WORDS,
+    SAME_WORDS,
+    STOP_WORDS,
+    pattern,
+    wordset,
+)
+from memstory_reference.adapters.offline_chat.wording import expanded, folded, is_name, plain, singular, words
+
+Holder = tuple[str, ...]
+"""The words of whom a fact is about: `()` is the user, `("friend", "Bo")` a friend; `("we",)` is the project."""
+
+ME: Holder = ()
+WE: Holder = ("we",)
+USER, PROJECT, CONSTRAINT = "user", "project", "constraint"
+
+_LONGEST_HOLDER, _LONGEST_KEY = 5, 7
+_NO_HOLDER = STOP_WORDS | wordset("no_holder")
+_KEY_NOISE = wordset("key_noise")
+_OF_ANY_RULE = wordset("of_any_rule")
+_LIKED = pattern(
+    r"^(?:(?:two|three|all-time|absolute|most) )?(?:favou?rite|preferred|fav|fave|go-to) (.+)$|"
+    r"^(.+?) (?:of choice|preference)$"
+)
+_MODIFIED = pattern(r"\b(?:programming|coding|text|code) (?=(?:language|editor)s?\b)|\bmobile (?=phone)")
+_EMAIL = pattern(r"\be-?mail address(?:es)?\b")
+
+
+def parse_holder(text: str) -> Holder | None:
+    """Return whom `text`, the subject of a sentence or an owner, names; None if it names nobody.
+
+    >>> parse_holder("I"), parse_holder("My friend Bo"), parse_holder("my sister, Ana,"), parse_holder("Bjørn's cat")
+    ((), ('friend', 'Bo'), ('sister', 'Ana'), ('Bjørn', 'cat'))
+    >>> parse_holder("the weather") is None
+    True
+    """
+    bare = re.sub(r"['’]s?(?= |$)", "", text.replace(",", " ")).split()
+    first = bare[0].casefold() if bare else ""
+    if len(bare) == 1 and first in {"i", "my"}:
+        return ME
+    if (len(bare) == 1 and first in {"we", "our"}) or text.casefold() == "the team":
+        return WE
+    named = bare[1:] if first in {"my", "our"} else bare
+    if not 0 < len(named) <= _LONGEST_HOLDER or any(word.casefold() in _NO_HOLDER for word in named):
+        return None
+    if named is bare and not is_name(named[0]):
+        return None
+    of_us = WE if first == "our" else ME
+    return of_us + tuple(word if is_name(word) and word.casefold() not in SAME_WORDS else plain(word) for word in named)
+
+
+def forms_of(holder: Holder) -> list[Holder]:
+    """Return the ways in which a holder may be named: `my friend Bo`, `Bo`, `my friend`."""
+    named = tuple(word for word in holder if is_name(word))
+    relation = holder[: len(holder) - len(named)]
+    return [holder, named, relation] if named and relation and holder == relation + named else [holder]
+
+
+def resolved(holder: Holder, known: Mapping[str, Holder]) -> Holder:
+    """Return a holder as it was first named: `Bo` as `my friend Bo`."""
+    return known.get(holder[0], holder[:1]) + holder[1:] if holder else holder
+
+
+def key(holder: Holder, attribute: str) -> str:
+    """Return the key of an attribute of `holder`.
+
+    >>> key(("friend", "Bjørn"), "location"), key((), "favourite tea"), key(("we",), "project deadline")
+    ('user.friend_bjorn_location', 'user.tea_preference', 'project.deadline')
+    """
+    found = [word for word in words(plain_attribute(attribute)) if word not in _KEY_NOISE]
+    is_ours = holder[:1] == WE or (not holder and any(singular(word) in PROJECT_WORDS for word in found))
+    if is_ours:
+        found = [word for word in found if word not in {"project", "team"}] or found
+    last = attribute.rsplit(maxsplit=1)[-1]
+    found = [word if word == last.casefold() and is_name(last) else plain(word) for word in found]
+    return _key(PROJECT if is_ours else USER, [*(holder[1:] if holder[:1] == WE else holder), *found])
+
+
+def plain_attribute(attribute: str) -> str:
+    """Return an attribute as the keys name it: what is liked ends in `preference`."""
+    attribute = _MODIFIED.sub("", _EMAIL.sub("email", attribute.strip()))
+    liked = _LIKED.match(attribute)
+    return f"{plain(liked[1] or liked[2])} preference" if liked else attribute
+
+
+def sentence_key(sentence: str, *, rule: bool = False) -> str:
+    """Return the key of a sentence that is kept whole: its meaningful words, names among them."""
+    found = [word for word in words(expanded(sentence)) if word not in STOP_WORDS | _KEY_NOISE]
+    found = [word for word in found if not rule or word not in _OF_ANY_RULE] or words(sentence) or [sentence]
+    prefix = PROJECT if re.match(r"(?:we|our|the team)\b", sentence, re.IGNORECASE) else USER
+    return _key(CONSTRAINT if rule else prefix, [singular(word) for word in found])
+
+
+def as_words(topic: str, asked: str = "") -> str:
+    """Return a key as a reader would say it; names get the capitals that they have in `asked`."""
+    prefix, _, rest = topic.partition(".")
+    names = {folded(word): word for word in re.findall(r"[\w-]+", asked) if is_name(word)}
+    said = " ".join(names.get(part, part) for part in rest.split("_"))
+    owner = {PROJECT: "the project's ", USER: "" if said[:1].isupper() else "your "}.get(prefix, "")
+    return f"{owner}{said}"
+
+
+def is_number(word: str) -> bool:
+    """Say whether `word` is a number, in digits or in a word up to twelve."""
+    return word[:1].isdigit() or word.casefold() in NUMBERS
+
+
+def _key(prefix: str, parts: list[str]) -> str:
+    found = [re.sub(r"_+", "_", folded(part)).strip("_") for part in parts]
+    return f"{prefix}.{'_'.join([part for part in found if part][:_LONGEST_KEY]) or 'thing'}"
