@@ -79,7 +79,7 @@ def key(holder: Holder, attribute: str) -> str:
     is_ours = holder[:1] == WE or (not holder and any(singular(word) in PROJECT_WORDS for word in found))
     if is_ours:
         found = [word for word in found if word not in {"project", "team"}] or found
-    last = attribute.rsplit(maxsplit=1)[-1]
+    last = " ".join(["", *attribute.split()]).rpartition(" ")[2]
     found = [word if word == last.casefold() and is_name(last) else plain(word) for word in found]
     return _key(PROJECT if is_ours else USER, [*(holder[1:] if holder[:1] == WE else holder), *found])
 

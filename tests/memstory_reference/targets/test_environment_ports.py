@@ -1,0 +1,58 @@
+"""The stand-in has an embedder of its own: no vectors of a story, in no log, out of reach of faults, and optional."""
+
+from __future__ import annotations
+
+import pytest
+
+from memstory.target import Environment
+from memstory_reference.adapters.embedding import weights
+from memstory_reference.composition import chat_models
+from memstory_reference.composition.embedders import make_embedder
+from memstory_reference.errors import SetupProblem
+from memstory_reference.ports import Message, Purpose, ToolRequest
+from memstory_reference.targets.environment_ports import EnvironmentPorts, environment_ports
+
+QUESTION = "Which musical instrument do I practise?"
+FOUND = "[Memory recall — 2026-05-31]\n1. (relevance: 0.50) 2026-05-30 Q: I play the cello. A: I see."
+
+
+def ports(tmp_path, **more) -> EnvironmentPorts:
+    env = Environment(workspace=str(tmp_path), owner="case.ann", vectors={"query": [1, 0]})
+    return environment_ports(env, lambda name, host: make_embedder(name, ollama_host=host), **more)
+
+
+async def answer(made: EnvironmentPorts) -> str:
+    search = ToolRequest(name="search_memory", arguments={"query": QUESTION})
+    asked = [
+        Message(role="user", content=QUESTION),
+        Message(role="assistant", content="", tool_requests=[search]),
+        Message(role="tool", content=FOUND, tool="search_memory"),
+    ]
+    return (await made.chat.chat(asked)).content
+
+
+async def test_stand_in_compares_texts_that_have_no_vector_in_the_story(tmp_path):
+    made = ports(tmp_path)
+    assert "cello" in await answer(made)
+    assert made.embedder.data()["calls"] == 0
+
+
+async def test_stand_in_compares_while_the_memorys_embedder_is_down(tmp_path):
+    made = ports(tmp_path)
+    made.set_fault("embedder", "down")
+    assert "cello" in await answer(made)
+    with pytest.raises(Exception, match="embedder"):
+        await made.embedder.embed(["query"], Purpose.QUERY)
+
+
+async def test_stand_in_goes_by_words_where_nothing_may_be_embedded(tmp_path):
+    assert "don't know" in await answer(ports(tmp_path, compares=False))
+
+
+async def test_stand_in_goes_by_words_where_there_are_no_weights(tmp_path, monkeypatch):
+    def find(folder):
+        raise SetupProblem(f"no weights in {folder}")
+
+    monkeypatch.setattr(weights, "find", find)
+    chat_models._minilm.cache_clear()
+    assert "don't know" in await answer(ports(tmp_path))
