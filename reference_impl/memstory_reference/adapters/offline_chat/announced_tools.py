@@ -12,7 +12,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 
 from memstory_reference.adapters.offline_chat import lexicon
-from memstory_reference.adapters.offline_chat.lexicon import pattern
+from memstory_reference.adapters.offline_chat.lexicon import pattern, phrases
 from memstory_reference.ports import ToolRequest, ToolSpec, Tree
 
 _KINDS = {kind: lexicon.listed(f"for_{kind}") for kind in ("key", "text", "query", "id")}
@@ -29,17 +29,8 @@ _ITEM = re.compile(
 )
 _EXCHANGE = re.compile(r"^(?:Q|User):\s*(?P<text>.*?)\s+(?:A|Assistant):\s*(?P<answer>.*)$", re.DOTALL)
 _HEADING = pattern(r"^\s*(?:\[Memory recall\b.*\]|[\w ]*\b(?:found|memories|results?)\b.*:|#+ .*)?\s*$")
-_NOTHING = re.compile(
-    r"^\s*(?:no (?:\w+ )?(?:memor(?:y|ies)|results?|entries|topics?|matches|documents|records)\b.*|"
-    r"(?:nothing|none|null|not) ?(?:found|stored|known)?\.?)\s*$",
-    re.IGNORECASE | re.DOTALL,
-)
-_FAILED = re.compile(
-    r"^\s*(?:memory unavailable|error|failed|invalid|refused|could not|cannot|unknown|timed? ?out|exception|"
-    r".{0,80}\b(?:failed|is not allowed|is required|not permitted|must be a|is missing|(?:did|does) not answer|"
-    r"timed out))\b",
-    re.IGNORECASE | re.DOTALL,
-)
+_NOTHING = re.compile(rf"^\s*{phrases('finds_nothing')}\s*$", re.IGNORECASE | re.DOTALL)
+_FAILED = re.compile(rf"^\s*{phrases('fails')}\b", re.IGNORECASE | re.DOTALL)
 _LIST_FIELDS, _DATE_FIELDS = lexicon.listed("for_list"), lexicon.listed("for_date")
 
 

@@ -16,12 +16,13 @@ from memstory_reference.adapters.offline_chat.utterances import Context, is_last
 from memstory_reference.adapters.offline_chat.wording import content_words, expanded, is_name, sentences, stem, words
 
 UNKNOWN = "I don't know: I have no memory of that."
+FORGOTTEN = "(forgotten on request)"
 _OWN_WORDS, _TOLD = "I remember: ", "I remember that you told me: "
 _CHANGED = pattern(rf"\b{phrases('changes')}\b")
 _UNSURE = pattern(rf"\b{phrases('doubts')}\b")
 _TIME = pattern(rf"\d|\b(?:{phrases('weekdays')}|{phrases('months')}|{phrases('times')})\b")
 _PLACE = re.compile(
-    rf"\b(?:in|at|under|behind|near|to|from|on|by|inside|left) (?!(?:the )?(?:\d|{phrases('months')}\b))"
+    rf"\b(?:in|at|under|behind|near|to|from|on|by|with|inside|left) (?!(?:the )?(?:\d|{phrases('months')}\b))"
 )
 _NUMBER = pattern(rf"\d|\b(?:{'|'.join(sorted(lexicon.NUMBERS))})\b")
 _ANSWERS_TO = (
@@ -48,12 +49,9 @@ class Candidate:
 
 
 def candidates(findings: Iterable[Finding], window: Sequence[str] = ()) -> list[Candidate]:
-    """Return the sentences that may answer: what was said first-hand, in memories and in this conversation before.
-
-    Answers that were given to questions are left out: they may repeat what has been corrected or forgotten since.
-    """
+    """Return what was said first-hand; answers may repeat what has been corrected or forgotten since."""
     texts = [(text, (True, "", at)) for at, text in enumerate(window)][::-1]
-    texts += [(finding.text, (False, finding.date[:10], -finding.rank)) for finding in findings]
+    texts += [(finding.text, (False, finding.date, -finding.rank)) for finding in findings]
     unique: dict[str, Candidate] = {}
     for sentence, age in [(sentence, age) for text, age in texts for sentence in sentences(text)]:
         meant = read(sentence, Context())
@@ -65,10 +63,7 @@ def candidates(findings: Iterable[Finding], window: Sequence[str] = ()) -> list[
 
 
 def best(question: Question, found: Sequence[Candidate], nearness: Mapping[str, float]) -> list[Candidate]:
-    """Return what answers `question`: one sentence, or several for an open one or of several holders; else nothing.
-
-    `nearness` is the cosine of question and sentence, by sentence; empty without an embedder.
-    """
+    """Return what answers `question`; `nearness` is the cosine of question and sentence, where there is an embedder."""
     scored = [(support(question, one.text, nearness.get(one.text)), one) for one in found]
     fitting = sorted([pair for pair in scored if pair[0] > 0], key=lambda pair: -pair[0])
     if not fitting or question.open:
@@ -120,6 +115,8 @@ def quoted(found: Sequence[Candidate]) -> str:
 
 def of_topic(topic: str, value: str, asked: str = "") -> str:
     """Return an answer from what a topic holds: a value, a rule, or a sentence of the user's."""
+    if value == FORGOTTEN:
+        return "I was asked to forget that."
     ending = "" if value.endswith((".", "!", "?", "。")) else "."
     if topic.startswith(f"{CONSTRAINT}."):
         return f"I remember this rule: {value}{ending}"
@@ -129,6 +126,7 @@ def of_topic(topic: str, value: str, asked: str = "") -> str:
 def listed(kept: Mapping[str, str], found: Sequence[Candidate]) -> str:
     """Return all that is known: what topics hold, and sentences that say more."""
     known = [f'"{value}"' if _is_clause(value) else f"{as_words(topic)} is {value}" for topic, value in kept.items()]
+    known = [one for one in known if FORGOTTEN not in one]
     told = [one.text.rstrip(". ") for one in found if is_lasting(one.text)]
     known += [f'"{text}"' for text in told if not any(value in text for value in kept.values())]
     return f"{_OWN_WORDS}{'; '.join(known[:_MOST_LISTED])}." if known else UNKNOWN

@@ -22,7 +22,7 @@ _PARTS = {
     "I": r"(?P<who>[^\W\d_][\w'’., -]*?)",
     "we": r"(?P<who>we|the team)",
     "my": r"(?P<who>[^\W\d_][\w'’., -]*['’]s?|my|our|the)",
-    "{": r"(?P<thing>[\w'’#-]+(?: [\w'’#-]+){0,3}?)",
+    "{": r"(?P<thing>[\w'’#-]+(?: [\w'’#-]+){0,5}?)",
     "[": r"(?P<value>.+?)",
 }
 _ANSWERED = r"(?: (?:again|now|currently|exactly|then|these days|called))*"

@@ -45,4 +45,3 @@ PASTS: dict[str, str] = {past: row.split()[0] for row in _ENGLISH["pasts"].split
 REPLIES: dict[str, str] = _ENGLISH["replies"]
 EXPANSIONS: list[tuple[str, str]] = [(pattern, full) for pattern, full in _ENGLISH["expansions"]]
 WHEN = rf"(?:the |every |next )?(?:\d|{phrases('months')}\b|{phrases('weekdays')}\b|noon|midnight)"
-"""How a date or a time begins."""

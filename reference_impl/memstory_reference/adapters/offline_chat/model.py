@@ -18,8 +18,6 @@ from memstory_reference.errors import MemorySystemError
 from memstory_reference.ports import Message, Reply, ToolRequest
 
 _COMMON, _BROAD = lexicon.listed("common"), lexicon.listed("broad")
-"""Attributes and questions for when somebody asks for all that is known, and no tool lists it."""
-
 _MOST_FORGOTTEN = 10
 
 
@@ -45,10 +43,7 @@ class _Conversation:
 
 
 class OfflineChat:
-    """A chat model of rules: the same conversation always gets the same reply, and no story is known to it.
-
-    With an embedder of its own it also finds answers that share no word with their question.
-    """
+    """A chat model of rules; with an embedder of its own it also finds what shares no word with the question."""
 
     name = "offline rules (deterministic stand-in)"
 
@@ -66,11 +61,10 @@ class OfflineChat:
     ) -> Reply:
         """Return tool requests, or an answer made of what the tools gave; raise if JSON of a schema is wanted."""
         if response_schema is not None:
-            message = (
+            raise ports.ChatModelUnavailableError(
                 f"{self.name} holds conversations and cannot write the structured text asked for ({purpose}). "
                 "Script it with 'model:' rules, or choose a language model such as 'ollama:gemma3:4b'."
             )
-            raise ports.ChatModelUnavailableError(message)
         talk = _read_conversation(messages, tools)
         requests = _next_calls(talk, answered=bool(await self._answer(talk, window=False)))
         answer = "" if requests else _closing(talk, await self._answer(talk, window=True))
@@ -132,7 +126,7 @@ def _next_calls(talk: _Conversation, *, answered: bool) -> tuple[ToolRequest, ..
 def _closing(talk: _Conversation, answer: str) -> str:
     """Return what is said at the end: what was kept or not, what was forgotten, and the answer."""
     reading = talk.reading
-    parts = [*_on_saves(talk), *([_on_forgetting(talk, reading.forget)] if reading.forget else [])]
+    parts = [*_on_saves(talk), *([_on_forgetting(talk)] if reading.forget else [])]
     parts += [f'I have not saved this: "{said}".' if said else "I have not saved anything." for said in reading.unsaved]
     if reading.lists:
         parts.append(answers.listed(talk.kept, answers.candidates(talk.findings, talk.earlier)))
@@ -177,10 +171,14 @@ def _save(talk: _Conversation, fact: Fact) -> list[ToolRequest]:
 
 
 def _forget(talk: _Conversation, thing: str) -> Iterator[list[ToolRequest]]:
-    """Yield the look for what is to be forgotten, where a tool wants its id; then the calls that forget it."""
+    """Yield the look for what is to be forgotten, then the calls that forget it."""
     question = parse_question(thing, talk.known)
     if any("id" in tool.parameters for tool in talk.roles.forgets):
         yield [*_recalls(talk, question.keys), *_searches(talk, thing)]
+    elif talk.roles.save_topic and not talk.roles.forgets:
+        # Without a tool that forgets, the topic can at least lose its value.
+        yield _recalls(talk, question.keys)
+        yield [tools.call(talk.roles.save_topic, key=topic, text=answers.FORGOTTEN) for topic in talk.kept]
     what = {"key": question.keys, "id": _ids(talk, question), "query": [thing], "text": [thing]}
     yield [
         tools.call(tool, **{kind: one}) for tool in talk.roles.forgets for kind in tool.parameters for one in what[kind]
@@ -211,13 +209,13 @@ def _on_saves(talk: _Conversation) -> Iterator[str]:
         yield f'I will remember: "{said}".' if is_stored else f'I have not saved this: "{said}". {failure}'.strip()
 
 
-def _on_forgetting(talk: _Conversation, thing: str) -> str:
+def _on_forgetting(talk: _Conversation) -> str:
     done = [result for result in talk.results if tools.forgets(result.request)]
     failures = [result.failure for result in done if result.failure]
     if len(done) > len(failures):
         return "I have forgotten that, as far as I found it."
     if talk.roles.forgets:
         return f"I could not forget that. {failures[0]}" if failures else "I found no such memory to forget."
-    keys = " or ".join(parse_question(thing, talk.known).keys)
-    where = f" Where it has a topic, that is {keys}." if keys else ""
-    return f"I have no tool to forget with, so what is stored stays.{where}"
+    emptied = " and ".join(talk.kept)
+    what = f"I have emptied {emptied}; what else was said stays stored." if emptied else "What is stored stays."
+    return f"I have no tool to forget with. {what}"

@@ -7,9 +7,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from memstory_reference.adapters.offline_chat.exemplars import fits
-from memstory_reference.adapters.offline_chat.lexicon import PROJECT_WORDS, pattern, phrases
+from memstory_reference.adapters.offline_chat.lexicon import pattern, phrases
 from memstory_reference.adapters.offline_chat.topic_naming import Holder, forms_of, key, resolved
-from memstory_reference.adapters.offline_chat.wording import expanded, singular, words
+from memstory_reference.adapters.offline_chat.wording import expanded
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,8 +69,6 @@ def _bare(text: str) -> str:
 
 def _keys(core: str, known: Mapping[str, Holder]) -> Iterator[str]:
     for fit in fits("asked", core):
-        is_projects = any(singular(word) in PROJECT_WORDS for word in words(fit.attribute))
-        if fit.who.casefold() != "the" or is_projects:
-            # A bare `my friend` may be anyone: only who is named has keys of other forms.
-            holders = [resolved(fit.holder, known), *forms_of(fit.holder)[:2]]
-            yield from (key(holder, fit.attribute) for holder in holders)
+        # A bare `my friend` may be anyone: only who is named has keys of other forms.
+        holders = [resolved(fit.holder, known), *forms_of(fit.holder)[:2]]
+        yield from (key(holder, fit.attribute) for holder in holders)

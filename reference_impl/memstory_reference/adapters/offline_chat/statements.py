@@ -36,7 +36,9 @@ _DENIAL = pattern(r"\b(?:no longer|not|never|used to)\b")
 _DENIED_VERB = pattern(r"\b(?:do|does|did) not |\b(?:no longer|not|used to) ")
 _NOW = pattern(r"^(?:(?:but|and|now|it is|I am|he is|she is|they are|is|in|at|for|with|called) )+")
 _VERB_FIRST = pattern(r"(?:lives?|works?|am|is|are|have|has|comes?|speaks?|moved|joined|teach(?:es)?)\b")
-_CLAUSE = pattern(rf"(?:I|we|my|our|he|she|they|it|not|in|at|now)\b|(?:[\w-]+(?:['’]s [\w-]+)? )?{_VERB_FIRST.pattern}")
+_CLAUSE = pattern(
+    rf"(?:I|we|my|our|the|he|she|they|it|not|in|at|now)\b|(?:[\w-]+(?:['’]s [\w-]+)? )?{_VERB_FIRST.pattern}"
+)
 _FROM_TO = pattern(r"\b(moved|changed|pushed|postponed|switched|migrated)(?: back)? from .+? to\b")
 _TRAILING = pattern(rf"(?:,?\s+{phrases('trailing')})+$")
 _NOT_THIS = pattern(r"(?:,\s*(?:and\s+)?|\s+and\s+)not\s+[^,]+$|\s+(?:rather than|instead of)\s+.+$")
@@ -77,9 +79,11 @@ def facts(sentence: str, known: Mapping[str, Holder]) -> list[Fact]:
 
 
 def whole(said: str, *, rule: bool = False) -> Fact:
-    """Return `said` as a quotation under a key of its own words."""
+    """Return `said` as a quotation, under the key of the thing that it is about, or else of its own words."""
     said = said.strip().rstrip(".!;, ")
-    return Fact(topic=sentence_key(said, rule=rule), value=said, said=said, is_quote=True)
+    about = next((fit for fit in fits("about", expanded(said)) if not rule and _is_about(fit)), None)
+    topic = key(about.holder, about.attribute) if about else sentence_key(said, rule=rule)
+    return Fact(topic=topic, value=said, said=said, is_quote=True)
 
 
 def plain_value(text: str, kind: str) -> str | None:
@@ -175,6 +179,13 @@ def _is_thing(fit: Fit) -> bool:
     return fit.who.casefold() != "the" or any(singular(word) in lexicon.PROJECT_WORDS for word in thing)
 
 
+def _is_about(fit: Fit) -> bool:
+    """Say whether a fit is about one thing, which one sentence tells; of a person there is more to tell."""
+    thing = {singular(word) for word in words(fit.attribute)}
+    is_unclear = _DENIAL.search(fit.value) or _HEDGES.search(fit.value)
+    return not is_unclear and thing.isdisjoint(_NO_VALUE | _PASSING | lexicon.LIVING | {"favourite"})
+
+
 def _is_job(value: str) -> bool:
     *_, head = words(value) or [""]
     is_one = head in _JOBS or (head.endswith(_JOB_ENDINGS) and head not in _NO_JOBS)
@@ -189,7 +200,7 @@ def _is_age(holder: Holder, value: str) -> bool:
 def _is_people(value: str) -> bool:
     """Say whether a word names a people or a belief, as `Danish` does."""
     found = value.casefold()
-    return " " not in found and not value.isupper() and (found in _PEOPLES or found.endswith(_PEOPLE_ENDINGS))
+    return value.istitle() and " " not in found and (found in _PEOPLES or found.endswith(_PEOPLE_ENDINGS))
 
 
 def _ended(clause: str) -> Fit | None:

@@ -11,7 +11,7 @@ from memstory_reference.adapters.offline_chat.exemplars import nearest
 from memstory_reference.adapters.offline_chat.lexicon import pattern, phrases
 from memstory_reference.adapters.offline_chat.questions import Question, asks, parse_question
 from memstory_reference.adapters.offline_chat.statements import Fact, facts, plain_value, whole
-from memstory_reference.adapters.offline_chat.topic_naming import Holder, is_number
+from memstory_reference.adapters.offline_chat.topic_naming import Holder, as_words, is_number
 from memstory_reference.adapters.offline_chat.wording import content_words, expanded, is_name, sentences, words
 from memstory_reference.text.secret_guard import secret_in
 
@@ -201,7 +201,11 @@ def _corrected(sentence: str, context: Context) -> list[Fact]:
         or not (last.is_quote or not last.value or form == old)
     ):
         return []
-    return [replace(last, value=said, said=said) if last.is_quote else Fact(topic=last.topic, value=value, said=said)]
+    return [
+        replace(last, value=said, said=said)
+        if last.is_quote
+        else Fact(topic=last.topic, value=value, said=f"{as_words(last.topic)} is {value}")
+    ]
 
 
 def _told(sentence: str, label: str, context: Context) -> Reading:

@@ -85,7 +85,7 @@ async def test_remember_that_speaks_of_the_message_before(talk_with):
     assert "not saved" in await talk.say("The spare key is under the flower pot.")
     assert talk.topics == {}
     await talk.say("Please remember that.")
-    assert talk.topics == {"user.spare_key_flower_pot": "The spare key is under the flower pot"}
+    assert talk.topics == {"user.spare_key": "The spare key is under the flower pot"}
 
 
 async def test_what_has_no_form_is_kept_whole_when_asked_for(talk_with):
@@ -113,11 +113,13 @@ async def test_required_parameters_of_unknown_tools_are_filled(talk_with):
     assert talk.calls == [("store_memory", {"content": "my preferred language is Elixir", "memory_type": "fact"})]
 
 
-async def test_forgetting_without_a_tool_for_it_is_admitted(talk_with):
+async def test_forgetting_without_a_tool_for_it_empties_the_topic_and_says_what_stays(talk_with):
     talk = talk_with("single")
     await talk.say("My phone number is 555-0101")
     assert "no tool to forget" in await talk.say("Please forget my phone number.")
-    assert talk.topics == {"user.phone_number": "555-0101"}
+    assert "555-0101" not in talk.topics["user.phone_number"]
+    talk.new_session()
+    assert "555-0101" not in await talk.say("What is my phone number?")
 
 
 async def test_without_any_tool_the_window_answers(talk_with):
