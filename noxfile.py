@@ -140,6 +140,21 @@ def fuzz(session: nox.Session) -> None:
                 env={"MEMSTORY_FUZZ": count, "MEMSTORY_FUZZ_SEED": seed})  # fmt: skip
 
 
+@nox.session(python=["3.11", "3.12", "3.13"])
+def pythons(session: nox.Session) -> None:
+    """Run the tests of the harness on each Python that is claimed; install those that are missing."""
+    install(session, "harness")
+    session.run("python", "-m", "pytest", "tests/memstory", *session.posargs, env={"MEMSTORY_TESTS": "harness"})
+
+
+@nox.session(venv_backend="uv")
+def lowest(session: nox.Session) -> None:
+    """Run the tests of the harness with the lowest versions of the dependencies that are allowed."""
+    requirements = nox.project.dependency_groups(PROJECT, "harness")
+    session.install("--resolution", "lowest-direct", "-e", ".", *requirements, silent=False)
+    session.run("python", "-m", "pytest", "tests/memstory", *session.posargs, env={"MEMSTORY_TESTS": "harness"})
+
+
 @nox.session
 def lint(session: nox.Session) -> None:
     """Check style, format and changelog fragments; `nox -s lint -- PATHS` looks at these files only."""

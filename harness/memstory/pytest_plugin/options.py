@@ -8,7 +8,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -31,7 +31,6 @@ NOT_RUN: pytest.StashKey[list[str]] = pytest.StashKey()
 DEFAULT_TARGET = "reference"
 DEFAULT_REPORT = "reports/latest"
 DEFAULT_SECONDS = 60.0
-_FREE: Final = object()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -120,10 +119,17 @@ def add_options(parser: pytest.Parser) -> None:
     parser.addini("memstory_report", "folder of the reports when no --report is given", type="string", default="")
 
 
-def read_short_names(config: pytest.Config, words: list[str]) -> None:
+def read_short_names(parser: pytest.Parser, words: list[str]) -> None:
     """Spell out the short names on the command line that nobody else's option has."""
-    free = [name for name in SHORT if config.getoption(name, _FREE) is _FREE]
-    words[:] = spelled_out(words, free)
+    typed = {word.partition("=")[0] for word in words}.intersection(SHORT)
+    words[:] = spelled_out(words, [name for name in typed if _is_free(parser, name)])
+
+
+def _is_free(parser: pytest.Parser, name: str) -> bool:
+    try:
+        return name in parser.parse_known_and_unknown_args([name])[1]
+    except pytest.UsageError:
+        return False  # an option that misses its value is one
 
 
 def leave_values_out(config: pytest.Config, words: Sequence[str]) -> None:
