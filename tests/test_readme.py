@@ -10,7 +10,21 @@ import yaml
 ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text("utf-8")
 MEASURING = {"baseline", "bench", "compare", "lifelines"}  # they tell figures, and have nothing to fail
-SESSIONS = {"stories", "backends", "controls", "harness", "tests", "lint", "types", "imports", *MEASURING}
+LONG = {"fuzz"}  # hours: `nox -s tests` reads 2,000 files of each kind
+SESSIONS = {
+    "stories",
+    "backends",
+    "controls",
+    "harness",
+    "tests",
+    "lint",
+    "types",
+    "imports",
+    "lowest",
+    "pythons",
+    *LONG,
+    *MEASURING,
+}
 
 
 def readme_commands() -> dict[str, str]:
@@ -27,7 +41,7 @@ def test_ci_runs_the_very_tests_command_of_the_readme():
     assert readme_commands()["tests"] in lines
 
 
-@pytest.mark.parametrize("session", sorted(SESSIONS - MEASURING))
+@pytest.mark.parametrize("session", sorted(SESSIONS - MEASURING - LONG))
 def test_ci_runs_every_session_that_can_fail(session):
     words = (ROOT / ".ci/run").read_text("utf-8").replace(";", " ").split()
     assert session in words
