@@ -10,7 +10,8 @@ import yaml
 ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text("utf-8")
 MEASURING = {"baseline", "bench", "compare", "lifelines"}  # they tell figures, and have nothing to fail
-LONG = {"fuzz"}  # hours: `nox -s tests` reads 2,000 files of each kind
+# Hours of fuzzing, of which `nox -s tests` does a part; and what needs more than one Python.
+BY_HAND = {"fuzz", "lowest", "pythons"}
 SESSIONS = {
     "stories",
     "backends",
@@ -20,9 +21,7 @@ SESSIONS = {
     "lint",
     "types",
     "imports",
-    "lowest",
-    "pythons",
-    *LONG,
+    *BY_HAND,
     *MEASURING,
 }
 
@@ -41,7 +40,7 @@ def test_ci_runs_the_very_tests_command_of_the_readme():
     assert readme_commands()["tests"] in lines
 
 
-@pytest.mark.parametrize("session", sorted(SESSIONS - MEASURING - LONG))
+@pytest.mark.parametrize("session", sorted(SESSIONS - MEASURING - BY_HAND))
 def test_ci_runs_every_session_that_can_fail(session):
     words = (ROOT / ".ci/run").read_text("utf-8").replace(";", " ").split()
     assert session in words
