@@ -37,7 +37,8 @@ def install(session: nox.Session, group: str) -> None:
 def measure(session: nox.Session, folder: str, *words: str) -> None:
     """Run stories with these words for pytest; they may fail, for what a memory fails is what is asked for."""
     # Nor is a vendor's warning an error, as it is in the tests.
-    command = ("python", "-m", "pytest", "-W", "default", "--report", folder, "--tb", "no", "-q", *words)
+    # The paths first: a word behind an option without a value would be taken for its value.
+    command = ("memstory", "run", *words, "-W", "default", "--report", folder, "--tb", "no", "-q")
     session.run(*command, success_codes=[0, 1])
 
 
@@ -51,7 +52,7 @@ def stories(session: nox.Session) -> None:
     """Run the bundled stories and write reports/latest; what follows `--` goes to pytest: `nox -s stories -- -k S5`."""
     install(session, "run")
     # A whole run takes two workers; one that somebody narrows is told in full, with the progress of long cases.
-    session.run("python", "-m", "pytest", "stories", *(session.posargs or ["-n", "2"]))
+    session.run("memstory", "run", "stories", *(session.posargs or ["-n", "2"]))
 
 
 @nox.session
@@ -59,7 +60,7 @@ def controls(session: nox.Session) -> None:
     """Run the stories on empty, random and faulty memories; reports/controls says which stories show nothing."""
     install(session, "run")
     folder = "reports/controls"
-    command = ("python", "-m", "pytest", "stories", "--target", "control:all", "--report", folder, "--tb", "no", "-q")
+    command = ("memstory", "run", "stories", "--target", "control:all", "--report", folder, "--tb", "no", "-q")
     # The stories are to fail here, on the faulty ones; whether they fail as they should is judged next.
     session.run(*command, *session.posargs, success_codes=[0, 1], silent=True)
     session.run("python", "-m", "memstory.reporting.discrimination", folder)

@@ -22,6 +22,12 @@ def say(text: str) -> None:
     sys.stdout.write(f"{text}\n")
 
 
+def complain(text: str) -> None:
+    """Print `text` as a line that is no result."""
+    sys.stderr.write(f"memstory: {text}\n")
+    sys.stderr.flush()
+
+
 def say_json(value: Tree) -> None:
     """Print `value` as indented JSON."""
     say(json.dumps(value, indent=1, ensure_ascii=False))

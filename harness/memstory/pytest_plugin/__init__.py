@@ -6,6 +6,7 @@ inside the hooks, when the first story is met: that is what keeps a start cheap.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Generator
 from pathlib import Path
 
@@ -13,6 +14,7 @@ import pytest
 
 from memstory.pytest_plugin import hookspecs
 from memstory.pytest_plugin.options import (
+    ENDED,
     NOT_RUN,
     OUTCOME,
     SESSION,
@@ -121,22 +123,35 @@ def pytest_testnodedown(node: object) -> None:
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestReport, pytest.TestReport]:
-    """Keep secrets out of what a story's target printed."""
+    """Keep secrets out of what a story's target printed, and record a story that somebody else ended."""
     report = yield
-    if report.sections and SESSION in item.config.stash:
-        from memstory.pytest_plugin.items import show_safely  # noqa: PLC0415  (see the module's docstring)
+    if SESSION in item.config.stash and (report.sections or not report.passed):
+        from memstory.pytest_plugin.items import note_foreign_end, show_safely  # noqa: PLC0415  (see the module)
 
         show_safely(item, report)
+        note_foreign_end(item, report)
     return report
 
 
-@pytest.hookimpl(trylast=True)
-def pytest_sessionfinish(session: pytest.Session) -> None:
-    """Stop what was started and write the reports, also when stories failed or the run was interrupted."""
-    if SESSION in session.config.stash:
-        from memstory.pytest_plugin.session import finish  # noqa: PLC0415  (see the module's docstring)
+@pytest.hookimpl(wrapper=True, trylast=True)
+def pytest_sessionfinish(session: pytest.Session) -> Generator[None, None, None]:
+    """Stop what was started and write the reports, also when stories failed or the run was interrupted, even twice."""
+    try:
+        yield
+    finally:
+        ENDED[:] = [session]
+        if SESSION in session.config.stash:
+            from memstory.pytest_plugin.session import finish  # noqa: PLC0415  (see the module's docstring)
 
-        finish(session)
+            finish(session)
+
+
+def pytest_unconfigure() -> None:
+    """Tell `memstory run`, where it waits, that pytest has come to its end."""
+    if "MEMSTORY_SUPERVISOR" in os.environ:
+        from memstory.running import supervision  # noqa: PLC0415  (see the module's docstring)
+
+        supervision.tell_supervisor(supervision.ENDED)
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:

@@ -9,18 +9,24 @@ from __future__ import annotations
 import inspect
 import os
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from memstory.case import Case
+from memstory.errors import SetupError, TargetError
+from memstory.judging.evaluation import evaluate
 from memstory.language.stories import InvalidStory
+from memstory.playing import broken
 from memstory.pytest_plugin.failure_text import broken_text, failed_text, invalid_text
 from memstory.pytest_plugin.options import OUTCOME
 from memstory.pytest_plugin.session import SessionState
 from memstory.reporting.measured import headline
 from memstory.results.outcomes import CaseResult
+from memstory.results.secrecy.redaction_level import Level
+from memstory.running.endings import told
 
 
 class BracketedItem(pytest.Item):
@@ -49,14 +55,28 @@ class StoryItem(pytest.Function, BracketedItem):
         super().setup()
         if self.config.getoption("setuponly"):
             return
-        result = self.result = self.state.record(
-            self.state.worker.run(self.case, self.path.parent), self.case.story.redact
-        )
+        select_once(self.session, self.state)
+        result = self.result = self._recorded(self.state.worker.run(self.case, self.path.parent))
         if result.outcome == "unsupported":
             pytest.skip(f"{self.name}: {result.reason}")
         if result.outcome == "error":
             text = self.failure(lambda path: broken_text(self.case, result, path, self.config))
             pytest.fail(text, pytrace=False)
+
+    def selected(self) -> tuple[CaseResult, Level]:
+        """Return the case as it is before it has run, and what its story asks to be taken out."""
+        return evaluate(self.case, ()), self.case.story.redact
+
+    def end(self, result: CaseResult) -> None:
+        """Record how the case ended that could not run."""
+        self.result = self._recorded(result)
+
+    def _recorded(self, result: CaseResult) -> CaseResult:
+        try:
+            return self.state.record(result, self.case.story.redact)
+        except Exception as error:  # noqa: BLE001  (the rim: what a target answers may refuse to be written)
+            unwritable = TargetError(f"what the target answered cannot be written: {told(error)}")
+            return self.state.record(broken(self.case, unwritable), self.case.story.redact)
 
     def reportinfo(self) -> tuple[os.PathLike[str], int, str]:
         return self.path, self.case.story.mark.line - 1, self.name
@@ -77,6 +97,22 @@ class InvalidItem(pytest.Function):
         """Say what is wrong."""
         self.invalid, self.state = invalid, state
 
+    def selected(self) -> tuple[CaseResult, Level]:
+        """Return the document as a case, and what is taken out of it beside secrets."""
+        text = invalid_text(self.invalid)
+        invalid = CaseResult(
+            id=f"{self.invalid.mark.file}::{self.invalid.id}",
+            story=self.invalid.id,
+            title="",
+            target="",
+            where=str(self.invalid.mark),
+            digest="",
+            outcome="invalid",
+            reason=text,
+            trials=(),
+        )
+        return invalid, "none"
+
     def reportinfo(self) -> tuple[os.PathLike[str], int, str]:
         return self.path, self.invalid.mark.line - 1, self.name
 
@@ -95,24 +131,32 @@ def tell_outcome(request: pytest.FixtureRequest) -> None:
 def tell_invalid(request: pytest.FixtureRequest) -> None:
     """Record a wrong document as a result of its own, and fail with every message."""
     item = request.node
-    text = invalid_text(item.invalid)
-    result = CaseResult(
-        id=f"{item.invalid.mark.file}::{item.invalid.id}",
-        story=item.invalid.id,
-        title="",
-        target="",
-        where=str(item.invalid.mark),
-        digest="",
-        outcome="invalid",
-        reason=text,
-        trials=(),
-    )
-    pytest.fail(item.state.record(result, "none").reason or "", pytrace=False)
+    select_once(item.session, item.state)
+    pytest.fail(item.state.record(*item.selected()).reason or "", pytrace=False)
+
+
+def select_once(session: pytest.Session, state: SessionState) -> None:
+    """Write down all cases of the session before the first of them runs."""
+    if not state.selected:
+        state.select(item.selected() for item in session.items if isinstance(item, (StoryItem, InvalidItem)))
+
+
+def note_foreign_end(item: pytest.Item, report: pytest.TestReport) -> None:
+    """Record a story that did not run because a mark or a fixture of the project skipped or failed it."""
+    if not isinstance(item, StoryItem) or item.result is not None or report.when != "setup" or report.passed:
+        return
+    select_once(item.session, item.state)
+    if report.skipped:
+        said = report.longrepr[2] if isinstance(report.longrepr, tuple) else "expected to fail"
+        item.end(replace(evaluate(item.case, ()), outcome="unsupported", reason=f"left out by the project: {said}"))
+    else:
+        lines = report.longreprtext.strip().splitlines() or ["it failed"]
+        item.end(broken(item.case, SetupError(f"pytest could not set it up: {lines[-1]}")))
 
 
 def show_safely(item: pytest.Item, report: pytest.TestReport) -> None:
     """Take what must not be shown out of what a story's target printed or logged."""
-    if isinstance(item, StoryItem):
+    if report.sections and isinstance(item, StoryItem):
         level = item.state.level_of(item.case.story.redact)
         report.sections = [
             (title, f"[{len(text)} characters were redacted]" if level == "texts" else item.state.without_secrets(text))

@@ -28,6 +28,9 @@ OUTCOME = "memstory_outcome"
 NOT_RUN: pytest.StashKey[list[str]] = pytest.StashKey()
 """In the stash of a config: the stories that are for none of the chosen targets, a line each."""
 
+ENDED: list[pytest.Session] = []
+"""The session that has ended last: its exit code is that of the process."""
+
 DEFAULT_TARGET = "reference"
 DEFAULT_REPORT = "reports/latest"
 DEFAULT_SECONDS = 60.0

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Final
 
@@ -11,19 +11,25 @@ import pytest
 
 from memstory.errors import Mark, SetupError
 from memstory.pytest_plugin.chosen import load_chosen, options_of
-from memstory.pytest_plugin.leaving import leave_in_time
+from memstory.pytest_plugin.ending.guard import interrupt_on_termination, undisturbed
+from memstory.pytest_plugin.ending.leaving import about_to_leave
 from memstory.pytest_plugin.options import SESSION, chosen_options, redaction_level, report_folder
 from memstory.pytest_plugin.worker import Worker
 from memstory.reporting.terminal import terminal_summary
 from memstory.reporting.writing import begin_reports, write_reports
 from memstory.results.fingerprint import make_fingerprint
+from memstory.results.folder.selection import lost, read_selected, write_selected
 from memstory.results.folder.spool import Spool
 from memstory.results.outcomes import CaseResult
 from memstory.results.runs import Part, Run, make_run
 from memstory.results.secrecy.redaction import redacted
 from memstory.results.secrecy.redaction_level import Level, stricter
 from memstory.results.secrecy.secret_values import Secrets, known_secrets
+from memstory.running.supervision import REPORT, tell_supervisor
 from memstory.target import Tree
+
+_NAMED: Final = 10
+"""Lost cases that are named in the terminal; report.md has all."""
 
 LEFT: Final = "memstory_left"
 """Under which a worker of xdist tells what did not stop."""
@@ -38,6 +44,7 @@ class SessionState:
         self.started = datetime.now(UTC).isoformat(timespec="seconds")
         self.summary = ""
         self.begun = False
+        self.selected: Sequence[CaseResult] = ()
         self.shard: Part | None = None
         self.left: list[str] = []
         self.first_places: dict[str, Mark] = {}
@@ -54,6 +61,11 @@ class SessionState:
             targets = load_chosen(self._config)
             self._worker = Worker(self._config, targets, options_of(targets, self.options))
         return self._worker
+
+    def select(self, cases: Iterable[tuple[CaseResult, Level]]) -> None:
+        """Write down which cases are to run, each with what its story asks to be taken out."""
+        self.selected = [redacted(case, self.level_of(asked), self.secrets) for case, asked in cases]
+        write_selected(self.folder, self.selected)
 
     def record(self, result: CaseResult, asked: Level) -> CaseResult:
         """Write a judged case down, without what must not be; return it as it was written.
@@ -76,11 +88,7 @@ class SessionState:
         """Stop the targets that this process has started; what does not stop is added to `left`."""
         if self._worker is not None:
             self.left += self._worker.stop()
-
-    @property
-    def may_hang(self) -> bool:
-        """Whether a target may have left a thread in this process that never ends."""
-        return self._worker is not None and self._worker.may_hang
+            about_to_leave()
 
 
 def state_of(config: pytest.Config) -> SessionState:
@@ -100,7 +108,9 @@ def begin(config: pytest.Config) -> None:
         return  # each worker of xdist calls for it
     try:
         config.add_cleanup(begin_reports(state.folder).release)
+        config.add_cleanup(interrupt_on_termination())
         state.begun = True
+        tell_supervisor(REPORT, str(state.folder.absolute()))
     except SetupError as error:
         raise pytest.UsageError(str(error)) from error
     except OSError as error:
@@ -121,27 +131,32 @@ def finish(session: pytest.Session) -> None:
         session.config.workeroutput[LEFT] = state.left  # type: ignore[attr-defined]  # of xdist
         return
     if state.begun:
-        _report(session, state)
+        with undisturbed():
+            _report(session, state)
     state.stop()
     if state.left:
         state.summary += "".join(f"\ndid not stop: {one}" for one in state.left)
         if session.exitstatus == pytest.ExitCode.OK:
             session.exitstatus = pytest.ExitCode.TESTS_FAILED
-    if state.may_hang:
-        leave_in_time(int(session.exitstatus))
 
 
 def _report(session: pytest.Session, state: SessionState) -> None:
     try:
         results = state.spool.read()
-        if not results and state.shard is None:
+        missing = lost(state.selected or read_selected(state.folder), results, _why_lost(session))
+        cases = [*results, *missing]
+        if not cases and state.shard is None:
             return
-        fingerprint = make_fingerprint(results, started=state.started, options=_shown(state), shard=state.shard)
-        run = write_reports(state.folder, make_run(results, fingerprint, complete=not _is_cut_short(session)))
+        fingerprint = make_fingerprint(cases, started=state.started, options=_shown(state), shard=state.shard)
+        run = write_reports(
+            state.folder, make_run(cases, fingerprint, complete=not missing and not _is_cut_short(session))
+        )
     except (OSError, SetupError) as error:
         state.summary = f"the reports could not be written to {state.folder}: {error}"
         session.exitstatus = pytest.ExitCode.INTERNAL_ERROR
         return
+    if missing and session.exitstatus == pytest.ExitCode.OK:
+        session.exitstatus = pytest.ExitCode.INTERNAL_ERROR
     if run.cases:
         state.summary = _summary(state, run, session)
     elif state.shard is not None:
@@ -164,8 +179,25 @@ def _is_cut_short(session: pytest.Session) -> bool:
     return stopped or bool(session.shouldfail or session.shouldstop)
 
 
+def _why_lost(session: pytest.Session) -> str:
+    if session.exitstatus == pytest.ExitCode.INTERRUPTED:
+        return "the run was interrupted"
+    if session.shouldfail or session.shouldstop:
+        return f"the run was stopped: {session.shouldfail or session.shouldstop}"
+    return "the process that ran it ended, or pytest did"
+
+
+def _cut_short(run: Run) -> Iterator[str]:
+    if not run.complete:
+        names = [case.id for case in run.cases if case.is_lost]
+        more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
+        without = f" no result: {', '.join(names[:_NAMED])}{more}" if names else ""
+        interrupted = any("the run was interrupted" in (case.reason or "") for case in run.cases if case.is_lost)
+        yield f"The run was {'interrupted' if interrupted else 'cut short'}.{without}"
+
+
 def _summary(state: SessionState, run: Run, session: pytest.Session) -> str:
-    lines = [terminal_summary(run), f"report: {state.folder / 'report.md'}"]
+    lines = [terminal_summary(run), *_cut_short(run), f"report: {state.folder / 'report.md'}"]
     if all(case.outcome == "unsupported" for case in run.cases):
         lines.append("No story ran: every one that was selected is unsupported here. This counts as a failure.")
         if session.exitstatus == pytest.ExitCode.OK:

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-import shutil
-import tempfile
+import os
 from collections.abc import Callable, Coroutine, Mapping
 from contextlib import nullcontext
 from dataclasses import replace
@@ -17,12 +16,17 @@ from memstory.case import Case
 from memstory.chat import Chats
 from memstory.errors import TargetError
 from memstory.playing import broken, case_of, play
+from memstory.pytest_plugin.ending.guard import no_quiet_exit
+from memstory.pytest_plugin.ending.leaving import watch_the_end
 from memstory.results.outcomes import CaseResult
 from memstory.running.asking import Progress
-from memstory.running.endings import failure_of
+from memstory.running.endings import failure_of, told
 from memstory.running.environments import owner_of
 from memstory.running.hosting.guarded import contained
+from memstory.running.own_folder import OwnFolder, clear_dead_folders
 from memstory.running.runner import RETRIEVAL_SECONDS, RunOptions
+from memstory.running.stage import CLOSING_SECONDS
+from memstory.running.supervision import SUPERVISOR
 from memstory.running.watchdog import interrupted_after
 from memstory.target import TargetFactory, Tree
 
@@ -53,17 +57,22 @@ class Worker:
         )
         self._trials: int | None = config.getoption("memstory_trials")
         self._runner = asyncio.Runner()
-        self._folder: Path | None = None
+        self._folder: OwnFolder | None = None
         self._started: dict[str, Exception | None] = {}
-        self.may_hang = False
-        """Whether a target has used up its time in this process, and may have left a thread that never ends."""
+        self._task: asyncio.Task[Any] | None = None
 
     def run(self, case: Case, base: Path) -> CaseResult:
         """Run all trials of `case` and judge them; `base` is the folder of its story file."""
         case = case_of(case.story, case.target, self._trials)
         if self._folder is None:
-            self._folder = Path(tempfile.mkdtemp(prefix="memstory-"))
-        failed = self._start(case.target, self._folder)
+            watch_the_end()
+            clear_dead_folders()
+            self._folder = OwnFolder(os.environ.get(SUPERVISOR))
+        with no_quiet_exit():
+            return self._run(case, base, self._folder.path)
+
+    def _run(self, case: Case, base: Path, folder: Path) -> CaseResult:
+        failed = self._start(case.target, folder)
         if failed is not None:
             return broken(case, failed)
         options = replace(
@@ -76,16 +85,30 @@ class Worker:
         seconds = options.seconds(case)
         try:
             with interrupted_after(seconds + _PATIENCE_SECONDS) as again:
-                playing = play(case.story, self.targets[case.target], self._folder, target=case.target,
+                playing = play(case.story, self.targets[case.target], folder, target=case.target,
                                options=options, before_trial=again)  # fmt: skip
-                result = self._runner.run(playing)
-        except TargetError as error:
-            # It blocked where no coroutine of ours was under way.
-            self.may_hang = True
-            return broken(case, error)
-        overdue = any(trial.recording.seconds >= seconds for trial in result.trials)
-        self.may_hang = self.may_hang or (overdue and not options.hosted)
+                result = self._runner.run(self._watched(playing))
+        except KeyboardInterrupt:
+            raise
+        except BaseException as error:  # noqa: BLE001  (the rim: whatever a target did, the next case runs)
+            # It blocked, stopped or left the event loop where no coroutine of ours was under way.
+            self._mend()
+            return broken(
+                case, error if isinstance(error, Exception) else TargetError(f"the target raised {told(error)}")
+            )
         return result
+
+    async def _watched(self, playing: Coroutine[Any, Any, CaseResult]) -> CaseResult:
+        self._task = asyncio.current_task()
+        return await playing
+
+    def _mend(self) -> None:
+        """Make the event loop fit for the next case, after one that was left in the middle."""
+        try:
+            with interrupted_after(STOP_SECONDS):
+                self._runner.run(_cancelled(self._task))
+        except Exception:  # noqa: BLE001  (whatever it is: this loop is of no more use)
+            self._runner = asyncio.Runner()
 
     def stop(self) -> list[str]:
         """Stop the factories and remove the folder; return what did not stop, each with its reason."""
@@ -96,10 +119,9 @@ class Worker:
             with interrupted_after(STOP_SECONDS):
                 self._runner.close()
         except TargetError as error:
-            self.may_hang = True
             left.append(f"a thread that a target has left: {error}")
         if self._folder is not None:
-            shutil.rmtree(self._folder, ignore_errors=True)
+            self._folder.remove()
         return left
 
     def _stopped(self, name: str, stop: Callable[[], Coroutine[Any, Any, None]]) -> str:
@@ -108,7 +130,6 @@ class Worker:
             with interrupted_after(STOP_SECONDS + _PATIENCE_SECONDS):
                 self._runner.run(_within(STOP_SECONDS, stop))
         except Exception as error:  # noqa: BLE001  (the rim: it is told at the end of the run)
-            self.may_hang = True
             return f"{name}: {failure_of(error, name).message}"
         return ""
 
@@ -119,7 +140,7 @@ class Worker:
             return None
         if name not in self._started:
             own = folder / f"target-{owner_of(name, 0)}"
-            own.mkdir()
+            own.mkdir(parents=True, exist_ok=True)
             try:
                 with interrupted_after(START_SECONDS + _PATIENCE_SECONDS):
                     self._runner.run(_within(START_SECONDS, lambda: self.targets[name].start(own)))
@@ -127,6 +148,12 @@ class Worker:
             except Exception as error:  # noqa: BLE001  (the rim: every case of this target reports it)
                 self._started[name] = error
         return self._started[name]
+
+
+async def _cancelled(task: asyncio.Task[Any] | None) -> None:
+    if task is not None and not task.done():
+        task.cancel()
+        await asyncio.wait([task], timeout=CLOSING_SECONDS)
 
 
 async def _within(seconds: float, call: Callable[[], Coroutine[Any, Any, None]]) -> None:

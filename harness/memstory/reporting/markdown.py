@@ -77,7 +77,8 @@ def _conclusion(run: Run) -> str:
     if part := views.shard_name(run):
         first += f" **This is only {part}**: 'memstory merge' puts all of them together."
     if not run.complete:
-        first += f" **The run was cut short**: this report holds the {cases} cases that had ended by then."
+        ended = sum(not case.is_lost for case in run.cases)
+        first += f" **The run was cut short**: {ended} of {cases} cases had ended by then, the others have no result."
     return first
 
 

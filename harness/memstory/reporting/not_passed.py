@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Final
 
 from memstory.reporting import views
@@ -19,18 +19,25 @@ def went_wrong(run: Run) -> str:
     """Return a section for each outcome that somebody has to act on; empty if there is none."""
     sections = []
     for outcome, title in TITLES.items():
-        cases = views.with_outcome(run, outcome)
+        cases = [case for case in views.with_outcome(run, outcome) if not case.is_lost]
         if cases:
             sections.append("\n\n".join([f"## {title}", *(_case(case) for case in cases)]))
+    if without := _by_reason(case for case in run.cases if case.is_lost):
+        sections.append(f"## Without a result\n\n{without}")
     return "\n\n".join(sections)
 
 
 def could_not_run(run: Run) -> str:
     """Return the unsupported cases, grouped by their reason."""
-    cases: dict[str, list[str]] = {}
-    for case in views.with_outcome(run, "unsupported"):
-        cases.setdefault(case.reason or "no reason was given", []).append(case.id)
-    rows = [[inline(reason), str(len(names)), inline(", ".join(names))] for reason, names in cases.items()]
+    return _by_reason(views.with_outcome(run, "unsupported"))
+
+
+def _by_reason(cases: Iterable[CaseResult]) -> str:
+    found: dict[str, list[str]] = {}
+    for case in cases:
+        reason = (case.reason or "no reason was given").removeprefix(f"{case.where}: ")
+        found.setdefault(reason, []).append(case.id)
+    rows = [[inline(reason), str(len(names)), inline(", ".join(names))] for reason, names in found.items()]
     return table(["Why", "Cases", "Which"], rows, right=[1]) if rows else ""
 
 

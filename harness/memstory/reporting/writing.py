@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from tempfile import TemporaryFile
 from typing import Final
 
 from memstory.reporting.markdown import render
@@ -10,12 +11,12 @@ from memstory.results.fingerprint import make_fingerprint
 from memstory.results.folder.holding import Hold
 from memstory.results.folder.recordings_file import RECORDINGS_NAME, write_recordings
 from memstory.results.folder.results_file import RESULTS_NAME, read_results, write_results
+from memstory.results.folder.selection import SELECTED_NAME, lost, read_selected
 from memstory.results.folder.spool import Spool
 from memstory.results.folder.whole_files import write_text
 from memstory.results.runs import Run, make_run
 
 REPORT_NAME: Final = "report.md"
-_PROBE: Final = ".writable"
 
 
 def begin_reports(folder: Path) -> Hold:
@@ -34,12 +35,12 @@ def begin_reports(folder: Path) -> Hold:
 
 
 def _clear(folder: Path) -> None:
-    for name in (RESULTS_NAME, REPORT_NAME, RECORDINGS_NAME):
+    for name in (RESULTS_NAME, REPORT_NAME, RECORDINGS_NAME, SELECTED_NAME):
         (folder / name).unlink(missing_ok=True)
     Spool(folder).clear()
     # Rights and mounts are known by trying only.
-    (folder / _PROBE).touch()
-    (folder / _PROBE).unlink()
+    with TemporaryFile(dir=folder):
+        pass
 
 
 def write_reports(folder: Path, run: Run, *, recordings: bool = True) -> Run:
@@ -54,10 +55,11 @@ def write_reports(folder: Path, run: Run, *, recordings: bool = True) -> Run:
     if recordings:
         write_recordings(folder / RECORDINGS_NAME, run.cases)
     Spool(folder).clear()
+    (folder / SELECTED_NAME).unlink(missing_ok=True)
     return written
 
 
-def report_from_spool(folder: Path) -> str:
+def report_from_spool(folder: Path, why: str = "the run was killed, or a target ended its process") -> str:
     """Write the reports of a run that was killed, or `report.md` again from `results.json`; return what was done.
 
     Raises:
@@ -66,15 +68,18 @@ def report_from_spool(folder: Path) -> str:
     if not folder.is_dir():
         read_results(folder / RESULTS_NAME)  # says what is missing
     with Hold(folder):
-        return _report_from_spool(folder)
+        return _report_from_spool(folder, why)
 
 
-def _report_from_spool(folder: Path) -> str:
+def _report_from_spool(folder: Path, why: str) -> str:
     spooled = Spool(folder).load()
-    if spooled.results:
-        write_reports(folder, make_run(spooled.results, make_fingerprint(spooled.results), complete=False))
+    missing = lost(read_selected(folder), spooled.results, why)
+    if spooled.results or missing:
+        cases = [*spooled.results, *missing]
+        write_reports(folder, make_run(cases, make_fingerprint(cases), complete=False))
         torn = f"; {spooled.torn} more was being written and is lost" if spooled.torn else ""
-        return f"{folder / REPORT_NAME}: the run was cut short, {len(spooled.results)} cases were done{torn}"
+        named = f"; no result: {', '.join(case.id for case in missing)}" if missing else ""
+        return f"{folder / REPORT_NAME}: the run was cut short, {len(spooled.results)} cases were done{torn}{named}"
     run = read_results(folder / RESULTS_NAME)
     write_text(folder / REPORT_NAME, render(run))
     return f"{folder / REPORT_NAME}: made from {RESULTS_NAME}, {len(run.cases)} cases"

@@ -44,7 +44,7 @@ def merged(runs: Sequence[NamedRun]) -> Run:
 def cut_short(runs: Sequence[NamedRun]) -> list[str]:
     """Return the shards that did not come to their end, each with how far it came."""
     return [
-        f"{shard.name} has {len(shard.run.cases)} of its {shard.part.cases} cases"
+        f"{shard.name} has {_ended(shard)} of its {shard.part.cases} cases"
         for shard in _shards(runs)
         if not _is_whole(shard)
     ]
@@ -57,7 +57,11 @@ def _shards(runs: Sequence[NamedRun]) -> Iterator[_Shard]:
 
 
 def _is_whole(shard: _Shard) -> bool:
-    return shard.run.complete and len(shard.run.cases) == shard.part.cases
+    return shard.run.complete and _ended(shard) == shard.part.cases
+
+
+def _ended(shard: _Shard) -> int:
+    return sum(not case.is_lost for case in shard.run.cases)
 
 
 def _no_shards(runs: Sequence[NamedRun]) -> Iterator[str]:

@@ -56,8 +56,8 @@ class Fingerprint:
 class Run:
     """What one run found out; `cases` are ordered by story, target and row.
 
-    `complete` is false for a run that was cut short: cases that had not ended are missing. `redacted` counts what was
-    taken out before anything was written.
+    `complete` is false for a run that was cut short: cases that had not ended are errors without trials. `redacted`
+    counts what was taken out before anything was written.
     """
 
     schema: Schema

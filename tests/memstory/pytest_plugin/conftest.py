@@ -9,7 +9,7 @@ import pytest
 import memstory.pytest_plugin.collect  # noqa: F401  (pytester forgets what an inner run imports: this keeps it quick)
 
 TOY = """
-import asyncio, os
+import asyncio, os, signal
 from memstory.controls import Oracle
 from memstory.errors import Refused, SetupError
 from memstory.target import TargetFactory, ToolCall, Turn
@@ -22,7 +22,8 @@ class Toy(Oracle):
         if text == "hang":
             await asyncio.Event().wait()
         if text == "interrupt":
-            raise KeyboardInterrupt
+            os.kill(os.getpid(), signal.SIGINT)
+            await asyncio.Event().wait()
         calls = [ToolCall(name="recall", args={"topic": "user.name"}, result="[Memory: user.name] Ana")]
         return Turn(answer=f"You said {text}\\x1b[2J", tool_calls=calls)
 

@@ -8,6 +8,7 @@ from pathlib import Path
 from memstory.errors import SetupError
 from memstory.results.folder.recordings_file import RECORDINGS_NAME, read_recordings, with_steps
 from memstory.results.folder.results_file import PACKED, RESULTS_NAME, read_results
+from memstory.results.folder.selection import SELECTED_NAME
 from memstory.results.folder.spool import SPOOL_NAME
 from memstory.results.runs import NamedRun, Run
 
@@ -17,7 +18,8 @@ def run_folder(typed: Path) -> Path:
     folder = typed if typed.is_dir() else typed.parent
     if not typed.exists():
         raise SetupError(f"no file or folder {typed}: name the folder of a run, such as reports/latest")
-    if (folder / SPOOL_NAME).exists() and not (folder / RESULTS_NAME).exists():
+    is_left = any((folder / name).exists() for name in (SPOOL_NAME, SELECTED_NAME))
+    if is_left and not (folder / RESULTS_NAME).exists():
         raise SetupError(
             f"{folder} holds a run that was killed: 'memstory report {folder}' first writes what it had done"
         )

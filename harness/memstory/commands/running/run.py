@@ -12,6 +12,7 @@ from typing import Final
 from memstory.commands.command import Command
 from memstory.commands.ini_setting import settings, settings_file
 from memstory.commands.running.option_names import spelled_out
+from memstory.commands.running.supervising import run_supervised
 from memstory.commands.story_files import SUFFIXES, story_files
 
 _BUNDLED = "--bundled"
@@ -37,11 +38,10 @@ def _options(parser: argparse.ArgumentParser) -> None:
 
 
 def _run(chosen: argparse.Namespace) -> int:
-    # As `python -m pytest`, which finds adapters in this folder; in the place of this process, so that a signal, even
-    # one that kills, ends the run and not only somebody who waits for it.
+    # As `python -m pytest`, which finds adapters in this folder.
     command = [sys.executable, "-m", "pytest", *pytest_arguments(chosen.passed_on)]
     sys.stdout.flush()
-    os.execv(sys.executable, command)  # noqa: S606  (what the user typed, given to pytest)
+    return run_supervised(command)
 
 
 def pytest_arguments(typed: Sequence[str]) -> Sequence[str]:
@@ -115,8 +115,8 @@ examples:
   memstory run stories -k S5 -x --report out              pytest's own options, after the paths
 """,
     exit_codes=(
-        "exit codes: pytest's own: 0 all passed, 1 something failed or nothing could run, 2 interrupted, 4 "
-        "wrong options, 5 nothing was selected; 2 also if there is no story file"
+        "exit codes: pytest's own: 0 all passed, 1 something failed or nothing could run, 2 interrupted, 3 a target "
+        "ended pytest, or an internal error, 4 wrong options, 5 nothing was selected; 2 also if there is no story file"
     ),
     options=_options,
     run=_run,

@@ -72,7 +72,7 @@ def _unlike(baseline: NamedRun, current: NamedRun) -> Iterator[str]:
         if part := shard_name(named.run):
             yield f"{named.name} is only {part}: merge all shards first ('memstory merge')"
     if not current.run.complete:
-        yield "the run was cut short: cases that had not ended are missing"
+        yield "the run was cut short: cases that had not ended have no result"
     yield from what_differs([baseline, current])
 
 

@@ -5,6 +5,7 @@ The system lets go of the lock when its process ends, however it ends; workers o
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import os
 from pathlib import Path
@@ -41,7 +42,7 @@ class Hold:
 
     def _locked(self) -> int:
         while True:
-            descriptor = os.open(self._path, os.O_RDWR | os.O_CREAT, 0o644)
+            descriptor = self._opened()
             try:
                 fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError as error:
@@ -54,6 +55,15 @@ class Hold:
             if self._is_current(descriptor):
                 return descriptor
             os.close(descriptor)  # its holder has just taken the file away: lock the one that others will see
+
+    def _opened(self) -> int:
+        try:
+            # Whoever made the folder must not have us write into a file of somebody else's.
+            return os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o644)
+        except OSError as error:
+            if error.errno != errno.ELOOP:
+                raise
+            raise SetupError(f"{self._path} is a symbolic link, which no run leaves there: remove it") from error
 
     def _is_current(self, descriptor: int) -> bool:
         try:

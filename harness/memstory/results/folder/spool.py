@@ -27,8 +27,8 @@ class Spooled:
 class Spool:
     """Appends cases to a file in `folder`; several processes may do so at once."""
 
-    def __init__(self, folder: Path) -> None:
-        self._path = folder / SPOOL_NAME
+    def __init__(self, folder: Path, name: str = SPOOL_NAME) -> None:
+        self._path = folder / name
 
     def clear(self) -> None:
         """Forget what an earlier run left."""
@@ -39,7 +39,7 @@ class Spool:
         # Every line begins with a line end of its own, so that one torn line before does not spoil it.
         line = f"\n{json.dumps(encode_lean(result), separators=(',', ':'))}\n".encode()
         self._path.parent.mkdir(parents=True, exist_ok=True)
-        descriptor = os.open(self._path, os.O_APPEND | os.O_CREAT | os.O_WRONLY, 0o644)
+        descriptor = os.open(self._path, os.O_APPEND | os.O_CREAT | os.O_WRONLY | os.O_NOFOLLOW, 0o644)
         try:
             written = os.write(descriptor, line)
         finally:

@@ -67,14 +67,14 @@ class GuardedTarget:
 def contained() -> Iterator[None]:
     """Make a TargetError of what a backend raises that is no Exception: an exit, a panic, a cancellation of its own.
 
-    A cancellation from outside, which is a time limit, and the user's own interruption go on as they are.
+    A cancellation from outside, which is a time limit or the user's own interruption, goes on as it is.
     """
     try:
         yield
-    except (Exception, KeyboardInterrupt):
+    except Exception:
         raise
     except BaseException as error:
-        if isinstance(error, asyncio.CancelledError) and _is_cancelled_from_outside():
+        if isinstance(error, (asyncio.CancelledError, KeyboardInterrupt)) and _is_cancelled_from_outside():
             raise
         raise TargetError(f"the target raised {told(error)}") from error
 

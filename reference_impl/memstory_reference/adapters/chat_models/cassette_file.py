@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
+import fcntl
 import hashlib
 import json
 import os
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-
-from filelock import FileLock
 
 from memstory_reference.errors import SetupProblem
 from memstory_reference.ports import Message, Reply, ToolRequest, ToolSpec, Tree
@@ -91,12 +91,22 @@ def write_call(path: Path, model: str, call: Call) -> None:
     """Add `call` to the file, whole or not at all; processes that record to one file wait for each other."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        # The lock lies elsewhere: a recording is kept with the sources, and a lock is not.
-        with FileLock(Path(tempfile.gettempdir()) / f"memstory-{_digest(str(path.resolve()))}.lock"):
+        with _alone_in(path.parent):
             calls = read_calls(path)[1] if path.exists() else {}
             _replace(path, _written(model, {**calls, call.request.key: call}))
     except OSError as error:
         raise SetupProblem(f"the recording {path} cannot be written: {error.strerror}.") from error
+
+
+@contextmanager
+def _alone_in(folder: Path) -> Iterator[None]:
+    """Lock the folder itself: a recording is kept with the sources, and no file of a lock is to lie beside it."""
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(descriptor)
 
 
 def _written(model: str, calls: Mapping[str, Call]) -> str:

@@ -82,7 +82,7 @@ def test_a_regression_counts_whatever_else_could_not_be_measured(run):
 
 def test_a_run_that_was_cut_cannot_be_measured(run):
     found = gate(run("old", run.case()), run("new", run.case(), complete=False))
-    assert (found.code, found.unmeasured) == (2, ["the run was cut short: cases that had not ended are missing"])
+    assert (found.code, found.unmeasured) == (2, ["the run was cut short: cases that had not ended have no result"])
 
 
 def test_too_few_cases_cannot_decide(run):

@@ -60,3 +60,14 @@ def test_a_lock_on_a_file_that_was_taken_away_does_not_count(tmp_path):
         Hold(tmp_path)
     second.release()
     first.release()
+
+
+def test_a_lock_that_is_a_link_to_somebodys_file_is_refused_and_the_file_kept(tmp_path):
+    precious = tmp_path / "precious"
+    precious.write_text("precious data")
+    folder = tmp_path / "report"
+    folder.mkdir()
+    (folder / LOCK_NAME).symlink_to(precious)
+    with pytest.raises(SetupError, match="is a symbolic link, which no run leaves there: remove it"):
+        Hold(folder)
+    assert precious.read_text() == "precious data"

@@ -1,0 +1,98 @@
+"""pytest as a child: whatever a target does to it, its report is complete, and 0 means that all ran."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from types import FrameType
+from typing import Final
+
+from memstory.commands.output import complain
+from memstory.errors import SetupError
+from memstory.reporting.writing import report_from_spool
+from memstory.results.folder.selection import SELECTED_NAME
+from memstory.results.folder.spool import SPOOL_NAME
+from memstory.running.hosting.marked import end_marked
+from memstory.running.own_folder import OwnFolder, clear_dead_folders
+from memstory.running.supervision import ENDED, REPORT, SUPERVISOR, told_by
+
+_HANDED_ON: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT, signal.SIGUSR1, signal.SIGUSR2)
+_LOST: Final = 3
+_PARENT_DIED: Final = 1
+"""PR_SET_PDEATHSIG of Linux."""
+
+
+def run_supervised(command: Sequence[str]) -> int:
+    """Run pytest with this terminal, input and group; return its exit code, never 0 if a case was lost."""
+    clear_dead_folders()
+    own = OwnFolder()
+    environ = {**os.environ, SUPERVISOR: str(own.path)}
+    try:
+        child, code = _waited_for(command, environ)
+        for one in end_marked(f"{SUPERVISOR}={own.path}"):
+            complain(f"ended what a target left running: {one}")
+        told = told_by(child, own.path)
+        return _settled(code, told)
+    finally:
+        own.remove()
+
+
+def _settled(code: int, told: Mapping[str, str]) -> int:
+    shown = code if code >= 0 else 128 - code
+    folder = Path(told.get(REPORT, os.devnull))
+    is_left = any((folder / name).exists() for name in (SPOOL_NAME, SELECTED_NAME))
+    if ENDED in told and not is_left:
+        return shown
+    how = f"exit code {code}" if code >= 0 else f"signal {-code} ({signal.strsignal(-code)})"
+    complain(f"pytest did not come to its end: it left with {how}")
+    if is_left:
+        try:
+            complain(report_from_spool(folder, f"pytest ended with {how} before it"))
+        except SetupError as error:
+            complain(str(error))
+    return shown or _LOST
+
+
+def _waited_for(command: Sequence[str], environ: Mapping[str, str]) -> tuple[int, int]:
+    """Return the child's number and how it ended; signals to this process are handed on to it."""
+    wait = _Waiting()
+    before = {number: signal.signal(number, wait.hand_on) for number in _HANDED_ON}
+    try:
+        child = wait.child = subprocess.Popen(command, env=environ, preexec_fn=_end_with_parent)  # noqa: S603, PLW1509  (what the user typed; no thread runs here)
+        return child.pid, child.wait()
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+class _Waiting:
+    """What a signal finds: the child, once there is one."""
+
+    child: subprocess.Popen[bytes] | None = None
+
+    def hand_on(self, number: int, _frame: FrameType | None) -> None:
+        # Ctrl-C goes to all of the terminal's group, the child among them: twice would be a second Ctrl-C.
+        is_typed = number in (signal.SIGINT, signal.SIGQUIT) and _has_the_terminal()
+        if self.child is not None and not is_typed:
+            self.child.send_signal(number)
+
+
+def _has_the_terminal() -> bool:
+    try:
+        with Path("/dev/tty").open("rb") as terminal:
+            return os.tcgetpgrp(terminal.fileno()) == os.getpgrp()
+    except OSError:
+        return False
+
+
+def _end_with_parent() -> None:
+    """Ask the system to end this process, with a report, when the one that waits for it is killed."""
+    for number in _HANDED_ON:
+        signal.signal(number, signal.default_int_handler if number == signal.SIGINT else signal.SIG_DFL)
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(_PARENT_DIED, signal.SIGTERM)

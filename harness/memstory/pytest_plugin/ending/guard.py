@@ -1,0 +1,58 @@
+"""What a target may not do to the process that it runs in: end it as if all were well, or go on in a copy of it."""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+QUIET_EXIT = 3
+"""The exit code of a process that its target ended with 0, pytest's own for an error that nobody foresaw."""
+
+
+@contextmanager
+def no_quiet_exit() -> Iterator[None]:
+    """Make `os._exit(0)` of this process 3, and end a fork of it that comes to the end of the block."""
+    pid, leave = os.getpid(), os._exit
+
+    def told(code: int) -> None:
+        leave(code if os.getpid() != pid else code or QUIET_EXIT)
+
+    os._exit = told  # type: ignore[assignment]  # it does not return either
+    try:
+        yield
+    finally:
+        if os.getpid() != pid:
+            leave(QUIET_EXIT)
+        os._exit = leave
+
+
+def interrupt_on_termination() -> Callable[[], None]:
+    """Let SIGTERM be as good as Ctrl-C, which leaves a report; return what undoes it."""
+    is_free = signal.getsignal(signal.SIGTERM) is signal.SIG_DFL
+    if not is_free or threading.current_thread() is not threading.main_thread():
+        return lambda: None
+    signal.signal(signal.SIGTERM, lambda _number, _frame: signal.raise_signal(signal.SIGINT))
+
+    def undo() -> None:
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)
+
+    return undo
+
+
+@contextmanager
+def undisturbed() -> Iterator[None]:
+    """Hold an interruption back until the block is done: a second Ctrl-C must not cost the report."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    heard: list[int] = []
+    before = signal.signal(signal.SIGINT, lambda number, _frame: heard.append(number))
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
+    if heard:
+        signal.raise_signal(signal.SIGINT)

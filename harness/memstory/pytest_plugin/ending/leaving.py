@@ -1,0 +1,97 @@
+"""The end of a process for which a thread, a child or a handler of a target would make Python wait for ever."""
+
+from __future__ import annotations
+
+import atexit
+import contextlib
+import os
+import sys
+import threading
+import time
+from collections.abc import Callable
+from functools import cache
+from secrets import token_hex
+from typing import Final
+
+from memstory.pytest_plugin.options import ENDED
+from memstory.running.hosting.marked import end_marked
+
+MARK: Final = "MEMSTORY_STARTED_BY"
+"""The variable by which the children of a target are known, those in sessions of their own too."""
+
+_GRACE_SECONDS = 8.0
+_PAUSE_SECONDS = 0.25
+
+
+@cache
+def watch_the_end() -> None:
+    """See to it that this process ends soon after its last handler began, and what targets started with it.
+
+    To be called before the first target is loaded: handlers run in reverse order.
+    """
+    mark = os.environ[MARK] = f"{os.getpid()}-{token_hex(8)}"
+    pid = os.getpid()
+    is_leaving = threading.Event()
+    is_over = threading.Event()
+
+    def clear() -> None:
+        if os.getpid() == pid:
+            is_over.set()
+            _say_ended(mark)
+
+    atexit.register(clear)
+    threading.Thread(target=_watch, args=(is_leaving, is_over, mark), daemon=True).start()
+    _ARMED.append(is_leaving.set)
+
+
+def about_to_leave() -> None:
+    """Register what tells the watch that Python has begun to leave: it runs before the handlers of targets."""
+    while _ARMED:
+        atexit.register(_ARMED.pop())
+
+
+_ARMED: list[Callable[[], None]] = []
+
+
+def _watch(is_leaving: threading.Event, is_over: threading.Event, mark: str) -> None:
+    waited = 0.0
+    while waited < _GRACE_SECONDS:
+        time.sleep(_PAUSE_SECONDS)
+        if is_over.is_set():
+            return
+        if is_leaving.is_set() or _waits_for_threads():
+            waited += _PAUSE_SECONDS
+    code = int(ENDED[-1].exitstatus) if ENDED else 1
+    names = [repr(one.name) for one in threading.enumerate() if not one.daemon and one is not threading.main_thread()]
+    what = f"thread {', '.join(names)}" if names else "what a target registered to run at exit"
+    _say(f"memstory: {what} did not end; pytest leaves with exit code {code}")
+    if not is_leaving.is_set():
+        # In a thread of its own: what hangs there is not waited for either.
+        handlers = threading.Thread(target=atexit._run_exitfuncs, daemon=True)  # noqa: SLF001  (Python offers no other way)
+        handlers.start()
+        handlers.join(_GRACE_SECONDS)
+    _say_ended(mark)
+    for stream in (sys.stdout, sys.stderr):
+        with contextlib.suppress(Exception):
+            stream.flush()
+    os._exit(code)
+
+
+def _say_ended(mark: str) -> None:
+    for one in end_marked(f"{MARK}={mark}"):
+        _say(f"memstory: ended what a target left running: {one}")
+
+
+def _say(line: str) -> None:
+    with contextlib.suppress(OSError):  # A target may have closed it.
+        os.write(2, f"{line}\n".encode(errors="replace"))
+
+
+def _waits_for_threads() -> bool:
+    """Whether the main thread waits for the others, which is the last thing that it does before its handlers."""
+    frame = sys._current_frames().get(threading.main_thread().ident or 0)  # noqa: SLF001  (documented, for such cases)
+    while frame is not None:
+        if frame.f_code.co_name == "_shutdown" and frame.f_code.co_filename == threading.__file__:
+            return True
+        frame = frame.f_back
+    return False

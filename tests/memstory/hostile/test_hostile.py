@@ -1,0 +1,154 @@
+"""Whatever a target does, each selected case is in the results, the run ends, and nothing is left behind.
+
+Real processes: `memstory run` on one hostile target and a good one after it, in process, with two workers, isolated.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+HERE = Path(__file__).parent
+MODES = {"in-process": (), "workers": ("-n", "2"), "isolated": ("--isolate",)}
+STORIES = """\
+story: H1
+title: What was told is found
+steps:
+  - add: The spare key hangs behind the pantry door.
+  - search: Where does the spare key hang?
+    expect: {hits: {count: 1}}
+---
+story: H2
+title: What was told is listed
+steps:
+  - add: The boat is called Heron.
+  - list:
+    expect: {hits: {count: 1}}
+"""
+CASES = {f"{story}[hostile_targets:{{}}]" for story in ("H1", "H2")} | {
+    "H1[hostile_targets:good]",
+    "H2[hostile_targets:good]",
+}
+
+
+def moods():
+    words = (HERE / "hostile_targets.py").read_text("utf-8")
+    sys.path.insert(0, str(HERE))
+    try:
+        import hostile_targets  # noqa: PLC0415  (it is here for these tests alone)
+    finally:
+        sys.path.remove(str(HERE))
+    assert words
+    return [name for name in hostile_targets.MOODS if name != "good"]
+
+
+QUICK = (
+    "exits_at_once",
+    "segfaults",
+    "exits_in_a_task",
+    "interrupts",
+    "stops_the_loop",
+    "answers_a_huge_number",
+    "removes_all_workspaces",
+    "leaves_a_thread",
+)
+ENDS_ITS_PROCESS = {
+    "exits_at_once", "exits_at_once_while_it_opens", "exits_at_once_while_it_closes", "exits_at_once_from_a_thread",
+    "exits_by_the_c_library", "segfaults", "aborts", "kills_itself", "becomes_another_program", "terminates_itself",
+    "interrupts_in_a_task", "removes_the_report", "forgets_the_environment",
+}  # fmt: skip
+
+
+TAKES_FROM_OTHERS = {"closes_standard_output", "closes_all_files"}
+
+
+class Ran:
+    """One run: how it ended, what it wrote, what it left."""
+
+    def __init__(self, folder, mood, words, starter=("memstory.cli", "run")):
+        (folder / "h.story.yaml").write_text(STORIES)
+        (folder / "tmp").mkdir()
+        self.folder = folder
+        self.mark = f"HOSTILE_MARK={folder}"
+        name, _, value = self.mark.partition("=")
+        python_path = os.pathsep.join([str(HERE), *filter(None, sys.path)])
+        environ = {**os.environ, name: value, "TMPDIR": str(folder / "tmp"), "PYTHONPATH": python_path}
+        targets = ("--target", f"hostile_targets:{mood}", "--target", "hostile_targets:good")
+        start = (sys.executable, "-c", "import sys; from memstory.cli import main; sys.exit(main())", "run")
+        if starter == "pytest":
+            start = (sys.executable, "-m", "pytest", "h.story.yaml")
+        with (folder / "out.txt").open("wb") as out:
+            self.process = subprocess.Popen(  # noqa: S603  (our own interpreter)
+                [*start, "-q", "-p", "no:cacheprovider", "--case-timeout", "3", *targets, *words],
+                cwd=folder, env=environ, stdout=out, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL,
+                start_new_session=True,
+            )  # fmt: skip
+
+    def end(self, seconds=120):
+        try:
+            self.code = self.process.wait(seconds)
+        finally:
+            time.sleep(0.3)
+            self.left = self.still_running()
+            for pid in self.left:
+                os.kill(pid, 9)
+        return self
+
+    def still_running(self):
+        found = {}
+        for place in Path("/proc").glob("[0-9]*"):
+            try:
+                if self.mark.encode() in (place / "environ").read_bytes().split(b"\0"):
+                    found[int(place.name)] = (place / "cmdline").read_bytes().replace(b"\0", b" ").decode()
+            except OSError:
+                continue
+        return found
+
+    @property
+    def said(self):
+        return (self.folder / "out.txt").read_text("utf-8", "replace")[-4000:]
+
+    def results(self):
+        document = json.loads((self.folder / "reports/latest/results.json").read_text("utf-8"))
+        return document["complete"], {case["id"]: case["outcome"] for case in document["cases"]}
+
+
+def check(folder, mood, mode):
+    ran = Ran(folder, mood, MODES[mode]).end()
+    assert ran.left == {}, ran.said
+    assert [path.name for path in (folder / "tmp").glob("memstory-*")] == [], ran.said
+    complete, outcomes = ran.results()
+    assert set(outcomes) == {case.format(mood) for case in CASES}, ran.said
+    if complete and mood not in TAKES_FROM_OTHERS:
+        assert {outcomes[f"{story}[hostile_targets:good]"] for story in ("H1", "H2")} == {"passed"}, ran.said
+    elif not complete:
+        assert mood in ENDS_ITS_PROCESS, ran.said
+        assert mode != "isolated", ran.said
+        assert "error" in outcomes.values()
+    if set(outcomes.values()) != {"passed"}:
+        assert ran.code != 0, ran.said
+    elif mood != "raises_while_it_stops":
+        assert ran.code == 0, ran.said
+
+
+@pytest.mark.parametrize("mood", QUICK)
+def test_no_case_is_lost_in_process(tmp_path, mood):
+    check(tmp_path, mood, "in-process")
+
+
+@pytest.mark.parametrize(("mood", "mode"), [("segfaults", "workers"), ("exits_at_once", "isolated")])
+def test_no_case_is_lost_in_another_process(tmp_path, mood, mode):
+    check(tmp_path, mood, mode)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("mood", moods())
+def test_no_case_is_lost_whatever_a_target_does(tmp_path, mood, mode):
+    check(tmp_path, mood, mode)
