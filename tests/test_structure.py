@@ -59,11 +59,14 @@ def test_no_module_is_too_long():
     assert {path: lines for path, lines in lengths.items() if lines > LONGEST_MODULE} == {}
 
 
-def test_no_package_of_the_reference_holds_too_many_modules():
-    # The stand-in of a language model is rewritten under an issue of its own.
-    counts = Counter(name(path.parent) for path in REFERENCE if path.name != "__init__.py")
-    too_full = {folder: count for folder, count in counts.items() if count > MOST_MODULES}
-    assert {folder for folder in too_full if not folder.endswith("offline_chat")} == set()
+def test_no_package_holds_too_many_modules():
+    counts = Counter(name(path.parent) for path in MODULES if path.name != "__init__.py")
+    assert {folder: count for folder, count in counts.items() if count > MOST_MODULES} == {}
+
+
+def test_no_two_modules_of_the_harness_share_a_name():
+    stems = Counter(path.stem for path in MODULES if path.is_relative_to(SOURCES[0]) and path.stem != "__init__")
+    assert [stem for stem, count in stems.items() if count > 1] == []
 
 
 def test_no_two_modules_of_the_reference_share_a_name():
@@ -71,7 +74,7 @@ def test_no_two_modules_of_the_reference_share_a_name():
     homes: dict[str, list[tuple[str, ...]]] = {}
     for path in REFERENCE:
         parts = path.relative_to(SOURCES[1]).parts
-        if path.stem not in {"__init__", *SYSTEMS} and "offline_chat" not in parts:
+        if path.stem not in {"__init__", *SYSTEMS}:
             is_of_a_system = parts[0] in ("systems", "targets") and parts[1] in SYSTEMS
             homes.setdefault(path.stem, []).append(parts[:2] if is_of_a_system else ())
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from memstory.judging.owners import owners_of, strangers
+from memstory.judging.leaks import owners_of, strangers
 from memstory.language.matchers import Context, judge
 from memstory.language.references import pick
 from memstory.language.story import Expectation, Matcher, Step, Story

@@ -18,7 +18,7 @@ from memstory.pytest_plugin.worker import Worker
 from memstory.reporting.terminal import terminal_summary
 from memstory.reporting.writing import begin_reports, write_reports
 from memstory.results.fingerprint import make_fingerprint
-from memstory.results.folder.selection import lost, read_selected, write_selected
+from memstory.results.folder.selected_cases import lost, read_selected, write_selected
 from memstory.results.folder.spool import Spool
 from memstory.results.outcomes import CaseResult
 from memstory.results.runs import Part, Run, make_run

@@ -11,7 +11,7 @@ from memstory.results.fingerprint import make_fingerprint
 from memstory.results.folder.holding import Hold
 from memstory.results.folder.recordings_file import RECORDINGS_NAME, write_recordings
 from memstory.results.folder.results_file import RESULTS_NAME, read_results, write_results
-from memstory.results.folder.selection import SELECTED_NAME, lost, read_selected
+from memstory.results.folder.selected_cases import SELECTED_NAME, lost, read_selected
 from memstory.results.folder.spool import Spool
 from memstory.results.folder.whole_files import write_text
 from memstory.results.runs import Run, make_run

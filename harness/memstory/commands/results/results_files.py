@@ -8,7 +8,7 @@ from pathlib import Path
 from memstory.errors import SetupError
 from memstory.results.folder.recordings_file import RECORDINGS_NAME, read_recordings, with_steps
 from memstory.results.folder.results_file import PACKED, RESULTS_NAME, read_results
-from memstory.results.folder.selection import SELECTED_NAME
+from memstory.results.folder.selected_cases import SELECTED_NAME
 from memstory.results.folder.spool import SPOOL_NAME
 from memstory.results.runs import NamedRun, Run
 

@@ -15,7 +15,7 @@ from typing import Final
 from memstory.commands.output import complain
 from memstory.errors import SetupError
 from memstory.reporting.writing import report_from_spool
-from memstory.results.folder.selection import SELECTED_NAME
+from memstory.results.folder.selected_cases import SELECTED_NAME
 from memstory.results.folder.spool import SPOOL_NAME
 from memstory.running.hosting.marked import end_marked
 from memstory.running.own_folder import OwnFolder, clear_dead_folders

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from memstory.judging.owners import owners_of, strangers
+from memstory.judging.leaks import owners_of, strangers
 from memstory.judging.step_verdicts import step_verdicts
 from memstory.language.stories import parse_stories
 from memstory.results.recording import Recording, StepRecord
