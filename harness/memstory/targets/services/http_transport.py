@@ -176,8 +176,9 @@ def _pause(request: httpx.Request, response: httpx.Response, most: float) -> flo
 
 def retry_seconds(retry_after: str) -> float | None:
     """Return the seconds that a `Retry-After` asks for, in either of its forms; None if it is neither."""
-    if retry_after.strip().isdecimal():
-        return float(retry_after)
+    seconds = retry_after.strip()
+    if seconds.isdecimal():
+        return float(seconds)
     try:
         moment = parsedate_to_datetime(retry_after)
     except ValueError:

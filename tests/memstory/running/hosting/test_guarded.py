@@ -103,13 +103,15 @@ def raising(error):
     return answer
 
 
-@pytest.mark.parametrize("error", [Panic("out of range"), SystemExit(3), GeneratorExit("x"), asyncio.CancelledError()])
+@pytest.mark.parametrize(
+    "error", [Panic("out of range"), SystemExit(3), GeneratorExit("x"), asyncio.CancelledError(), KeyboardInterrupt()]
+)
 async def test_what_is_no_exception_becomes_an_error_of_the_target(error):
     with pytest.raises(TargetError, match=f"the target raised {type(error).__name__}"):
         await search(raising(error))
 
 
-@pytest.mark.parametrize("error", [Refused("no"), NotSupported("search"), ValueError("x"), KeyboardInterrupt()])
+@pytest.mark.parametrize("error", [Refused("no"), NotSupported("search"), ValueError("x")])
 async def test_errors_with_a_meaning_of_their_own_stay_what_they_are(error):
     with pytest.raises(type(error)) as raised:
         await search(raising(error))

@@ -6,7 +6,7 @@ from urllib.parse import unquote
 
 import httpx
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from memstory.errors import Refused
@@ -28,6 +28,7 @@ def test_half_a_surrogate_pair_is_refused():
         path_segment("\ud800")
 
 
+@example("0\x1f")
 @given(st.text(max_size=30))
 def test_whatever_a_server_asks_to_wait_is_no_time_before_now(text):
     wanted = retry_seconds(text)
