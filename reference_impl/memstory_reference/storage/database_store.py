@@ -27,10 +27,13 @@ _PRAGMAS = (
 class Database:
     """Blocking; one connection, used by one thread at a time: call its users through `lane`."""
 
-    def __init__(self, file: Path, *, schema: str, about: Mapping[str, str] | None = None) -> None:
+    def __init__(
+        self, file: Path, *, schema: str, about: Mapping[str, str] | None = None, migrations: Sequence[str] = ()
+    ) -> None:
         """Open `file`, or make it by the statements of `schema`; StoreConflictError if it was made as something else.
 
-        `about` is what has to be equal at each opening, such as the model of the vectors; it is kept in a table.
+        `about` is what has to be equal at each opening, such as the model of the vectors; it is kept in a table. Its
+        `schema` is a number: a file of an earlier one goes through `migrations`, whose first leads from 1 to 2.
         """
         self._file = file
         self.lane = Lane(str(file), self._translated)
@@ -38,7 +41,7 @@ class Database:
         with self._translated():
             self._db = sqlite3.connect(file, check_same_thread=False, isolation_level=None)
             try:
-                self._prepare(schema, about or {})
+                self._prepare(schema, about or {}, migrations)
             except BaseException:
                 self._db.close()
                 raise
@@ -83,20 +86,34 @@ class Database:
         """Close the file once all that waits in the lane is done; closing twice is harmless."""
         await self.lane.close(self._db.close)
 
-    def _prepare(self, schema: str, about: Mapping[str, str]) -> None:
+    def _prepare(self, schema: str, about: Mapping[str, str], migrations: Sequence[str]) -> None:
         self._db.row_factory = sqlite3.Row
         for pragma in _PRAGMAS:
             self._db.execute(f"PRAGMA {pragma}")
         self._db.execute(_ABOUT)
-        self._db.executescript(schema)
+        found = {row["name"]: row["value"] for row in self._db.execute("SELECT name, value FROM about")}
         for name, value in about.items():
-            self._db.execute("INSERT OR IGNORE INTO about VALUES (?, ?)", (name, value))
-            (found,) = self._db.execute("SELECT value FROM about WHERE name = ?", (name,)).fetchone()
-            if found != value:
+            if name != "schema" and found.get(name, value) != value:
                 raise StoreConflictError(
-                    f"{self._file} was made with {name} {found!r}, not {value!r}: open it with {found!r}, "
+                    f"{self._file} was made with {name} {found[name]!r}, not {value!r}: open it with {found[name]!r}, "
                     "or use another folder"
                 )
+        if "schema" in about and "schema" in found:
+            self._migrate(found["schema"], about["schema"], migrations)
+        self._db.executescript(schema)
+        self._db.executemany("INSERT OR IGNORE INTO about VALUES (?, ?)", list(about.items()))
+
+    def _migrate(self, found: str, wanted: str, migrations: Sequence[str]) -> None:
+        """Bring a file of an earlier schema to this one, each step whole or not at all."""
+        versions = [str(number) for number in range(1, int(wanted) + 1)]
+        if found not in versions or len(migrations) < len(versions) - 1:
+            raise StoreConflictError(
+                f"{self._file} has schema {found!r}; this version of memstory reads 1 to {wanted}. "
+                "Open it with the version that made it, or use another folder"
+            )
+        for version in range(int(found), int(wanted)):
+            noted = f"UPDATE about SET value = '{version + 1}' WHERE name = 'schema'"  # noqa: S608
+            self._db.executescript(f"BEGIN IMMEDIATE;\n{migrations[version - 1]};\n{noted};\nCOMMIT;")
 
     @contextmanager
     def _translated(self) -> Iterator[None]:
