@@ -34,6 +34,8 @@ def evaluate(case: Case, recordings: Sequence[Recording]) -> CaseResult:
         needs=tuple(sorted(story.needs)),
         options=story.options,
         row=story.row,
+        harm=story.harm,
+        slug=story.slug,
         control=story.control,
         control_because=story.control_because,
         seconds=sum(recording.seconds for recording in recordings),

@@ -118,6 +118,7 @@ class Story:
     of the document as written. `control` maps a control's name to the outcome it is meant to have (`passed`, `failed`),
     for the reason `control_because`. One with `measure` takes scores and is not judged. `settles` is False where the
     story itself says when the target is to settle. `redact` is what it asks to be taken out of its results, at least.
+    `harm` is what a failure does to a user; `slug` is a readable name beside the id.
     """
 
     id: str
@@ -141,5 +142,7 @@ class Story:
     control_because: str | None = None
     settles: bool = True
     redact: Level = "none"
+    harm: str | None = None
+    slug: str | None = None
     row: str | None = None
     notes: str | None = None

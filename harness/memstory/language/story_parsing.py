@@ -72,6 +72,8 @@ def _story(reading: Reading, row: Row, steps: Sequence[Step], parts: Mapping[str
         control_because=tree.get("control", {}).get("because"),
         settles=tree.get("settle", "auto") == "auto",
         redact=tree.get("redact", "none"),
+        harm=tree.get("harm"),
+        slug=tree.get("slug"),
         row=row.name,
         notes=tree.get("notes"),
         **parts,

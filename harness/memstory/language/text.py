@@ -56,15 +56,15 @@ def documents(text: str, file: str) -> Iterator[Document]:
         yield _broken(file, 1, "", StoryError(fault, Mark(file, 1, 1)))
         return
     index = 1
-    for first_line, piece in _pieces(text):
+    for first_line, piece in pieces(text):
         document = _Builder(piece, file, first_line, index).document()
         if document is not None:
             yield document
             index += 1
 
 
-def _pieces(text: str) -> Iterator[tuple[int, str]]:
-    """Split at `---` lines, which YAML allows nowhere but between documents; yield the first line with each piece."""
+def pieces(text: str) -> Iterator[tuple[int, str]]:
+    """Split at `---` lines, which YAML allows only between documents; yield the first line with each piece."""
     starts = [0, *(found.start() for found in _SEPARATOR.finditer(text) if found.start() > 0), len(text)]
     line = 1
     for start, end in pairwise(starts):

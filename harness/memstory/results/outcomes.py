@@ -104,7 +104,8 @@ class TrialResult:
 class CaseResult:
     """One case, judged over all its trials. `id` is `S5[topics]`; `where` is the story's place in its file.
 
-    `needs` are the capabilities that the story asks of its target, sorted.
+    `needs` are the capabilities that the story asks of its target, sorted. `harm` is what a failure does to a user, by
+    the story's own word: leak, loss, wrong, rank or cosmetic. `slug` is a readable name of the story.
     `control` and `control_because` are the story's own words on which controls are meant to pass or fail it. `redacted`
     counts the `secrets` and `texts` that were taken out after the case was judged, before it was written anywhere.
     `scores` are means over the trials; `metrics` are those over all categories, of the first level where there are
@@ -126,6 +127,8 @@ class CaseResult:
     options: Mapping[str, Tree] = field(default_factory=dict)
     row: str | None = None
     seconds: float = 0.0
+    harm: str | None = None
+    slug: str | None = None
     control: Mapping[str, str] = field(default_factory=dict)
     control_because: str | None = None
     redacted: Mapping[str, int] = field(default_factory=dict)

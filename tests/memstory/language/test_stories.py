@@ -322,3 +322,10 @@ def test_a_retrieval_story_is_read_with_its_bounds():
 def test_texts_that_no_file_may_hold_are_told_to_the_runner():
     found = story("steps: [{inspect: files, expect: {data: {none_contain: [secret]}}}]")
     assert found.steps[0].args == {"what": "files", "search_for": ["secret"]}
+
+
+def test_a_story_says_its_harm_and_a_readable_name():
+    found = story("harm: leak\nslug: owner-isolation\nsteps: [{add: x}]")
+    assert (found.harm, found.slug) == ("leak", "owner-isolation")
+    assert "harm" in faults("harm: sad\nsteps: [{add: x}]")[0]
+    assert "slug" in faults("slug: Not Readable\nsteps: [{add: x}]")[0]
