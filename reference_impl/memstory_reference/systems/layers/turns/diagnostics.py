@@ -42,9 +42,9 @@ class TurnDiagnostics:
         }
         return [{"turn": turn, **found[turn]} for turn in sorted(found)]
 
-    def forget(self, owner: str) -> None:
-        """Drop what concerns an owner."""
-        for key in [key for key in self._turns if key[0] == owner]:
+    def forget(self, owner: str, session: str | None = None) -> None:
+        """Drop what concerns an owner, or one session."""
+        for key in [key for key in self._turns if key[0] == owner and session in (None, key[1])]:
             del self._turns[key]
 
 

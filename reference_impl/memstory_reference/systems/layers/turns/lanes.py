@@ -10,8 +10,9 @@ from dataclasses import dataclass, replace
 from memstory_reference.errors import UnavailableError
 from memstory_reference.ports import ChatModel, Clock, Json, NewId
 from memstory_reference.systems.layers.config import LayersConfig
-from memstory_reference.systems.layers.operations.dedup import is_same
+from memstory_reference.systems.layers.operations.dedup import is_same, share_a_slot
 from memstory_reference.systems.layers.operations.extraction import Lane, extract
+from memstory_reference.systems.layers.operations.reconciliation import SINGLE_VALUED
 from memstory_reference.systems.layers.policy.guards import MALFORMED, is_quoted, must_wait, refused, well_formed
 from memstory_reference.systems.layers.policy.write import decide
 from memstory_reference.systems.layers.records.candidates import (
@@ -20,7 +21,7 @@ from memstory_reference.systems.layers.records.candidates import (
     SessionMemoryBuffer,
     SpokenTurn,
 )
-from memstory_reference.systems.layers.records.record import Fact, Rule
+from memstory_reference.systems.layers.records.record import Fact, Rule, Standing, layer_of
 from memstory_reference.systems.layers.stores.store import LayersStore
 from memstory_reference.systems.layers.structured import NoDecisionError
 from memstory_reference.systems.layers.turns.diagnostics import TurnDiagnostics, merge_dicts
@@ -136,8 +137,8 @@ class Lanes:
         report: dict[str, Json] = {}
         async with self._store.lock(f"memory/{owner}"), self._store.lock(f"session/{owner}/{session}"):
             buffer = await self._store.aload(owner, session)
-            if buffer is None:
-                return {"ended": True}
+            if buffer is None or buffer.arc_id != seen.arc_id:
+                return await self._write_late(plan, seen, decided)
             if any(turn.number == number and turn.extracted for turn in buffer.turns):
                 # Another process ended the session, or tried to, while this one was still asking its model.
                 return {"extracted_elsewhere": True}
@@ -153,6 +154,26 @@ class Lanes:
             # The latest turn may have been spoken meanwhile: only what was read here is marked.
             await self._store.asave(buffer.with_extracted(number) if complete else buffer)
         return report
+
+    async def _write_late(self, plan: Plan, seen: SessionMemoryBuffer, decided: Sequence[Decided]) -> dict[str, Json]:
+        """Write what is committed after all though the session has ended; what waited for its end is judged by then."""
+        report: dict[str, Json] = {"ended": True}
+        for one in decided:
+            if one.decision is Decision.COMMIT and not await self._is_outdated(seen, one.content):
+                report = merge_dicts(report, {await self._take(plan, [], one, 0): 1})
+        if plan.rows:
+            await self._store.aput_batch(await self._writer.with_vectors(plan))
+        return report
+
+    async def _is_outdated(self, seen: SessionMemoryBuffer, content: Fact | Rule) -> bool:
+        """Say whether the end has extracted it too, or a newer value of a single-valued property is stored."""
+        is_single = isinstance(content, Fact) and content.predicate in SINGLE_VALUED
+        stored = await self._store.alist(seen.owner, layer_of(content), tuple(Standing))
+        return any(
+            is_same(content, row.content, self._config.duplicate)
+            or (is_single and share_a_slot(content, row.content) and row.updated_at >= seen.last_at)
+            for row in stored
+        )
 
     async def _take(self, plan: Plan, held: list[Candidate], one: Decided, number: int) -> str:
         """Commit a candidate to the plan or to the held ones; return the word for it."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 from enum import StrEnum
 
@@ -60,18 +61,21 @@ class SessionEnds:
 
     async def end(self, owner: str, session: str, reason: EndReason) -> EndReport | None:
         """End a session; None if it is not active, or has been spoken in since it was taken for idle."""
+        tried = set[tuple[str, int]]()
         buffer = await self._store.aload(owner, session)
-        if buffer is None or self._goes_on(buffer, reason):
-            return None
-        for turn in buffer.turns:
+        while buffer is not None and not self._goes_on(buffer, reason):
             # A crash, or a model that was down, may have left turns that nobody looked at.
-            if not turn.extracted:
-                await self._lanes.extract(owner, session, turn.number)
-        async with self._store.lock(f"memory/{owner}"), self._store.lock(f"session/{owner}/{session}"):
-            buffer = await self._store.aload(owner, session)
-            if buffer is None or self._goes_on(buffer, reason):
-                return None
-            return await self._finish(buffer, reason)
+            for number in unseen(buffer, tried):
+                await self._lanes.extract(owner, session, number)
+                tried.add((buffer.arc_id, number))
+            async with self._store.lock(f"memory/{owner}"), self._store.lock(f"session/{owner}/{session}"):
+                buffer = await self._store.aload(owner, session)
+                if buffer is None or self._goes_on(buffer, reason):
+                    return None
+                # A turn may have been spoken meanwhile: it is looked at before the session ends, too.
+                if not unseen(buffer, tried):
+                    return await self._finish(buffer, reason)
+        return None
 
     def is_idle(self, buffer: SessionMemoryBuffer) -> bool:
         """Say whether a session has been silent for the whole time that ends it."""
@@ -105,6 +109,12 @@ def parse_reason(text: str) -> EndReason:
     if text not in set(EndReason):
         raise InputError(f"a session ends by one of {', '.join(EndReason)}, not by {text!r:.40}")
     return EndReason(text)
+
+
+def unseen(buffer: SessionMemoryBuffer, tried: AbstractSet[tuple[str, int]]) -> list[int]:
+    """Return the numbers of the turns that nobody has extracted, but those that were tried."""
+    # Another may have ended this session meanwhile: the one that follows counts its turns from 1 again.
+    return [one.number for one in buffer.turns if not one.extracted and (buffer.arc_id, one.number) not in tried]
 
 
 def _arc_record(buffer: SessionMemoryBuffer, arc: Arc, plan: Plan) -> MemoryRecord:
