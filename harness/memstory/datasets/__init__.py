@@ -4,5 +4,6 @@ Loaders read and check; they never guess a label and never download anything.
 """
 
 from memstory.datasets.loading import load_distractors, load_task
+from memstory.datasets.story_paths import Bounds
 
-__all__ = ["load_distractors", "load_task"]
+__all__ = ["Bounds", "load_distractors", "load_task"]

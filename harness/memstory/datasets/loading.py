@@ -14,6 +14,7 @@ from memstory.datasets.jsonl import read_documents, read_task
 from memstory.datasets.locomo import read_locomo
 from memstory.datasets.longmemeval import read_longmemeval
 from memstory.datasets.places import BEIR, LOCOMO, LONGMEMEVAL, Place
+from memstory.datasets.story_paths import OPTION, Bounds, root_around
 from memstory.errors import SetupError, StoryError
 from memstory.language.story import Retrieval
 from memstory.tasks.retrieval import Document, RetrievalTask
@@ -28,7 +29,12 @@ DATASETS: Final[Mapping[str, tuple[Place, Callable[[Path, Retrieval], RetrievalT
 
 
 def load_task(
-    retrieval: Retrieval, base: Path, *, root: Path | None = None, environ: Mapping[str, str] = os.environ
+    retrieval: Retrieval,
+    base: Path,
+    *,
+    root: Path | None = None,
+    anywhere: bool = False,
+    environ: Mapping[str, str] = os.environ,
 ) -> RetrievalTask:
     """Return the documents and questions that `retrieval` names.
 
@@ -38,6 +44,7 @@ def load_task(
         root: the stories' root, which a corpus may not leave, and where a path is looked up that `base` does not have;
             None means the folder `stories` around `base`, or `base` itself if there is none. The corpora of the bundled
             stories are found from anywhere.
+        anywhere: whether the story may name files outside that root.
         environ: where the variables may stand that name data sets.
 
     Raises:
@@ -46,17 +53,19 @@ def load_task(
         SetupError: a dataset file of another format, or a variable that names no file.
     """
     if retrieval.dataset is None:
-        corpus, queries = _corpus_files(retrieval, base, root or _root_around(base))
+        corpus, queries = _corpus_files(retrieval, base, root or root_around(base), anywhere=anywhere)
         return read_task(corpus, queries, retrieval.mark, retrieval.where)
     if retrieval.dataset not in DATASETS:
         near = get_close_matches(retrieval.dataset, DATASETS, n=1)
         hint = f" Did you mean {near[0]!r}?" if near else ""
         raise StoryError(f"unknown dataset {retrieval.dataset!r}. Known: {', '.join(DATASETS)}.{hint}", retrieval.mark)
     place, read = DATASETS[retrieval.dataset]
+    bounds = Bounds(base=base, workspace=base, anywhere=anywhere)
+    bounds.check("retrieval: path", retrieval.path, retrieval.mark)
     return read(place.find(retrieval.path, base, environ), retrieval)
 
 
-def load_distractors(retrieval: Retrieval, base: Path) -> tuple[Document, ...]:
+def load_distractors(retrieval: Retrieval, base: Path, *, anywhere: bool = False) -> tuple[Document, ...]:
     """Return the memories that are put beside a corpus to make it harder: those that the story names, or our own.
 
     Raises:
@@ -64,20 +73,21 @@ def load_distractors(retrieval: Retrieval, base: Path) -> tuple[Document, ...]:
         SetupError: the installation lacks its own file.
     """
     if retrieval.distractors is not None:
-        return read_documents(_corpus_file(retrieval, retrieval.distractors, base, _root_around(base)), retrieval.mark)
+        file = _corpus_file(retrieval, retrieval.distractors, base, root_around(base), anywhere=anywhere)
+        return read_documents(file, retrieval.mark)
     path = bundled_stories() / DISTRACTORS
     if not path.is_file():
         raise SetupError(f"{path} is missing, which 'distractors' are drawn from: install memstory again")
     return read_documents(path, retrieval.mark)
 
 
-def _corpus_files(retrieval: Retrieval, base: Path, root: Path) -> tuple[Path, Path]:
+def _corpus_files(retrieval: Retrieval, base: Path, root: Path, *, anywhere: bool) -> tuple[Path, Path]:
     """Return both files; what is wrong with either is said together."""
     found: list[Path] = []
     wrong: list[str] = []
     for name in (retrieval.corpus, retrieval.queries):
         try:
-            found.append(_corpus_file(retrieval, name, base, root))
+            found.append(_corpus_file(retrieval, name, base, root, anywhere=anywhere))
         except StoryError as error:
             wrong.append(error.message)
     if wrong:
@@ -86,27 +96,23 @@ def _corpus_files(retrieval: Retrieval, base: Path, root: Path) -> tuple[Path, P
     return corpus, queries
 
 
-def _corpus_file(retrieval: Retrieval, name: str | None, base: Path, root: Path) -> Path:
+def _corpus_file(retrieval: Retrieval, name: str | None, base: Path, root: Path, *, anywhere: bool) -> Path:
     if not name:
         raise StoryError("a retrieval needs both 'corpus' and 'queries', or a 'dataset'", retrieval.mark)
     candidates = [(folder / name).resolve() for folder in (base, root)]
-    inside = [path for path in candidates if path.is_relative_to(root.resolve())]
+    inside = [path for path in candidates if anywhere or path.is_relative_to(root.resolve())]
     ours = (bundled_stories() / name).resolve()
     if ours.is_relative_to(bundled_stories().resolve()) and ours.is_file():
         inside.append(ours)
     if not inside:
-        raise StoryError(f"{name} lies outside the stories' root: keep data files below it", retrieval.mark)
+        message = f"{name} lies outside the stories' root: keep data files below it; {OPTION} allows any path"
+        raise StoryError(message, retrieval.mark)
     found = next((path for path in inside if path.is_file()), None)
     if found is None:
         near = _nearest(inside[0])
         hint = f" Did you mean {near}?" if near else " Create it, or correct the path."
         raise StoryError(f"no file {name}, looked up from the story's folder.{hint}", retrieval.mark)
     return found
-
-
-def _root_around(base: Path) -> Path:
-    folder = base.resolve()
-    return next((around for around in (folder, *folder.parents) if around.name == "stories"), folder)
 
 
 def _nearest(missing: Path) -> str | None:

@@ -116,6 +116,12 @@ def add_options(parser: pytest.Parser) -> None:
         action="store_true",
         help="run every case in a process of its own",
     )
+    add(
+        "--memstory-any-path",
+        dest="memstory_any_path",
+        action="store_true",
+        help="let stories name files outside their root and their case's own folder: recordings, backups, data sets",
+    )
     parser.addini("memstory_target", "targets when no --target is given", type="args", default=[])
     parser.addini("memstory_stories", "folders whose YAML files are stories", type="paths", default=[])
     parser.addini("memstory_redact", "what --redact is when it is not given", type="string", default="")

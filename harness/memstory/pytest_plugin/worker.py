@@ -54,6 +54,7 @@ class Worker:
             retrieval_seconds=max(seconds, RETRIEVAL_SECONDS),
             hosted=config.getoption("memstory_isolate"),
             chats=self._chats,
+            any_path=config.getoption("memstory_any_path"),
         )
         self._trials: int | None = config.getoption("memstory_trials")
         self._runner = asyncio.Runner()

@@ -29,7 +29,8 @@ Progress = Callable[[int, int, str], None]
 class Asked:
     """What a story says of its retrieval task; `seed` is the trial's own.
 
-    `base` is the folder of its file; remembering may take `corpus_seconds`, if that is limited.
+    `base` is the folder of its file, below whose root its data lie, or `anywhere`; remembering may take
+    `corpus_seconds`, if that is limited.
     """
 
     task: RetrievalTask
@@ -37,6 +38,7 @@ class Asked:
     perturb: Mapping[str, Tree]
     seed: int
     base: Path
+    anywhere: bool = False
     corpus_seconds: float | None = None
 
 
@@ -62,7 +64,7 @@ async def run_retrieval(
     """
     levels = levels_of(asked.perturb)
     drawn = any(level.get("distractors") for level in levels)
-    pool = load_distractors(asked.retrieval, asked.base) if drawn else ()
+    pool = load_distractors(asked.retrieval, asked.base, anywhere=asked.anywhere) if drawn else ()
     if any(level.get("stale_repeats") for level in levels):
         documents = [document for collection in asked.task.collections for document in collection.documents]
         refuse_outdated(documents, factory.capabilities(env.options))

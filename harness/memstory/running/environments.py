@@ -9,6 +9,7 @@ from hashlib import blake2b
 from pathlib import Path
 
 from memstory.case import Case
+from memstory.datasets import Bounds
 from memstory.target import Environment, Tree
 
 
@@ -22,14 +23,19 @@ def owner_of(story_id: str, seed: int) -> str:
     return f"{slug}-{blake2b(f'{story_id}/{seed}'.encode(), digest_size=3).hexdigest()}"
 
 
-def make_environment(case: Case, workspace: Path, *, seed: int, options: Mapping[str, Tree]) -> Environment:
-    """Return all that `case` decides about its target; the story's own options win over those of the run."""
+def make_environment(case: Case, bounds: Bounds, *, seed: int, options: Mapping[str, Tree]) -> Environment:
+    """Return all that `case` decides about its target; the story's own options win over those of the run.
+
+    Raises:
+        StoryError: one of the story's options names a path out of `bounds`; those of the run may name any.
+    """
     story = case.story
+    bounds.check("options", story.options, story.mark)
     return Environment(
-        workspace=str(workspace),
+        workspace=str(bounds.workspace),
         owner=owner_of(story.id, seed),
         seed=seed,
-        options={**options, **story.options},
+        options={**options, **bounds.whole(story.options)},
         vectors=story.vectors,
         model_rules=story.model,
     )

@@ -10,6 +10,7 @@ from pathlib import Path
 from time import perf_counter
 
 from memstory.codec import encode
+from memstory.datasets import Bounds
 from memstory.errors import Refused, StoryError, TargetError
 from memstory.language.references import pick, substitute
 from memstory.language.story import Step
@@ -36,8 +37,9 @@ class Branch:
 class Performer:
     """Does steps, in order, and knows at any time where it is."""
 
-    def __init__(self, stage: Stage, holds: Holds | None = None, *, settles: bool = True) -> None:
+    def __init__(self, stage: Stage, bounds: Bounds, holds: Holds | None = None, *, settles: bool = True) -> None:
         self._stage = stage
+        self._bounds = bounds
         self._holds = holds
         self._settles = settles
         self._begun: tuple[int, ...] = ()
@@ -76,6 +78,8 @@ class Performer:
 
     async def _attempt(self, step: Step, path: tuple[int, ...], branch: Branch) -> StepRecord:
         word, args = WORDS[step.op], substitute(step.args, branch.names)
+        if word.names_paths:
+            self._bounds.check(f"{step.op}: args", args.get("args"), step.mark)
         user, session = substitute([step.user, step.session], branch.names)
         scope = self._stage.scope(user, session, in_session=word.in_session)
         at, begun, embedded = self._stage.clock.now().isoformat(), perf_counter(), self._stage.target.embedding_seconds

@@ -15,7 +15,7 @@ from typing import Any
 
 from memstory.case import Case
 from memstory.chat import Chats, Shim, gives_chat_to
-from memstory.datasets import load_task
+from memstory.datasets import Bounds, load_task
 from memstory.errors import NotSupported
 from memstory.language.story import Step
 from memstory.requests import About, AnnounceTools
@@ -46,6 +46,7 @@ class RunOptions:
     own, which a story with `crash` gets anyway. `base` is the folder of the story's file, from which the paths of its
     corpora are read. A target that is not `is_named` was chosen with others by the name of their group, and gets little
     time for a large corpus. With `chats`, a story that talks with a backend that cannot goes through the chat shim.
+    With `any_path`, a story may name files outside its root and its case's folder.
     """
 
     target: Mapping[str, Tree] = field(default_factory=dict)
@@ -56,6 +57,7 @@ class RunOptions:
     chats: Chats | None = None
     progress: Progress | None = None
     is_named: bool = True
+    any_path: bool = False
 
     def seconds(self, case: Case) -> float:
         """Return how long a run of `case` may take."""
@@ -77,12 +79,13 @@ async def run(
     not be asked again.
     """
     begun = perf_counter()
-    running = _Run(case=case, factory=factory, options=options, holds=holds)
+    bounds = Bounds(base=options.base or _folder(case), workspace=workspace, anywhere=options.any_path)
+    running = _Run(case=case, factory=factory, options=options, bounds=bounds, holds=holds)
     failure: Failure | None = None
     limit = asyncio.timeout(options.seconds(case))
     try:
         async with limit:
-            await running.go(make_environment(case, workspace, seed=trial, options=options.target))
+            await running.go(make_environment(case, bounds, seed=trial, options=options.target))
     except Exception as error:  # noqa: BLE001  (the rim: any error of a backend becomes a recorded failure)
         failure = running.timed_out(error) if limit.expired() else running.failed(error)
     except asyncio.CancelledError:
@@ -108,6 +111,7 @@ class _Run:
     case: Case
     factory: TargetFactory
     options: RunOptions
+    bounds: Bounds
     holds: Holds | None
     branch: Branch = field(default_factory=Branch)
     parts: dict[str, Any] = field(default_factory=dict)
@@ -122,8 +126,8 @@ class _Run:
             able, env = shim.able, shim.environment(env)
         _refuse_what_cannot_run(self.case, able)
         if story.retrieval:
-            base = self.options.base or _folder(self.case)
-            task = await asyncio.to_thread(load_task, story.retrieval, base)
+            base, anywhere = self.bounds.base, self.options.any_path
+            task = await asyncio.to_thread(load_task, story.retrieval, base, anywhere=anywhere)
             hurries = story.measure and not self.options.is_named
             asked = Asked(
                 task=task,
@@ -131,6 +135,7 @@ class _Run:
                 perturb=story.perturb,
                 seed=env.seed,
                 base=base,
+                anywhere=anywhere,
                 corpus_seconds=CORPUS_SECONDS if hurries else None,
             )
             records = run_retrieval(asked, env, self.factory, self.options.progress, hosted=self.options.hosted)
@@ -148,7 +153,7 @@ class _Run:
         return chats.shim(able, env.options)
 
     async def _steps(self, stage: Stage, able: frozenset[Capability]) -> None:
-        self.performer = Performer(stage, self.holds, settles=self.case.story.settles)
+        self.performer = Performer(stage, self.bounds, self.holds, settles=self.case.story.settles)
         await stage.open()
         about = await stage.target.perform(About())
         self.parts["about"] = {**about, **(stage.shim.about if stage.shim else {})}

@@ -10,7 +10,7 @@ from memstory.commands.command import FINDINGS, OK, Command, add_json, add_story
 from memstory.commands.loaded import Loaded, load
 from memstory.commands.output import counted, say, say_json, with_progress
 from memstory.commands.story_files import story_files
-from memstory.datasets import load_task
+from memstory.datasets import Bounds, load_task
 from memstory.errors import NotSupported, SetupError, StoryError
 from memstory.language.story import Retrieval, Step, Story
 from memstory.targets.discovery import check_names
@@ -52,6 +52,7 @@ def _with_data(loaded: Loaded) -> tuple[Sequence[StoryError], Sequence[str]]:
     """Return all errors, those of data files among them, and what is worth knowing though it is none."""
     errors = list(loaded.errors)
     notes = [*_unknown_targets(loaded.stories), *_without_expectations(loaded.stories)]
+    errors += [error for story in loaded.stories for error in _options_outside(story, loaded)]
     read: set[tuple[object, ...]] = set()
     for story in with_progress([story for story in loaded.stories if story.retrieval], "set of data"):
         task, base = story.retrieval, loaded.files[story.mark.file].parent
@@ -65,6 +66,14 @@ def _with_data(loaded: Loaded) -> tuple[Sequence[StoryError], Sequence[str]]:
         except (NotSupported, SetupError) as error:
             notes.append(f"{task.mark}: {error}")
     return sorted(errors, key=_place), notes
+
+
+def _options_outside(story: Story, loaded: Loaded) -> Iterator[StoryError]:
+    folder = loaded.files[story.mark.file].parent
+    try:
+        Bounds(base=folder, workspace=folder).check("options", story.options, story.mark)
+    except StoryError as error:
+        yield error
 
 
 def _identity(task: Retrieval, base: Path) -> tuple[object, ...]:

@@ -10,7 +10,7 @@ PREFIX: Final = "--memstory-"
 VALUED: Final = (
     *("target", "target-option", "chat", "embedder", "report", "case-timeout", "trials", "shard", "redact"),
 )
-FLAGS: Final = ("isolate",)
+FLAGS: Final = ("isolate", "any-path")
 SHORT: Final = tuple(f"--{name}" for name in (*VALUED, *FLAGS))
 _END: Final = "--"
 

@@ -50,6 +50,7 @@ STEPS: Final = (
         able={"job.": "a maintenance job"},
         needs=lambda args: [f"job.{args['job']}"],
         results={"result": whole},
+        names_paths=True,
         example="""
 - run: cleanup
 - run: {job: compress, args: {older_than_days: 30}}
@@ -79,6 +80,7 @@ STEPS: Final = (
         results={"data": whole},
         expecting=_look_for_texts,
         has_user=False,
+        names_paths=True,
         example="""
 - inspect: embedder
   save: {calls: calls}

@@ -71,7 +71,8 @@ class Word:
 
     Where it stands: `barred_in` names the words that it cannot stand inside, `counts` says that `${i}` counts its
     passes, `has_user` that it acts for a user, `in_session` that it happens in the user's session and not in all of
-    them, `is_settled` that the harness waits for background work afterwards, so that no story is a race.
+    them, `is_settled` that the harness waits for background work afterwards, so that no story is a race,
+    `names_paths` that a text in its `args` may be a path.
     """
 
     name: str
@@ -98,6 +99,7 @@ class Word:
     has_user: bool = True
     in_session: bool = False
     is_settled: bool = False
+    names_paths: bool = False
 
     def __post_init__(self) -> None:
         """Refuse a result that no expectation could speak of."""
