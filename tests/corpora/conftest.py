@@ -5,9 +5,11 @@ import json
 import re
 import sys
 import unicodedata
-from collections import defaultdict
+from collections import Counter, defaultdict
 from functools import cache, cached_property
+from math import log
 from pathlib import Path
+from statistics import fmean
 
 import pytest
 import snowballstemmer
@@ -48,6 +50,10 @@ def stem(word):
     return _STEMMER.stemWord(word)
 
 
+def _terms(text):
+    return [stem(word) for word in words(text) if word not in LUCENE]
+
+
 class Circle:
     """One circle: three people, their turns, and what is asked about them."""
 
@@ -77,6 +83,28 @@ class Circle:
     def stems(self, text):
         """Return the stems that carry content; names of people do not."""
         return {stem(word) for word in words(text) if word not in STOP and word not in self.names and len(word) > 1}
+
+    def by_words(self, text):
+        """Return the ids of the turns that share a stem with a text, best first, by BM25 as Lucene has it."""
+        weight, holders = self._statistics
+        scores = Counter()
+        for term in _terms(text):
+            for id_, part in holders.get(term, {}).items():
+                scores[id_] += weight[term] * part
+        return [id_ for id_, _ in scores.most_common()]
+
+    @cached_property
+    def _statistics(self):
+        counts = {id_: Counter(_terms(turn["text"])) for id_, turn in self.turns.items()}
+        mean = fmean(count.total() for count in counts.values())
+        holders = defaultdict(dict)
+        for id_, count in counts.items():
+            norm = 1.5 * (0.25 + 0.75 * count.total() / mean)
+            for term, times in count.items():
+                holders[term][id_] = times / (times + norm)
+        return {
+            term: log(1 + (len(counts) - len(ids) + 0.5) / (len(ids) + 0.5)) for term, ids in holders.items()
+        }, holders
 
     def holders(self, change=lambda word: word):
         """Return the turns in which each word occurs, speakers included."""
