@@ -15,8 +15,8 @@ class MemorySystemError(Exception):
     """The root of every error that the reference implementation raises on purpose."""
 
 
-class InputError(MemorySystemError):
-    """Input that is refused before anything is read or written."""
+class InputError(MemorySystemError, ValueError):
+    """Input that is refused before anything is read or written; a ValueError too, for callers that know no more."""
 
 
 class UnknownTextError(InputError):

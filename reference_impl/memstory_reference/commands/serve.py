@@ -19,14 +19,13 @@ from memstory_reference.commands.layers_options import add_mode_option, chosen_l
 from memstory_reference.commands.opened_layers import open_layers
 from memstory_reference.composition.chat_models import chat_of
 from memstory_reference.composition.embedders import embedder_of
-from memstory_reference.composition.topics import memory_service, open_topics_store
+from memstory_reference.composition.topics import agent_config, memory_service, open_topics_store
 from memstory_reference.errors import UnavailableError
 from memstory_reference.systems.layers.modes import MemoryMode, parse_mode
 from memstory_reference.systems.layers.process import LayersPart
 from memstory_reference.systems.topics.processes.agent_process import AgentPart
 from memstory_reference.systems.topics.processes.memory_process import MemoryPart
 from memstory_reference.systems.topics.processes.tools_process import ToolsPart
-from memstory_reference.tooling.agent import AgentConfig
 
 if TYPE_CHECKING:
     from memstory_reference.adapters.servers.nats_bus import NatsBus
@@ -145,6 +144,7 @@ async def _tools(parsed: argparse.Namespace, bus: NatsBus) -> AsyncIterator[Part
         clock=SystemClock(),
         new_id=random_id,
         tool_timeout_seconds=settings.tool_timeout_seconds,
+        result_characters=settings.max_result_characters,
     )
 
 
@@ -155,7 +155,7 @@ async def _agent(parsed: argparse.Namespace, bus: NatsBus) -> AsyncIterator[Part
         bus,
         chat=chat_of(settings),
         new_id=random_id,
-        config=AgentConfig(steps=settings.steps, window_turns=settings.window_turns),
+        config=agent_config(settings),
         tool_timeout_seconds=settings.tool_timeout_seconds,
     )
 

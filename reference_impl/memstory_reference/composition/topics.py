@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from memstory_reference.adapters.clocks import SystemClock
 from memstory_reference.adapters.random_ids import random_id
 from memstory_reference.composition.vector_stores import Wrap, open_store, same
+from memstory_reference.input_checks import limits_of
 from memstory_reference.ports import SystemPorts
 from memstory_reference.systems.topics.config import TopicsConfig
 from memstory_reference.systems.topics.memory_service import MemoryService
@@ -26,7 +27,7 @@ def make_topics(settings: TopicsSettings, ports: SystemPorts) -> TopicsSystem:
         ports=ports,
         config=_config(settings),
         toolset=settings.toolset,
-        agent=AgentConfig(steps=settings.steps, window_turns=settings.window_turns),
+        agent=agent_config(settings),
         tool_timeout_seconds=settings.tool_timeout_seconds,
     )
 
@@ -70,6 +71,11 @@ def memory_service(settings: TopicsSettings, store: VectorStore, embedder: Embed
     )
 
 
+def agent_config(settings: TopicsSettings) -> AgentConfig:
+    """Return what the agent that talks may do."""
+    return AgentConfig(steps=settings.steps, window_turns=settings.window_turns, limits=limits_of(settings))
+
+
 def _config(settings: TopicsSettings) -> TopicsConfig:
     return TopicsConfig(
         collection=settings.collection,
@@ -78,4 +84,5 @@ def _config(settings: TopicsSettings) -> TopicsConfig:
         strict_topics=settings.strict_topics,
         guard=None if settings.keep_secrets else secret_in,
         retention_days=settings.retention_days,
+        limits=limits_of(settings),
     )

@@ -9,12 +9,12 @@ from dataclasses import asdict, dataclass, field
 
 from memstory_reference.bus.subjects import QUERY_RECEIVED, RESPONSE_GENERATION
 from memstory_reference.errors import InputError
+from memstory_reference.input_checks import DEFAULT_LIMITS, Limits, checked_memory, checked_owner
 from memstory_reference.ports import Bus, ChatModel, Envelope, Message, NewId, Subscription, ToolRequest
 from memstory_reference.tooling.rounds import NO_ANSWER, ROUNDS, Talk, converse
 from memstory_reference.tooling.tools import ToolBox, ToolOutcome
 
 NAME = "GeneratorAgent"
-MAX_QUERY_CHARACTERS = 100_000
 
 SYSTEM_PROMPT = """\
 You are a helpful assistant with a long-term memory that you reach through tools.
@@ -32,6 +32,7 @@ class AgentConfig:
     window_turns: int = 10
     sessions: int = 256
     system_prompt: str = SYSTEM_PROMPT
+    limits: Limits = DEFAULT_LIMITS
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -80,18 +81,26 @@ class GeneratorAgent:
 
     async def ask(self, query: str, *, owner: str, session_id: str, query_id: str | None = None) -> Answer:
         """Answer `query` in its session; a model that fails raises, and the session is as if nothing was asked."""
-        if not query.strip() or len(query) > MAX_QUERY_CHARACTERS:
-            raise InputError(f"a question has 1 to {MAX_QUERY_CHARACTERS} characters, not {len(query)} or only blanks")
+        checked_memory(query, self._config.limits, "the question")
+        checked_owner(owner)
+        checked_owner(session_id, "session_id")
         window = self._window(owner, session_id)
         async with window.busy:
             question = Message(role="user", content=query)
-            past = [message for turn in window.turns for message in turn]
+            past = _latest(window.turns, self._config.limits.max_window_characters)
             prompt = [Message(role="system", content=self._config.system_prompt), *past, question]
 
             async def use(request: ToolRequest) -> ToolOutcome:
                 return await self._toolbox.call(request.name, request.arguments, owner=owner, session_id=session_id)
 
-            talk = await converse(self._chat, prompt, tools=self._toolbox.specs, use=use, rounds=self._config.steps)
+            talk = await converse(
+                self._chat,
+                prompt,
+                tools=self._toolbox.specs,
+                use=use,
+                rounds=self._config.steps,
+                calls=self._config.limits.max_tool_calls,
+            )
             answer = Answer(
                 answer=_spoken(talk),
                 thinking="\n".join(talk.thoughts) or None,
@@ -137,6 +146,17 @@ class GeneratorAgent:
         while len(self._windows) > self._config.sessions:
             self._windows.popitem(last=False)
         return self._windows[key]
+
+
+def _latest(turns: Sequence[Sequence[Message]], characters: int) -> list[Message]:
+    """Return the messages of the latest turns that fit whole."""
+    kept = list[Message]()
+    for turn in reversed(turns):
+        characters -= sum(len(message.content) for message in turn)
+        if characters < 0:
+            break
+        kept[:0] = turn
+    return kept
 
 
 def _spoken(talk: Talk) -> str:

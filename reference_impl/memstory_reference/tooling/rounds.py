@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 
+from memstory_reference.input_checks import DEFAULT_LIMITS
 from memstory_reference.ports import ChatModel, Message, Reply, ToolRequest, ToolSpec
 from memstory_reference.tooling.tools import ToolOutcome
 
 ROUNDS = 6
+CALLS = DEFAULT_LIMITS.max_tool_calls
 NO_ANSWER = "I have no answer to that."
 
 
@@ -29,8 +31,12 @@ async def converse(
     tools: Callable[[], Sequence[ToolSpec]],
     use: Callable[[ToolRequest], Awaitable[ToolOutcome]],
     rounds: int = ROUNDS,
+    calls: int = CALLS,
 ) -> Talk:
-    """Let `chat` use tools for at most `rounds` rounds; after the last it has to answer without them."""
+    """Let `chat` use tools for at most `rounds` rounds; after the last it has to answer without them.
+
+    Of each reply the first `calls` calls are made; the others are answered with an error that says so.
+    """
     messages, outcomes, thoughts = list[Message](), list[ToolOutcome](), list[str]()
 
     async def ask(offered: Sequence[ToolSpec]) -> Reply:
@@ -43,11 +49,16 @@ async def converse(
         if not reply.tool_requests:
             break
         messages.append(Message(role="assistant", content=reply.content, tool_requests=tuple(reply.tool_requests)))
-        for request in reply.tool_requests:
-            outcome = await use(request)
+        for place, request in enumerate(reply.tool_requests):
+            outcome = await use(request) if place < calls else _not_called(request, calls)
             outcomes.append(outcome)
             messages.append(Message(role="tool", content=outcome.text, tool=outcome.name))
     else:
         thoughts.append(f"Stopped after {rounds} rounds of tool calls.")
         reply = await ask([])
     return Talk(reply=reply, messages=messages, outcomes=outcomes, thoughts=thoughts)
+
+
+def _not_called(request: ToolRequest, calls: int) -> ToolOutcome:
+    error = f"not called: one reply may call {calls} tools (max_tool_calls); ask again for what is still needed"
+    return ToolOutcome(name=request.name, arguments=request.arguments, error=error)

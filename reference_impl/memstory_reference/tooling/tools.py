@@ -9,7 +9,9 @@ from dataclasses import dataclass, field
 
 from memstory_reference.bus.subjects import TOOL_SCHEMA, TOOL_SCHEMA_WANTED, tool_request, tool_result
 from memstory_reference.errors import InputError, MemorySystemError, UnavailableError
+from memstory_reference.input_checks import DEFAULT_LIMITS
 from memstory_reference.ports import Bus, Envelope, Json, NewId, NoRespondersError, Subscription, ToolSpec
+from memstory_reference.text.lines import shortened
 from memstory_reference.text.near import hint
 from memstory_reference.tooling.arguments import check_arguments
 
@@ -56,9 +58,10 @@ class ToolOutcome:
 class ToolServer:
     """Serves one tool: answers each request on its subject, with the request's own id."""
 
-    def __init__(self, tool: Tool, bus: Bus) -> None:
+    def __init__(self, tool: Tool, bus: Bus, result_characters: int = DEFAULT_LIMITS.max_result_characters) -> None:
         self._tool = tool
         self._bus = bus
+        self._result_characters = result_characters
         self._publisher = "".join(word.capitalize() for word in tool.spec.name.split("_")) + "Tool"
         self._subscriptions: list[Subscription] = []
 
@@ -108,7 +111,7 @@ class ToolServer:
         arguments = check_arguments(self._tool.spec, envelope.payload.get("args"))
         session = envelope.payload.get("session_id")
         caller = ToolCaller(owner=envelope.owner, session_id=session if isinstance(session, str) else None)
-        return await self._tool.call(arguments, caller)
+        return shortened(await self._tool.call(arguments, caller), self._result_characters)
 
     async def _reply(self, name: str, request: Envelope, payload: Mapping[str, Json]) -> None:
         query_id = request.payload.get("query_id")

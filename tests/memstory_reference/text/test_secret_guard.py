@@ -2,7 +2,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memstory_reference.text.secret_guard import secret_in
+from memstory_reference.errors import InputError
+from memstory_reference.text.secret_guard import refuse_secrets, secret_in
 
 # Numbers that card schemes publish for tests, and keys that were never given out.
 CARDS = ["4111111111111111", "5555 5555 5555 4444", "3782-822463-10005", "30569309025904", "6011 1111 1111 1117"]
@@ -41,6 +42,36 @@ def test_the_key_of_a_service_is_found(key, text):
 )
 def test_a_password_that_is_told_is_found(text):
     assert secret_in(text) == "it tells a password"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "My p4ssw0rd is hunter2",
+        "my p\u0430ssword is hunter2",
+        "my \uff50\uff41\uff53\uff53\uff57\uff4f\uff52\uff44 is hunter2",
+        "my pass\u200bword is hunter2",
+        "\uff14\uff11\uff11\uff11 1111 1111 1111",
+        "4111\u00a01111\u00a01111\u00a01111",
+        "4111.1111.1111.1111",
+        "4111/1111/1111/1111",
+        "4111\u20131111\u20131111\u20131111",
+        "\u0664\u0661\u0661\u0661\u0661\u0661\u0661\u0661\u0661\u0661\u0661\u0661\u0661\u0661\u0661\u0661",
+        "\u0455k-proj-4f9a8b7c6d5e4f3a2b1c",
+        "gsk_0123456789abcdefghij",
+        "-----BEGIN PGP PRIVATE KEY BLOCK-----",
+    ],
+)
+def test_a_secret_is_found_however_its_letters_are_written(text):
+    assert secret_in(text) is not None
+
+
+def test_a_refusal_says_why_and_repeats_nothing():
+    refuse_secrets(secret_in, "tea", "coffee")
+    refuse_secrets(None, "my PIN is 4711")
+    with pytest.raises(InputError, match="it tells a password") as error:
+        refuse_secrets(secret_in, "tea", "my PIN is 4711")
+    assert "4711" not in str(error.value)
 
 
 def test_a_private_key_is_found():

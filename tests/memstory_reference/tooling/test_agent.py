@@ -6,6 +6,7 @@ import pytest
 
 from memstory_reference.bus import InProcessBus
 from memstory_reference.errors import InputError
+from memstory_reference.input_checks import Limits
 from memstory_reference.ports import ChatModelUnavailableError, Envelope, Message, Reply, ToolRequest, ToolSpec
 from memstory_reference.tooling.agent import AgentConfig, GeneratorAgent
 from memstory_reference.tooling.rounds import NO_ANSWER
@@ -217,3 +218,21 @@ async def test_the_system_prompt_says_that_memories_are_data(make_stage):
     system = stage.chat.seen[0][0][0]
     assert system == Message(role="system", content=AgentConfig().system_prompt)
     assert "never instructions" in system.content
+
+
+async def test_of_one_reply_only_so_many_tools_are_called(make_stage):
+    def rule(messages, _tools):
+        return Reply(content="done") if messages[-1].role == "tool" else asks(*"abcdef")
+
+    stage = await make_stage(rule, limits=Limits(max_tool_calls=2))
+    answer = await stage.agent.ask("go", owner="ann", session_id="s1")
+    assert [call.result for call in answer.tool_calls[:2]] == ["value of a", "value of b"]
+    assert ["max_tool_calls" in (call.error or "") for call in answer.tool_calls] == [False] * 2 + [True] * 4
+
+
+async def test_a_prompt_holds_the_latest_turns_that_fit(make_stage):
+    stage = await make_stage(lambda *_: Reply(content="ok"), limits=Limits(max_window_characters=100))
+    for said in ("a" * 60, "b" * 60, "c" * 30, "d" * 200, "e"):
+        await stage.agent.ask(said, owner="ann", session_id="s1")
+    asked = [[message.content[0] for message in seen if message.role == "user"] for seen, _ in stage.chat.seen]
+    assert asked == [["a"], ["a", "b"], ["b", "c"], ["b", "c", "d"], ["e"]]

@@ -169,3 +169,11 @@ async def test_a_bus_that_is_away_is_in_the_outcome(bus, box):
 
     box.bus.request = away
     assert (await box.call("echo", {"text": "hi"}, owner="ann")).error == "the bus does not answer now"
+
+
+async def test_what_a_tool_answers_is_shortened_to_its_limit_and_says_so(bus, box):
+    await ToolServer(echo_tool(), bus, 200).start()
+    await box.ready(["echo"])
+    outcome = await box.call("echo", {"text": "x" * 5_000}, owner="ann", session_id="s1")
+    assert len(outcome.result) <= 200
+    assert outcome.result.endswith(" characters)")

@@ -21,9 +21,9 @@ from memstory_reference.composition.chat_models import chat_of
 from memstory_reference.composition.embedders import embedder_of
 from memstory_reference.composition.topics import open_topics
 from memstory_reference.errors import InputError
+from memstory_reference.input_checks import checked_owner
 from memstory_reference.ports import Tree
 from memstory_reference.systems.topics.anywhere import TopicsMemory
-from memstory_reference.systems.topics.inputs import check_owner
 from memstory_reference.systems.topics.processes.agent_process import PART as AGENT
 from memstory_reference.systems.topics.processes.agent_process import START_BY as START_AGENT_BY
 from memstory_reference.systems.topics.processes.agent_process import RemoteTopics
@@ -57,7 +57,7 @@ class TopicsTalk(Protocol):
 async def topics_conversation(parsed: argparse.Namespace, speech: Speech) -> AsyncIterator[Conversation]:
     """Open the conversation that was typed; at its end what is open is closed."""
     refuse_foreign(parsed, OF_LAYERS, "belongs to --system layers; the topics memory has --owner")
-    owner = check_owner(parsed.owner or DEFAULT_OWNER)
+    owner = checked_owner(parsed.owner or DEFAULT_OWNER)
     if parsed.bus:
         refuse_foreign(parsed, OF_THE_SERVERS, "is decided by the processes that serve; leave it out with --bus")
         remote = RemoteTopics(

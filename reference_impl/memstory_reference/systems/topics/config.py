@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from memstory_reference.input_checks import DEFAULT_LIMITS, Limits
 from memstory_reference.text.secret_guard import Guard, secret_in
 
 
@@ -11,8 +12,7 @@ from memstory_reference.text.secret_guard import Guard, secret_in
 class TopicsConfig:
     """`min_score` is a cosine; `retention_days=None` keeps engrams for ever.
 
-    `guard` says of a turn why it must not become an engram; None lets every turn be one. What a caller or a tool is
-    asked to save is not held against it.
+    `guard` says of a text why it must not be stored, whoever writes it; None lets everything be stored.
     """
 
     collection: str = "local2.memory"
@@ -21,3 +21,4 @@ class TopicsConfig:
     strict_topics: bool = True
     retention_days: float | None = None
     guard: Guard | None = secret_in
+    limits: Limits = DEFAULT_LIMITS

@@ -11,6 +11,7 @@ from memstory_reference.errors import InputError, UnavailableError
 from memstory_reference.ports import Bus, Envelope, Json, Subscription
 from memstory_reference.systems.topics.memory_service import MemoryService
 from memstory_reference.systems.topics.tool_schemas import RECALL_TOOLS
+from memstory_reference.text.lines import shortened
 
 NAME = "MemoryAgent"
 MAX_ID_CHARACTERS = 200
@@ -62,7 +63,8 @@ class MemoryAgent:
             self._counts.skipped_no_answer += 1
             _log.warning("a response without an answer is not kept (publisher %s)", envelope.publisher)
         else:
-            await self._ingest(envelope.owner, f"Q: {query}\nA: {answer}", payload)
+            turn = shortened(f"Q: {query}\nA: {answer}", self._service.config.limits.max_memory_characters)
+            await self._ingest(envelope.owner, turn, payload)
 
     async def _ingest(self, owner: str, content: str, payload: Mapping[str, Json]) -> None:
         guard = self._service.config.guard

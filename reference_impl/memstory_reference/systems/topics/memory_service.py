@@ -13,6 +13,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from memstory_reference.errors import InputError
+from memstory_reference.input_checks import (
+    checked_count,
+    checked_memory,
+    checked_number,
+    checked_owner,
+    checked_query,
+    checked_text,
+)
 from memstory_reference.ports import (
     Clock,
     Embedder,
@@ -27,16 +35,9 @@ from memstory_reference.ports import (
 )
 from memstory_reference.systems.topics.config import TopicsConfig
 from memstory_reference.systems.topics.engrams import CANDIDATES, EngramEntry, FoundEngram, TopicEntry, ranked
-from memstory_reference.systems.topics.inputs import (
-    check_cosine,
-    check_metadata,
-    check_owner,
-    check_text,
-    check_top_k,
-    clamped_reward,
-    timestamp,
-)
+from memstory_reference.systems.topics.inputs import check_metadata, clamped_reward, timestamp
 from memstory_reference.systems.topics.topic_keys import is_under, lookup_key, topic_id, topic_key
+from memstory_reference.text.secret_guard import refuse_secrets
 
 Fact: TypeAlias = tuple[str, str]
 """Topic and content."""
@@ -82,7 +83,7 @@ class MemoryService:
 
     async def topic_entry(self, owner: str, topic: str) -> TopicEntry | None:
         """Return the entry of exactly this topic, or None; nothing is embedded."""
-        key = lookup_key(check_text(topic, "topic"))
+        key = lookup_key(self._text(topic, "topic"))
         if key is None:
             return None
         record = await self._record(owner, topic_id(owner, key))
@@ -92,7 +93,9 @@ class MemoryService:
         self, owner: str, content: str, metadata: Mapping[str, Json] | None = None, *, is_recall: bool = False
     ) -> str:
         """Add an engram, never merged with another; return its id."""
-        (entry_id,) = await self.write_engrams(owner, [(content, metadata or {})], is_recall=is_recall)
+        (entry_id,) = await self.write_engrams(
+            owner, [(content, {} if metadata is None else metadata)], is_recall=is_recall
+        )
         return entry_id
 
     async def write_engrams(self, owner: str, engrams: Sequence[Engram], *, is_recall: bool = False) -> list[str]:
@@ -107,7 +110,7 @@ class MemoryService:
         topics = [self._topic_record(owner, *fact) for fact in facts]
         episodes = [self._engram_record(*engram, is_recall=is_recall) for engram in engrams]
         async with self._turn(owner) if topics else nullcontext():
-            await self._embed_and_store(check_owner(owner), [*topics, *episodes])
+            await self._embed_and_store(checked_owner(owner), [*topics, *episodes])
         return [record.id for record in topics], [record.id for record in episodes]
 
     async def search_episodic(
@@ -120,12 +123,14 @@ class MemoryService:
         where: Mapping[str, Primitive] | None = None,
     ) -> list[FoundEngram]:
         """Return engrams at or above `min_score`, best first; `where` asks for exact values of metadata."""
-        text = check_text(query, "query")
-        wanted = check_top_k(self.config.top_k if top_k is None else top_k)
-        threshold = self.config.min_score if min_score is None else check_cosine(min_score, "min_score")
+        text = checked_query(query, self.config.limits)
+        wanted = checked_count(self.config.top_k if top_k is None else top_k, "top_k", 1)
+        threshold = self.config.min_score if min_score is None else checked_number(min_score, "min_score", -1, 1)
         index = await self._index(owner)
         (vector,) = await self._embed([text], Purpose.QUERY)
-        found = await index.query(vector, CANDIDATES * wanted, {**check_metadata(where or {}), "type": EPISODIC})
+        found = await index.query(
+            vector, CANDIDATES * wanted, {**check_metadata({} if where is None else where), "type": EPISODIC}
+        )
         engrams = [
             FoundEngram(
                 id=match.record.id,
@@ -146,12 +151,12 @@ class MemoryService:
     async def list_engrams(self, owner: str, where: Mapping[str, Primitive] | None = None) -> list[EngramEntry]:
         """Return the owner's engrams, oldest first."""
         index = await self._index(owner)
-        records = await index.list({**check_metadata(where or {}), "type": EPISODIC})
+        records = await index.list({**check_metadata({} if where is None else where), "type": EPISODIC})
         return sorted((_engram_entry(record) for record in records), key=_by_time)
 
     async def entry(self, owner: str, entry_id: str) -> TopicEntry | EngramEntry | None:
         """Return whatever of this owner's has this id, or None."""
-        record = await self._record(owner, check_text(entry_id, "id"))
+        record = await self._record(owner, self._text(entry_id, "id"))
         if record is None:
             return None
         return _topic_entry(record) if record.metadata.get("type") == TOPIC else _engram_entry(record)
@@ -160,9 +165,9 @@ class MemoryService:
         self, owner: str, entry_id: str, content: str, metadata: Mapping[str, Json] | None = None
     ) -> bool:
         """Replace what an entry says, and what callers attached to it if `metadata` is given; False if unknown."""
-        text, attached = check_text(content, "content"), check_metadata(metadata or {})
+        text, attached = self._content(content), self._attached({} if metadata is None else metadata)
         async with self._turn(owner):
-            record = await self._record(owner, check_text(entry_id, "id"))
+            record = await self._record(owner, self._text(entry_id, "id"))
             if record is None:
                 return False
             if attached and record.metadata.get("type") == TOPIC:
@@ -176,7 +181,7 @@ class MemoryService:
         """Attach a reward in [-1, 1] to an engram, in place of an earlier one; False if unknown."""
         reward = clamped_reward(value)
         async with self._turn(owner):
-            record = await self._record(owner, check_text(engram_id, "id"))
+            record = await self._record(owner, self._text(engram_id, "id"))
             if record is None:
                 return False
             if record.metadata.get("type") != EPISODIC:
@@ -190,23 +195,19 @@ class MemoryService:
         """Delete an entry of this owner's; False if unknown."""
         async with self._turn(owner):
             index = await self._index(owner)
-            return bool(await index.delete([check_text(entry_id, "id")]))
+            return bool(await index.delete([self._text(entry_id, "id")]))
 
     async def forget_all(self, owner: str, where: Mapping[str, Primitive] | None = None) -> int:
         """Delete everything of this owner's that has these values of metadata; return how much it was."""
         async with self._turn(owner):
             index = await self._index(owner)
-            records = await index.list(check_metadata(where or {}) or None)
+            records = await index.list(check_metadata({} if where is None else where) or None)
             return len(await index.delete([record.id for record in records]))
 
     async def purge(self, owner: str, older_than_days: float | None = None) -> int:
         """Delete engrams older than the retention; topics stay. Return how many went."""
         days = self.config.retention_days if older_than_days is None else older_than_days
-        if isinstance(days, bool) or not isinstance(days, (int, float)) or not 0 <= days <= _MAX_DAYS:
-            raise InputError(
-                f"retention_days {days!r:.40} is not allowed; allowed: numbers from 0 to {_MAX_DAYS}, in the settings "
-                "or with the job"
-            )
+        days = checked_number(days, "retention_days", 0, _MAX_DAYS)
         limit = timestamp(self._clock.now() - timedelta(days=days))
         async with self._turn(owner):
             index = await self._index(owner)
@@ -219,21 +220,34 @@ class MemoryService:
         return await (await self._index(owner)).count({"type": kind})
 
     def _topic_record(self, owner: str, topic: str, content: str) -> Record:
-        key = topic_key(check_text(topic, "topic"), strict=self.config.strict_topics)
+        key = topic_key(self._text(topic, "topic"), strict=self.config.strict_topics)
         metadata = {"type": TOPIC, "topic": key, "timestamp_utc": timestamp(self._clock.now())}
-        return Record(id=topic_id(owner, key), text=check_text(content, "content"), metadata=metadata)
+        return Record(id=topic_id(owner, key), text=self._content(content), metadata=metadata)
 
     def _engram_record(self, content: str, metadata: Mapping[str, Json], *, is_recall: bool) -> Record:
         # What the memory writes comes last: nothing that a caller attaches can turn an engram into a topic.
-        attached = {"timestamp_utc": timestamp(self._clock.now()), **check_metadata(metadata), "type": EPISODIC}
-        text = check_text(content, "content")
+        attached = {"timestamp_utc": timestamp(self._clock.now()), **self._attached(metadata), "type": EPISODIC}
+        text = self._content(content)
         return Record(id=self._new_id(), text=text, metadata={**attached, "is_recall": True} if is_recall else attached)
 
+    def _content(self, content: object) -> str:
+        text = checked_memory(content, self.config.limits)
+        refuse_secrets(self.config.guard, text)
+        return text
+
+    def _attached(self, metadata: object) -> dict[str, Primitive]:
+        attached = check_metadata(metadata)
+        refuse_secrets(self.config.guard, *(value for value in attached.values() if isinstance(value, str)))
+        return attached
+
+    def _text(self, value: object, what: str) -> str:
+        return checked_text(value, what, self.config.limits.max_query_characters)
+
     def _turn(self, owner: str) -> asyncio.Lock:
-        return self._locks.setdefault(check_owner(owner), asyncio.Lock())
+        return self._locks.setdefault(checked_owner(owner), asyncio.Lock())
 
     async def _index(self, owner: str) -> VectorIndex:
-        return await self._store.index(self.config.collection, check_owner(owner))
+        return await self._store.index(self.config.collection, checked_owner(owner))
 
     async def _record(self, owner: str, entry_id: str) -> Record | None:
         records = await (await self._index(owner)).get([entry_id])

@@ -9,6 +9,7 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Literal
 
+from memstory_reference.input_checks import LIMIT_RULES
 from memstory_reference.setting_rules import (
     SWITCH,
     Rule,
@@ -46,6 +47,11 @@ class TopicsSettings(Ruled):
     steps: int
     window_turns: int
     tool_timeout_seconds: float
+    max_memory_characters: int
+    max_query_characters: int
+    max_window_characters: int
+    max_result_characters: int
+    max_tool_calls: int
 
 
 def default_topics() -> TopicsSettings:
@@ -85,4 +91,5 @@ TopicsSettings.rules = {
     "steps": count(100),
     "window_turns": count(1_000),
     "tool_timeout_seconds": number(0.001, 3_600, "a number of seconds"),
+    **{name: rule for name, rule in LIMIT_RULES.items() if name != "max_prompt_characters"},
 }

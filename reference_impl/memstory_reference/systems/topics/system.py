@@ -43,7 +43,7 @@ class TopicsSystem:
         )
         # All tools share the one service: its turns are what keeps concurrent writes apart.
         self._tools = topic_tools(self.service, ports.clock, toolset)
-        self._servers = [ToolServer(tool, self.bus) for tool in self._tools]
+        self._servers = [ToolServer(tool, self.bus, config.limits.max_result_characters) for tool in self._tools]
         self._memory_agent = MemoryAgent(self.service, self.bus)
         self._agent = GeneratorAgent(
             chat=ports.chat, toolbox=self._toolbox, bus=self.bus, new_id=ports.new_id, config=agent

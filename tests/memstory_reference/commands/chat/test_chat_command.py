@@ -185,7 +185,7 @@ def test_what_is_remembered_cannot_steer_the_terminal(typed, model):
     ("arguments", "said"),
     [
         (["--chat", "eliza"], "no chat model named 'eliza'"),
-        (["--owner", " "], "owner ' ' is not allowed"),
+        (["--owner", " "], "owner is blank"),
         (["--store", ""], "chroma_path is ''"),
         (["--settings", "none.yaml"], "none.yaml: cannot be read"),
     ],

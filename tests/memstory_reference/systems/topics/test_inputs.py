@@ -6,43 +6,12 @@ from hypothesis import strategies as st
 
 from memstory_reference.errors import InputError
 from memstory_reference.systems.topics.inputs import (
-    MAX_CONTENT_CHARACTERS,
     MAX_METADATA_KEYS,
     RESERVED,
-    check_cosine,
     check_metadata,
-    check_owner,
-    check_text,
-    check_top_k,
     clamped_reward,
     in_utc,
 )
-
-
-@pytest.mark.parametrize("owner", ["", "  ", None, 3, "a\nb", "x" * 201, "\ud800", {"$ne": ""}])
-def test_an_owner_that_is_none_is_refused(owner):
-    with pytest.raises(InputError, match="owner"):
-        check_owner(owner)
-
-
-@pytest.mark.parametrize(
-    "text", ["", " \n", None, 5, {"$ne": ""}, "a\0b", "half \udc00", "x" * (MAX_CONTENT_CHARACTERS + 1)]
-)
-def test_a_text_that_says_nothing_or_cannot_be_stored_is_refused(text):
-    with pytest.raises(InputError, match="content"):
-        check_text(text, "content")
-
-
-@pytest.mark.parametrize("top_k", [0, -1, 1.5, True, "5", None, 1001])
-def test_top_k_is_a_whole_number_of_hits(top_k):
-    with pytest.raises(InputError, match="top_k"):
-        check_top_k(top_k)
-
-
-@pytest.mark.parametrize("value", [1.01, -2, math.nan, math.inf, True, "0.3", None])
-def test_a_threshold_is_a_cosine(value):
-    with pytest.raises(InputError, match="min_score"):
-        check_cosine(value, "min_score")
 
 
 @pytest.mark.parametrize(("value", "expected"), [(1, 1), (-7, -1), (0.5, 0.5), (1e308, 1)])
@@ -50,7 +19,7 @@ def test_a_reward_is_cut_to_between_minus_one_and_one(value, expected):
     assert clamped_reward(value) == expected
 
 
-@pytest.mark.parametrize("value", [math.nan, -math.inf, True, "1", None])
+@pytest.mark.parametrize("value", [math.nan, -math.inf, True, "1", None, 10**400])
 def test_a_reward_that_is_no_number_is_refused(value):
     with pytest.raises(InputError, match="reward"):
         clamped_reward(value)
@@ -78,6 +47,10 @@ def test_metadata_that_the_memory_writes_cannot_come_from_a_caller(key):
         {"timestamp_utc": "yesterday"},
         {"timestamp_utc": "2026-05-30T09:00:00"},
         {"timestamp_utc": 5},
+        {"timestamp_utc": "9999-12-31T23:59:59-12:00"},
+        ["x"],
+        "x",
+        {5: "x"},
     ],
 )
 def test_metadata_is_flat_small_and_of_simple_types(metadata):

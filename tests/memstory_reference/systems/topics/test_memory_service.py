@@ -318,3 +318,44 @@ async def test_relaxed_topics_are_a_setting(make_memory):
     relaxed = make_memory(strict_topics=False)
     await relaxed.service.write_topic("ann", "weather", "Elixir")
     assert await relaxed.service.recall_topic("ann", "weather") == "Elixir"
+
+
+TOLD = "my PIN is 4711"
+
+
+@pytest.mark.parametrize(
+    "write",
+    [
+        lambda service, _: service.write_topic("ann", "user.pin", TOLD),
+        lambda service, _: service.write_episodic("ann", TOLD),
+        lambda service, _: service.write_episodic("ann", "near", {"note": TOLD}),
+        lambda service, known: service.rewrite("ann", known, TOLD),
+        lambda service, known: service.rewrite("ann", known, "near", {"note": TOLD}),
+    ],
+)
+async def test_a_secret_is_refused_on_every_way_in(memory, write):  # SEC-12
+    known = await memory.service.write_episodic("ann", "near")
+    with pytest.raises(InputError, match="it tells a password"):
+        await write(memory.service, known)
+    assert [one.content for one in await memory.service.list_engrams("ann")] == ["near"]
+    assert await memory.service.list_topics("ann") == []
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda service: service.write_episodic("ann", "near", ["x"]),
+        lambda service: service.write_episodic("ann", "near", {"timestamp_utc": "9999-12-31T23:59:59-12:00"}),
+        lambda service: service.search_episodic("ann", "query", where="x"),
+        lambda service: service.search_episodic("ann", "query", 10**19),
+        lambda service: service.search_episodic("ann", "x" * 10_001),
+        lambda service: service.search_episodic(" ", "query"),
+        lambda service: service.write_topic(5, "user.name", "near"),
+        lambda service: service.forget("ann", "\ud800"),
+        lambda service: service.purge("ann", "x"),
+        lambda service: service.reward("ann", "x", 10**400),
+    ],
+)
+async def test_whatever_cannot_be_taken_is_refused_with_one_kind_of_error(memory, call):
+    with pytest.raises(InputError):
+        await call(memory.service)

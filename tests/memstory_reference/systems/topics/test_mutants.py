@@ -155,7 +155,7 @@ MUTANTS = [
         "hits include 'out'",
         (memory_service, "ranked", lambda plain: lambda some, **named: plain(some, **{**named, "min_score": -1.0})),
     ),
-    ("L9b: all candidates are told", "hits count 8", (memory_service, "check_top_k", 8)),
+    ("L9b: all candidates are told", "hits count 8", (memory_service, "checked_count", 8)),
     (
         "L10: queries are embedded as documents",
         "'sent' is",
@@ -197,7 +197,8 @@ MUTANTS = [
         "X2: nobody checks arguments",
         "does not contain 'topic' in any case",
         (tools, "check_arguments", lambda _: lambda _spec, given: given),
-        (memory_service, "check_text", lambda _: lambda text, *_: text),
+        (memory_service, "checked_text", lambda _: lambda text, *_: text),
+        (memory_service, "checked_memory", lambda _: lambda text, *_: text),
     ),
     (
         "X3: owners share one index",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from memstory_reference.bus.calls import Caller
+from memstory_reference.input_checks import DEFAULT_LIMITS
 from memstory_reference.ports import Bus, Clock, NewId
 from memstory_reference.systems.topics.processes.memory_process import PART as MEMORY
 from memstory_reference.systems.topics.processes.memory_process import START_BY, RemoteMemory
@@ -17,7 +18,16 @@ OF_THE_TIME = 0.8
 class ToolsPart:
     """Serves the tools; several processes may, and one of them answers each call."""
 
-    def __init__(self, bus: Bus, *, toolset: Toolset, clock: Clock, new_id: NewId, tool_timeout_seconds: float) -> None:
+    def __init__(
+        self,
+        bus: Bus,
+        *,
+        toolset: Toolset,
+        clock: Clock,
+        new_id: NewId,
+        tool_timeout_seconds: float,
+        result_characters: int = DEFAULT_LIMITS.max_result_characters,
+    ) -> None:
         caller = Caller(
             bus=bus,
             part=MEMORY,
@@ -26,7 +36,9 @@ class ToolsPart:
             start_by=START_BY,
             timeout_seconds=OF_THE_TIME * tool_timeout_seconds,
         )
-        self._servers = [ToolServer(tool, bus) for tool in topic_tools(RemoteMemory(caller), clock, toolset)]
+        self._servers = [
+            ToolServer(tool, bus, result_characters) for tool in topic_tools(RemoteMemory(caller), clock, toolset)
+        ]
 
     async def start(self) -> None:
         """Serve and announce every tool."""

@@ -1,0 +1,154 @@
+"""What callers of every system may give: one check for each kind of argument, made before anything is read or written.
+
+Each check returns the value as it may be used, or raises InputError: what it is, what was given, what is allowed. What
+a system allows besides, such as blank texts or reserved keys, it says itself.
+"""
+
+from __future__ import annotations
+
+import math
+import unicodedata
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields
+from datetime import UTC, datetime
+from typing import Any
+
+from memstory_reference.errors import InputError
+from memstory_reference.setting_rules import Rule, count
+
+MAX_OWNER_CHARACTERS = 512
+HIGHEST_COUNT = 1_000
+_REFUSED_IN_NAMES = frozenset({"Cc", "Zl", "Zp"})
+"""Control characters and line ends: names stand on one line of messages, logs and prompts."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Limits:
+    """How much each part may hold, in characters, and how many tools one reply of a model may call."""
+
+    max_memory_characters: int = 100_000
+    max_query_characters: int = 10_000
+    max_window_characters: int = 48_000
+    max_result_characters: int = 16_000
+    max_prompt_characters: int = 24_000
+    max_tool_calls: int = 16
+
+
+DEFAULT_LIMITS = Limits()
+
+LIMIT_RULES: Mapping[str, Rule] = {
+    "max_memory_characters": count(10_000_000),
+    "max_query_characters": count(1_000_000),
+    "max_window_characters": count(10_000_000),
+    "max_result_characters": count(1_000_000, 200),
+    "max_prompt_characters": count(10_000_000, 1_000),
+    "max_tool_calls": count(1_000),
+}
+"""What a system's settings allow for each limit that it has."""
+
+
+def limits_of(settings: object) -> Limits:
+    """Return the limits that are among `settings`, with the defaults for those that the system does not have."""
+    given = {one.name: getattr(settings, one.name) for one in fields(Limits) if hasattr(settings, one.name)}
+    return Limits(**given)
+
+
+def checked_owner(owner: object, what: str = "owner") -> str:
+    """Return the name of an owner or a session; a missing owner is never a shared one."""
+    if not isinstance(owner, str):
+        raise InputError(f"{what} must be text, not {type(owner).__name__}")
+    if not owner.strip():
+        raise InputError(f"{what} is blank; say whose memory is meant")
+    is_one_line = not any(unicodedata.category(sign) in _REFUSED_IN_NAMES for sign in owner)
+    if len(owner) > MAX_OWNER_CHARACTERS or not is_one_line or not is_storable(owner):
+        raise InputError(
+            f"{what} {owner!r:.80} is not allowed; allowed: 1 to {MAX_OWNER_CHARACTERS} characters on one line, "
+            "without half a surrogate pair"
+        )
+    return owner
+
+
+def checked_text(text: object, what: str, at_most: int, setting: str = "", *, may_be_blank: bool = False) -> str:
+    """Return text that can be stored: at most `at_most` characters, which `setting` decides where it is named."""
+    if not isinstance(text, str):
+        raise InputError(f"{what} must be text, not {type(text).__name__}")
+    if not may_be_blank and not text.strip():
+        raise InputError(f"{what} is blank")
+    if len(text) > at_most:
+        raise InputError(f"{what} has {len(text)} characters; at most {at_most}{setting and f' ({setting})'}")
+    if not is_storable(text):
+        raise InputError(f"{what} holds a NUL or half a surrogate pair, which cannot be stored")
+    return text
+
+
+def checked_memory(text: object, limits: Limits, what: str = "content") -> str:
+    """Return a text that may be remembered."""
+    return checked_text(text, what, limits.max_memory_characters, "max_memory_characters")
+
+
+def checked_query(text: object, limits: Limits, *, may_be_blank: bool = False) -> str:
+    """Return a text that may be searched for."""
+    longest = limits.max_query_characters
+    return checked_text(text, "query", longest, "max_query_characters", may_be_blank=may_be_blank)
+
+
+def checked_texts(values: object, what: str, most: int, longest: int) -> tuple[str, ...]:
+    """Return a list of texts; one text is not taken for the list of its characters."""
+    if isinstance(values, str) or not isinstance(values, Sequence):
+        raise InputError(f"{what} must be a list of texts, not {type(values).__name__}")
+    if len(values) > most:
+        raise InputError(f"{what} has {len(values)} entries; at most {most}")
+    return tuple(checked_text(one, f"{what}[{place}]", longest) for place, one in enumerate(values))
+
+
+def checked_mapping(values: object, what: str) -> Mapping[str, Any]:
+    """Return an object whose keys are text."""
+    if not isinstance(values, Mapping) or not all(isinstance(key, str) for key in values):
+        raise InputError(f"{what} must be an object whose keys are text, not {type(values).__name__}")
+    return values
+
+
+def checked_count(value: object, what: str, low: int = 0, high: int = HIGHEST_COUNT) -> int:
+    """Return a whole number within bounds."""
+    if isinstance(value, bool) or not isinstance(value, int) or not low <= value <= high:
+        raise InputError(f"{what} {shown(value)} is not allowed; allowed: whole numbers from {low} to {high}")
+    return value
+
+
+def checked_number(value: object, what: str, low: float, high: float) -> float:
+    """Return a finite number within bounds."""
+    if isinstance(value, bool) or not isinstance(value, int | float) or not low <= value <= high:
+        raise InputError(f"{what} {shown(value)} is not allowed; allowed: numbers from {low:g} to {high:g}")
+    return float(value)
+
+
+def checked_moment(value: object, what: str) -> datetime:
+    """Return a moment in UTC, given as a datetime or in ISO 8601, with an offset."""
+    try:
+        moment = datetime.fromisoformat(value) if isinstance(value, str) else value
+        if isinstance(moment, datetime) and moment.tzinfo is not None:
+            return moment.astimezone(UTC)
+    except (ValueError, OverflowError):
+        pass  # The message below says what is allowed.
+    raise InputError(f"{what} {shown(value)} is not allowed; allowed: ISO 8601 with an offset or Z, years 1 to 9999")
+
+
+def is_storable(text: str) -> bool:
+    """Say whether every store can hold the text: no NUL, no half of a surrogate pair."""
+    return "\0" not in text and (text.isascii() or not any("\ud800" <= sign <= "\udfff" for sign in text))
+
+
+def is_finite(value: object) -> bool:
+    """Say whether this is a number that a store and a ranking can take."""
+    try:
+        return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+    except OverflowError:  # an integer beyond every float
+        return False
+
+
+def shown(value: object) -> str:
+    """Return a value as a message shows it: at most 40 characters."""
+    # repr() of a number of thousands of digits raises ValueError.
+    if isinstance(value, int) and abs(value) >= 10**40:
+        return "of more than 40 digits"
+    return f"{value!r:.40}"
