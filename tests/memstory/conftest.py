@@ -152,7 +152,19 @@ class MakeRun:
         made = [self._trial(outcome, number, times, about) for number in (seeds or range(trials))]
         return self._case(story, outcome, target, made, **fields)
 
-    def retrieval(self, found, *, story="Q1", target="mine", k=10, outcome="passed", digest="data", apart=(), **fields):
+    def retrieval(
+        self,
+        found,
+        *,
+        story="Q1",
+        target="mine",
+        k=10,
+        outcome="passed",
+        digest="data",
+        apart=(),
+        documents=50,
+        **fields,
+    ):
         questions = tuple(
             QuestionRecord(
                 id=f"q{number}",
@@ -164,7 +176,7 @@ class MakeRun:
             for number, (rank, category) in enumerate(one if isinstance(one, tuple) else (one, None) for one in found)
         )
         record = RetrievalRecord(
-            name="facts", digest=digest, k=k, documents=50, smallest=50, questions=questions, apart=apart
+            name="facts", digest=digest, k=k, documents=documents, smallest=50, questions=questions, apart=apart
         )
         recording = Recording(story=story, target=target, retrieval=(record,))
         trial = TrialResult(outcome=outcome, reason=None, verdicts=(), scores=scores_of(record), recording=recording)

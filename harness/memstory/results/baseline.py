@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
-from memstory.results.outcomes import CaseResult, TrialResult
+from memstory.results.outcomes import OUTCOMES, CaseResult, TrialResult
 from memstory.results.recording import QuestionRecord
-from memstory.results.runs import Run
+from memstory.results.runs import Run, make_run
 
 
 def as_baseline(run: Run) -> Run:
@@ -16,6 +17,35 @@ def as_baseline(run: Run) -> Run:
     """
     fingerprint = replace(run.fingerprint, started=None)
     return replace(run, fingerprint=fingerprint, cases=tuple(map(_slim, run.cases)))
+
+
+def joint_baseline(runs: Sequence[Run]) -> Run:
+    """Return the baseline of several runs of the same cases; it says of which targets all of them found the same.
+
+    Each case is that of the run in which it ended worst: what fails now and then is not known to pass.
+    """
+    several = zip(*(run.cases for run in runs), strict=True)
+    cases = [max(same, key=lambda case: OUTCOMES.index(case.outcome)) for same in several]
+    steady = {target: not varying for target, varying in varying_cases(runs).items()}
+    joint = make_run(cases, runs[0].fingerprint)
+    return as_baseline(replace(joint, redacted=runs[0].redacted, steady=steady))
+
+
+def varying_cases(runs: Sequence[Run]) -> dict[str, list[str]]:
+    """Return by target the cases in which not all runs found the same."""
+    found: dict[str, list[str]] = {}
+    for first, *others in zip(*(run.cases for run in runs), strict=True):
+        varying = found.setdefault(first.target, [])
+        if any(_found(case) != _found(first) for case in others):
+            varying.append(first.id)
+    return found
+
+
+def _found(case: CaseResult) -> object:
+    """Return what a memory that does the same finds again: no times, no ids of its own, no words."""
+    questions = (asked for trial in case.trials for record in trial.recording.retrieval for asked in record.questions)
+    places = [(asked.id, tuple(asked.places)) for asked in questions]
+    return case.id, case.outcome, [trial.outcome for trial in case.trials], places, case.metrics
 
 
 def with_ids(run: Run) -> Run:

@@ -4,16 +4,22 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
+from typing import Final, TypeAlias
 
 from memstory.results.outcomes import CaseResult
-from memstory.results.runs import NamedRun
+from memstory.results.runs import NamedRun, natural, some
 from memstory.tasks.perturbation import level_name
 
 _DIGEST_SHOWN = 12
+_FOLLOWS: Final[Mapping[str, Sequence[str]]] = {"text": ["k"], "seeds": ["trials"], "documents": ["data"]}
+"""What differs wherever one of these does: it is the same cause, told once."""
+
+Causes: TypeAlias = Mapping[str, str]
+"""Kind of difference -> what differs, in words."""
 
 
 def what_differs(runs: Sequence[NamedRun]) -> list[str]:
-    """Return a line for each thing that has to be equal before numbers may be compared, and is not.
+    """Return a line for each cause for which numbers may not be compared.
 
     A story that only one of the runs holds is no difference; if no story is in two runs, that is the one difference.
     """
@@ -23,34 +29,54 @@ def what_differs(runs: Sequence[NamedRun]) -> list[str]:
     }
     if len(runs) > 1 and not shared:
         return ["no story is in more than one of the runs"]
-    return [line for lines in differing_stories(runs).values() for line in lines]
+    return by_cause(differing_stories(runs))
 
 
-def differing_stories(runs: Sequence[NamedRun]) -> Mapping[str, Sequence[str]]:
+def by_cause(differing: Mapping[str, Causes]) -> list[str]:
+    """Return a line for each kind of difference, with the stories that have it."""
+    stories: dict[str, dict[str, str]] = {}
+    for story in sorted(differing, key=natural):
+        for kind, text in differing[story].items():
+            stories.setdefault(kind, {})[story] = text
+    return [_line(found) for found in stories.values()]
+
+
+def differing_stories(runs: Sequence[NamedRun]) -> Mapping[str, Causes]:
     """Return the stories that are not alike in all runs that hold them, each with what differs."""
-    found: dict[tuple[str, str], dict[str, list[str]]] = {}
+    found: dict[tuple[str, str, str], dict[str, list[str]]] = {}
     for named in runs:
         for case in named.run.cases:
-            for what, value in _facts(case):
-                told = found.setdefault((case.name, what), {}).setdefault(value, [])
+            for kind, what, value in _facts(case):
+                told = found.setdefault((case.name, kind, what), {}).setdefault(value, [])
                 if named.name not in told:
                     told.append(named.name)
-    lines: dict[str, list[str]] = {}
-    for (story, what), values in found.items():
+    stories: dict[str, dict[str, str]] = {}
+    for (story, kind, what), values in found.items():
         if len(values) > 1:
             said = ", ".join(f"{value} in {' and '.join(names)}" for value, names in values.items())
-            lines.setdefault(story, []).append(f"{story}: {what} is {said}")
-    return lines
+            # Of several levels the first stands for all.
+            stories.setdefault(story, {}).setdefault(kind, f"{what}: {said}")
+    return {story: _causes(kinds) for story, kinds in stories.items()}
 
 
-def _facts(case: CaseResult) -> Iterator[tuple[str, str]]:
-    """Yield what a case was about; taken from cases, for a target that could not be asked has recorded no data."""
-    yield "the story's digest", case.digest
+def _causes(kinds: Causes) -> Causes:
+    return {kind: text for kind, text in kinds.items() if not any(one in kinds for one in _FOLLOWS.get(kind, ()))}
+
+
+def _line(texts: Mapping[str, str]) -> str:
+    names, told = list(texts), dict.fromkeys(texts.values())
+    example = "" if len(told) == 1 else f" ({names[0]})"
+    return f"{some(names)}: another {next(iter(told))}{example}"
+
+
+def _facts(case: CaseResult) -> Iterator[tuple[str, str, str]]:
+    """Yield `(kind, what, value)`; taken from cases, for a target that could not be asked has recorded no data."""
+    yield "text", "text of the story", case.digest
     if case.trials:
-        yield "the number of trials", str(len(case.trials))
-        yield "the seeds", json.dumps([trial.recording.seed for trial in case.trials])
+        yield "trials", "number of trials", str(len(case.trials))
+        yield "seeds", "seed", json.dumps([trial.recording.seed for trial in case.trials])
     for record in case.retrieval:
         at = f" at {name}" if (name := level_name(record.level)) else ""
-        yield f"the data of '{record.name}'{at}", record.digest[:_DIGEST_SHOWN]
-        yield f"k of '{record.name}'{at}", str(record.k)
-        yield f"the number of documents of '{record.name}'{at}", str(record.documents)
+        yield "data", f"data of '{record.name}'{at}", record.digest[:_DIGEST_SHOWN]
+        yield "k", f"k of '{record.name}'{at}", str(record.k)
+        yield "documents", f"number of documents of '{record.name}'{at}", str(record.documents)

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from memstory.errors import SetupError
-from memstory.results.likeness import what_differs
+from memstory.results.likeness import by_cause, differing_stories
 from memstory.results.runs import Fingerprint, NamedRun, Part, Run, make_run
 
 _SHOWN = 20
@@ -29,8 +29,8 @@ def merged(runs: Sequence[NamedRun]) -> Run:
     """
     shards = list(_shards(runs))
     wrong = [*_no_shards(runs)] or [*_unlike(shards)] or [*_not_all_once(shards), *_overlaps(shards)]
-    # Stories that no other shard holds cannot differ, and shards need not share any.
-    wrong = wrong or [line for line in what_differs([one for one in runs if one.run.cases]) if ":" in line]
+    # Shards need not share any story.
+    wrong = wrong or by_cause(differing_stories(runs))
     if wrong:
         more = len(wrong) - _SHOWN
         lines = [*wrong[:_SHOWN], *([f"and {more} more"] if more > 0 else [])]

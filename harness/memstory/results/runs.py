@@ -6,7 +6,7 @@ import json
 import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Final, Literal, get_args
 
 from memstory.results.outcomes import OUTCOMES, CaseResult, Outcome
@@ -57,7 +57,8 @@ class Run:
     """What one run found out; `cases` are ordered by story, target and row.
 
     `complete` is false for a run that was cut short: cases that had not ended are errors without trials. `redacted`
-    counts what was taken out before anything was written.
+    counts what was taken out before anything was written. `steady` is in a baseline of several runs only: of each
+    target, whether all of them found the same.
     """
 
     schema: Schema
@@ -66,6 +67,7 @@ class Run:
     summary: Mapping[Outcome, int]
     redacted: Mapping[str, int]
     cases: Sequence[CaseResult]
+    steady: Mapping[str, bool] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -97,6 +99,16 @@ def natural(text: str) -> tuple[tuple[int, int | str], ...]:
     """
     parts = re.findall(r"\d+|\D+", text)
     return tuple((0, int(part)) if part.isascii() and part.isdigit() else (1, part) for part in parts)
+
+
+def some(names: Sequence[str], shown: int = 8) -> str:
+    """Return the first of the names, and how many more there are.
+
+    >>> some(["S1", "S2", "S3"], 2)
+    'S1, S2 and 1 more'
+    """
+    more = len(names) - shown
+    return ", ".join(names[:shown]) + (f" and {more} more" if more > 0 else "")
 
 
 def _redacted(cases: Sequence[CaseResult], fingerprint: Fingerprint) -> Mapping[str, int]:

@@ -21,7 +21,6 @@ from memstory.results.folder.whole_files import write_text
 from memstory.results.likeness import what_differs
 from memstory.results.runs import NamedRun
 
-_SHOWN = 20
 _TWO = 2
 
 
@@ -64,11 +63,9 @@ def _run(chosen: argparse.Namespace) -> int:
 
 
 def _refusal(unlike: Sequence[str]) -> str:
-    more = len(unlike) - _SHOWN
-    lines = [*unlike[:_SHOWN], *([f"and {more} more"] if more > 0 else [])]
     return visible(
         "memstory compare: these runs cannot be compared; run the stories again, or leave out what differs (-k):\n"
-        + "".join(f"  {line}\n" for line in lines)
+        + "".join(f"  {line}\n" for line in unlike)
     )
 
 

@@ -9,26 +9,35 @@ from pathlib import Path
 
 from memstory.commands.command import OK, Command, add_json
 from memstory.commands.output import counted, say, say_json
-from memstory.commands.results.results_files import run_at
+from memstory.commands.results.results_files import run_at, runs_at
 from memstory.errors import SetupError
 from memstory.reporting.comparing.regression import Gate, gate
 from memstory.reporting.escaping import visible
 from memstory.reporting.views import shard_name
-from memstory.results.baseline import as_baseline
+from memstory.results.baseline import as_baseline, joint_baseline, varying_cases, with_ids
 from memstory.results.folder.results_file import write_results
-from memstory.results.runs import NamedRun, Run
+from memstory.results.likeness import what_differs
+from memstory.results.runs import NamedRun, Run, some
 
+_SEVERAL = 3
 _VERDICTS = ("passed", "regression", "could not be measured")
 
 
 def _options(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("results", type=Path, metavar="RESULTS", help="the folder of a run, or results.json in it")
+    parser.add_argument(
+        "results",
+        nargs="+",
+        type=Path,
+        metavar="RESULTS",
+        help="the folder of a run, or results.json in it; with --update also three runs or more of the same memory",
+    )
     parser.add_argument(
         "--baseline", type=Path, required=True, metavar="FILE", help="the results that the run is held against"
     )
     parser.add_argument("--least-cases", type=_count, default=1, metavar="N", help="fewer cases that both runs were "
                         "judged on cannot decide (default: 1)")  # fmt: skip
-    parser.add_argument("--update", action="store_true", help="make RESULTS the baseline, and say what changed by it")
+    parser.add_argument("--update", action="store_true", help="make RESULTS the baseline, and say what "
+                        "changed by it")  # fmt: skip
     add_json(parser)
 
 
@@ -40,35 +49,74 @@ def _count(text: str) -> int:
 
 
 def _run(chosen: argparse.Namespace) -> int:
-    current = run_at(chosen.results)
-    if chosen.update and not chosen.baseline.exists():
+    runs = runs_at(chosen.results)
+    current = _joint(runs) if chosen.update else _one(runs)
+    if not chosen.update and not chosen.baseline.exists():
+        raise SetupError(f"there is no baseline {chosen.baseline}: 'memstory gate RESULTS --baseline FILE --update' "
+                         "makes one of a run that you accept")  # fmt: skip
+    lines = _repeated(current, runs)
+    if not chosen.baseline.exists():
         _write(chosen.baseline, current)
-        say(f"{chosen.baseline}: written, {counted(len(current.cases), 'case')}")
+        say(visible("\n".join([*lines, f"{chosen.baseline}: written, {counted(len(current.cases), 'case')}"])))
         return OK
     baseline = NamedRun(name="the baseline", run=run_at(chosen.baseline))
-    found = gate(baseline, NamedRun(name="this run", run=current), least_cases=chosen.least_cases)
+    found = gate(baseline, NamedRun(name="this run", run=with_ids(current)), least_cases=chosen.least_cases)
+    if chosen.update:
+        _write(chosen.baseline, current)
+        lines = [*_lines(found), *lines, f"{chosen.baseline}: rewritten, {counted(len(current.cases), 'case')}"]
+    else:
+        lines = [*_lines(found), f"gate: {_VERDICTS[found.code]} ({counted(found.judged, 'case')} judged in both runs)"]
     if chosen.json:
         say_json({**asdict(found), "code": found.code})
     else:
-        say(visible("\n".join(_lines(found))))
-    if not chosen.update:
-        if not chosen.json:
-            say(f"gate: {_VERDICTS[found.code]} ({counted(found.judged, 'case')} judged in both runs)")
-        return found.code
-    _write(chosen.baseline, current)
-    if not chosen.json:
-        say(f"{chosen.baseline}: rewritten, {counted(len(current.cases), 'case')}")
-    return OK
+        say(visible("\n".join(lines)))
+    return OK if chosen.update else found.code
+
+
+def _one(runs: Sequence[NamedRun]) -> Run:
+    if len(runs) > 1:
+        raise SetupError(f"{len(runs)} runs are named, and one is compared with the baseline: several are for --update")
+    return runs[0].run
+
+
+def _joint(runs: Sequence[NamedRun]) -> Run:
+    """Return the run that becomes the baseline."""
+    for named in runs:
+        _check(named)
+    if len(runs) == 1:
+        return as_baseline(runs[0].run)
+    if len(runs) < _SEVERAL:
+        raise SetupError("two runs do not tell whether a memory is steady: name one run, or three or more")
+    cases = [{case.id for case in named.run.cases} for named in runs]
+    uneven = sorted(set.union(*cases) - set.intersection(*cases))
+    unlike = what_differs(runs) or ([f"{some(uneven)}: not in all of them"] if uneven else [])
+    if unlike:
+        raise SetupError("\n  ".join(["these are not runs of the same cases:", *unlike]))
+    return joint_baseline([named.run for named in runs])
+
+
+def _check(named: NamedRun) -> None:
+    if part := shard_name(named.run):
+        raise SetupError(f"{named.name} is only {part} and cannot become the baseline: 'memstory merge' makes a whole "
+                         "run")  # fmt: skip
+    if not named.run.complete:
+        raise SetupError(f"{named.name} was cut short and cannot become the baseline: run the stories to their end")
+
+
+def _repeated(current: Run, runs: Sequence[NamedRun]) -> list[str]:
+    """Return a line for each target of a baseline of several runs."""
+    varying = varying_cases([named.run for named in runs])
+    return [
+        f"{target}: "
+        + (f"the same in {len(runs)} runs, so that any later loss is a regression" if is_steady
+           else f"not the same in {len(runs)} runs: {some(varying[target])}")
+        for target, is_steady in current.steady.items()
+    ]  # fmt: skip
 
 
 def _write(path: Path, current: Run) -> None:
-    if part := shard_name(current):
-        raise SetupError(f"the run is only {part} and cannot become the baseline: 'memstory merge' makes a whole run")
-    if not current.complete:
-        raise SetupError("the run was cut short and cannot become the baseline: run the stories to their end")
-
     path.parent.mkdir(parents=True, exist_ok=True)
-    write_results(path, as_baseline(current))
+    write_results(path, current)
 
 
 def _lines(found: Gate) -> list[str]:
@@ -88,14 +136,17 @@ COMMAND = Command(
     about=(
         "Hold a run against a baseline of the same targets. A case that passed and no longer does is a "
         "regression, and so is a retrieval score that is lower by more than chance: the 95% interval of the difference "
-        "over the same questions lies below 0. Errors, missing cases, other stories, other data and too few cases "
-        "cannot be measured. --update makes the run the new baseline: without steps, times and ids of found "
-        "documents, and packed if its name ends in .gz, so that it can be kept in git."
+        "over the same questions lies below 0, or a sign test over the lost and won questions says so. Errors, missing "
+        "cases, other stories, other data and too few cases cannot be measured. --update makes the run the new "
+        "baseline: without steps, times and ids of found documents, and packed if its name ends in .gz, so that it can "
+        "be kept in git. Of three runs or more it tells which targets find the same each time: of these any later loss "
+        "is a regression."
     ),
     examples="""
 examples:
   memstory gate reports/latest --baseline reports/baseline/mine.json.gz
   memstory gate reports/latest --baseline reports/baseline/mine.json.gz --least-cases 20
+  memstory gate reports/run-1 reports/run-2 reports/run-3 --baseline reports/baseline/mine.json.gz --update
   memstory gate reports/latest --baseline reports/baseline/mine.json.gz --update
 """,
     exit_codes=("exit codes: 0 as good as the baseline, or --update wrote it, 1 regression, 2 could not be measured"),

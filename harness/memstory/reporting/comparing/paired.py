@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from operator import gt, lt
 from typing import Final, TypeAlias
 
 from memstory.language.matchers.means import metric_of, value_of
@@ -28,7 +29,7 @@ _Asked: TypeAlias = tuple[str, int]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Difference:
-    """How much higher a metric is on `questions` that both were asked; the interval is of 95%."""
+    """How much higher a metric is on `questions` that both were asked; it rose in some and fell in others."""
 
     task: str
     level: str
@@ -37,6 +38,18 @@ class Difference:
     value: float
     low: float
     high: float
+    rose: int = 0
+    fell: int = 0
+
+    @property
+    def worse_in(self) -> int:
+        """In how many questions the metric is worse."""
+        return self.rose if metric_of(self.metric).less_is_better else self.fell
+
+    @property
+    def better_in(self) -> int:
+        """In how many questions the metric is better."""
+        return self.rose + self.fell - self.worse_in
 
     @property
     def is_better(self) -> bool:
@@ -49,7 +62,7 @@ class Difference:
         return self.low > 0 if metric_of(self.metric).less_is_better else self.high < 0
 
 
-def differences(before: CaseResult, after: CaseResult) -> list[Difference]:
+def differences(before: CaseResult, after: CaseResult, confidence: float = 0.95) -> list[Difference]:
     """Return for each task, level and metric of two cases of one story how `after` differs from `before`."""
     metrics = [name for name in metrics_of(before) if name in metrics_of(after)]
     old, new, clusters = _values(before, metrics), _values(after, metrics), _clusters(before)
@@ -58,7 +71,8 @@ def differences(before: CaseResult, after: CaseResult) -> list[Difference]:
         later = new.get((place, metric), {})
         shared = [question for question in earlier if question in later]
         if shared:
-            interval = _interval([earlier[one] for one in shared], [later[one] for one in shared], clusters, shared)
+            was, now = [earlier[one] for one in shared], [later[one] for one in shared]
+            interval = _interval(was, now, clusters, shared, confidence)
             task, level = place
             found.append(
                 Difference(
@@ -69,6 +83,8 @@ def differences(before: CaseResult, after: CaseResult) -> list[Difference]:
                     value=interval.value,
                     low=interval.low,
                     high=interval.high,
+                    rose=sum(map(gt, now, was)),
+                    fell=sum(map(lt, now, was)),
                 )
             )
     return found
@@ -99,12 +115,16 @@ def metrics_of(case: CaseResult) -> list[str]:
 
 
 def _interval(
-    before: list[float], after: list[float], clusters: Mapping[_Asked, str], questions: Sequence[_Asked]
+    before: list[float],
+    after: list[float],
+    clusters: Mapping[_Asked, str],
+    questions: Sequence[_Asked],
+    confidence: float,
 ) -> Interval:
     if before == after:
         return Interval(value=0.0, low=0.0, high=0.0)
     hanging = [clusters.get(one, f"{one}") for one in questions] if clusters else None
-    return paired_bootstrap(before, after, seed=SEED, clusters=hanging)
+    return paired_bootstrap(before, after, seed=SEED, clusters=hanging, confidence=confidence)
 
 
 def _clusters(case: CaseResult) -> Mapping[_Asked, str]:

@@ -17,11 +17,10 @@ from memstory.reporting.comparing.paired import Difference
 from memstory.reporting.escaping import inline, shorten, visible
 from memstory.reporting.escaping import table as markdown_table
 from memstory.results.outcomes import Outcome
-from memstory.results.runs import natural
+from memstory.results.runs import natural, some
 
 _WIDTH = 60
 _NOTE_WIDTH = 100
-_STORIES_SHOWN = 8
 _REASON_LIMIT = 160
 _SUMMARY_LIMIT = 2_000
 _FOLDED = 12
@@ -108,11 +107,25 @@ def _summary(comparison: Comparison) -> str:
     partial = [f"{made.column} ({part})" for made in comparison.columns if (part := _partial(made))]
     return " ".join(
         [
+            *_left_out(comparison),
             said,
             *([f"All were made with {shared}."] if shared else []),
             *([f"Not whole runs: {', '.join(partial)}."] if partial else []),
         ]
     )
+
+
+def _left_out(comparison: Comparison) -> Iterator[str]:
+    """Yield which stories are not in all the runs: no run is compared by what another was not asked."""
+    runs = {made.column: made.run for made in comparison.columns}
+    every = list(dict.fromkeys(runs.values()))
+    found: dict[str, list[str]] = {}
+    for row in comparison.rows:
+        held = [run for run in every if any(runs[column] == run for column in row.outcomes)]
+        if held != every:
+            found.setdefault(" and ".join(held), []).append(row.story)
+    for held, stories in found.items():
+        yield f"Left out because the runs differ, only in {held}: {some(stories)}."
 
 
 def _shared_facts(comparison: Comparison) -> Mapping[str, str]:
@@ -272,13 +285,8 @@ def _spread(spread: Spread) -> list[str]:
 
 def _inabilities(comparison: Comparison) -> Section:
     rows = [
-        [one.column, one.outcome, str(len(one.stories)), shorten(one.reason, _REASON_LIMIT), _some(one.stories)]
+        [one.column, one.outcome, str(len(one.stories)), shorten(one.reason, _REASON_LIMIT), some(one.stories)]
         for one in comparison.inabilities
     ]
     header = ["column", "outcome", "n", "reason", "stories"]
     return Section(title="What could not be judged", header=header, rows=rows, may_fold=True)
-
-
-def _some(stories: Sequence[str]) -> str:
-    more = len(stories) - _STORIES_SHOWN
-    return ", ".join(stories[:_STORIES_SHOWN]) + (f" and {more} more" if more > 0 else "")

@@ -56,7 +56,7 @@ def test_unlike_runs_are_refused_with_what_differs(terminal, run):
     said = terminal.type("compare", "one", "two")
     assert (said.code, said.out) == (2, "")
     assert "these runs cannot be compared" in said.err
-    assert "  tea: the story's digest is " in said.err
+    assert "  tea: another text of the story: " in said.err
 
 
 def test_two_runs_of_one_target_are_told_apart_in_words(terminal, run):

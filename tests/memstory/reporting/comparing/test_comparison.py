@@ -255,3 +255,13 @@ def test_a_baseline_that_keeps_no_steps_differs_in_nothing_from_its_run(run):
     made = run("one", run.case(), run.retrieval([1]))
     kept = NamedRun(name="kept", run=as_baseline(made.run))
     assert differences_in_words(*columns_of([kept, made])) == []
+
+
+def test_the_first_line_says_what_was_left_out_because_the_runs_differ(run):
+    narrow = run("generic", run.case("S1"), run.case("S2"))
+    wide = run("all", *(run.case(f"S{number}", target="b") for number in range(1, 13)))
+    compared = compare([narrow, wide])
+    said = "Left out because the runs differ, only in all: S3, S4, S5, S6, S7, S8, S9, S10 and 2 more. Stories: 12, "
+    assert as_markdown(compared).splitlines()[2].startswith(said)
+    assert " ".join(as_text(compared).split()).startswith(said)
+    assert "Left out" not in as_text(compare([narrow, run("other", run.case("S1"), run.case("S2", target="b"))]))

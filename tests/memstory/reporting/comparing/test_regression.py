@@ -64,7 +64,7 @@ def test_a_metric_that_rose_is_an_improvement(run):
 
 def test_a_case_that_was_not_run_cannot_be_measured(run):
     found = gate(run("old", run.case("S1"), run.case("S2")), run("new", run.case("S1")))
-    assert (found.code, found.unmeasured) == (2, ["S2[mine]: was passed, and was not run"])
+    assert (found.code, found.unmeasured) == (2, ["S2[mine]: in the baseline, and was not run"])
 
 
 def test_another_story_is_not_judged_as_if_it_were_the_same(run):
@@ -72,7 +72,7 @@ def test_another_story_is_not_judged_as_if_it_were_the_same(run):
         run("old", run.case("S0"), run.case()), run("new", run.case("S0"), run.case(outcome="failed", digest="4567"))
     )
     assert (found.code, found.regressions, found.judged) == (2, [], 1)
-    assert found.unmeasured == ["S1: the story's digest is 0123 in old, 4567 in new"]
+    assert found.unmeasured == ["S1: another text of the story: 0123 in old, 4567 in new"]
 
 
 def test_a_regression_counts_whatever_else_could_not_be_measured(run):
@@ -82,7 +82,7 @@ def test_a_regression_counts_whatever_else_could_not_be_measured(run):
 
 def test_a_run_that_was_cut_cannot_be_measured(run):
     found = gate(run("old", run.case()), run("new", run.case(), complete=False))
-    assert (found.code, found.unmeasured) == (2, ["the run was cut short: cases that had not ended have no result"])
+    assert (found.code, found.unmeasured) == (2, ["the run was cut short"])
 
 
 def test_too_few_cases_cannot_decide(run):
@@ -97,7 +97,7 @@ def test_a_new_story_is_noted_and_not_judged(run):
     found = gate(run("old", run.case("S1")), run("new", run.case("S1"), run.case("S2", "failed")))
     assert (found.code, found.notes) == (
         0,
-        ["the baseline is narrower than the run: 1 of 2 cases are not in it", "S2[mine]: not in the baseline, failed"],
+        ["the baseline is narrower than the run: 1 of 2 cases are not in it, of which 1 failed: S2[mine]"],
     )
 
 
@@ -110,7 +110,7 @@ def test_of_what_is_only_measured_the_metrics_count_and_not_the_outcome(run):
     worse = gate(old, measured("new", [1] * 8 + [0] * 12))
     assert (worse.code, worse.judged) == (1, 1)
     assert any("recall@10 -0.600" in line for line in worse.regressions)
-    assert gate(old, run("new", run.case("S0"))).unmeasured == ["Q1[mine]: was measured, and was not run"]
+    assert gate(old, run("new", run.case("S0"))).unmeasured == ["Q1[mine]: in the baseline, and was not run"]
     assert gate(old, run("new", run.case("S0"), run.case("Q1", "error"))).code == 2
 
 
