@@ -88,7 +88,7 @@ def _joint(runs: Sequence[NamedRun]) -> Run:
     if len(runs) < _SEVERAL:
         raise SetupError("two runs do not tell whether a memory is steady: name one run, or three or more")
     cases = [{case.id for case in named.run.cases} for named in runs]
-    uneven = sorted(set.union(*cases) - set.intersection(*cases))
+    uneven = sorted({name for names in cases for name in names if not all(name in other for other in cases)})
     unlike = what_differs(runs) or ([f"{some(uneven)}: not in all of them"] if uneven else [])
     if unlike:
         raise SetupError("\n  ".join(["these are not runs of the same cases:", *unlike]))

@@ -124,8 +124,8 @@ def _left_out(comparison: Comparison) -> Iterator[str]:
         held = [run for run in every if any(runs[column] == run for column in row.outcomes)]
         if held != every:
             found.setdefault(" and ".join(held), []).append(row.story)
-    for held, stories in found.items():
-        yield f"Left out because the runs differ, only in {held}: {some(stories)}."
+    for holders, stories in found.items():
+        yield f"Left out because the runs differ, only in {holders}: {some(stories)}."
 
 
 def _shared_facts(comparison: Comparison) -> Mapping[str, str]:
