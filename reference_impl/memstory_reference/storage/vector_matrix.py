@@ -8,6 +8,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from memstory_reference.errors import StoreConflictError
+from memstory_reference.ports import EmbedderUnavailableError
+
 DIGITS = 6
 """Beyond them float32 only gives the noise of the order in which products were added; equal scores must tie."""
 
@@ -102,6 +105,28 @@ def usable(vector: NDArray[np.float32] | None) -> NDArray[np.float32] | None:
     row = np.asarray(vector, np.float32).reshape(-1)
     length = float(np.linalg.norm(row))
     return row / np.float32(length) if np.isfinite(length) and length > 0 else None
+
+
+def checked_vectors(
+    vectors: NDArray[np.float32], *, count: int, model: str, dimension: int | None
+) -> NDArray[np.float32]:
+    """Return what an embedder answered for `count` texts, at length 1, or raise before anything of it is written.
+
+    Raises:
+        EmbedderUnavailableError: a vector is missing, not finite, or without direction.
+        StoreConflictError: the vectors have not the `dimension` of those that are stored.
+    """
+    rows = [usable(vector) for vector in vectors]
+    kept = [row for row in rows if row is not None]
+    if not len(rows) == len(kept) == count:
+        raise EmbedderUnavailableError(f"the embedder '{model}' answered with no usable vector; check its server")
+    for row in kept:
+        if dimension is not None and len(row) != dimension:
+            raise StoreConflictError(
+                f"the embedder '{model}' answered with a vector of {len(row)} numbers, the store holds {dimension}: "
+                "use the model that the store was made with, or another folder"
+            )
+    return np.array(kept, np.float32)
 
 
 def cosines(matrix: NDArray[np.float32], vector: NDArray[np.float32]) -> NDArray[np.float64]:

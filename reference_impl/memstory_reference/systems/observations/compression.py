@@ -51,7 +51,7 @@ def compression_prompt(task: str, output: str) -> str:
 
 def parse_summary(reply: str) -> Summary | None:
     """Return the first usable JSON object in a model's reply, whether bare, fenced or amid prose; else None."""
-    for candidate in _objects(reply):
+    for candidate in json_objects(reply):
         title, narrative = candidate.get("title"), candidate.get("narrative")
         if not isinstance(narrative, str) or not narrative.strip():
             continue
@@ -82,7 +82,8 @@ def summary_by_rules(task: str, output: str, *why: str) -> Summary:
     )
 
 
-def _objects(reply: str) -> list[dict[str, object]]:
+def json_objects(reply: str) -> list[dict[str, object]]:
+    """Return the JSON objects in a model's reply, whether bare, fenced or amid prose."""
     decoder, found, start = json.JSONDecoder(), [], reply.find("{")
     while start != -1:
         try:

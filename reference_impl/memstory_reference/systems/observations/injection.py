@@ -9,16 +9,29 @@ from memstory_reference.systems.observations.observation import Observation
 from memstory_reference.text.lines import one_line
 
 HEADER = "Prior work on related topics:"
+LEFT_OUT = "(more is known; it was left out for its length)"
 
 # What a line of our layout starts with; a stored text that starts so is set off, and so forges no block of its own.
 _LAYOUT = re.compile(r"^(\[|•|Key facts:|Prior work on related topics:)", re.IGNORECASE)
 
 
-def injection(observations: Sequence[Observation]) -> str:
-    """Return the block for these observations, in their order; the empty string for none (O-18)."""
+def injection(observations: Sequence[Observation], most: int) -> str:
+    """Return the block for these observations, in their order; the empty string for none (O-18).
+
+    It has at most `most` characters: the lines that would be beyond are left out, and the last line says so.
+    """
     if not observations:
         return ""
-    return "\n".join([HEADER, *(line for observation in observations for line in _block(observation))])
+    lines = [HEADER, *(line for observation in observations for line in _block(observation))]
+    if sum(map(len, lines)) + len(lines) - 1 <= most:
+        return "\n".join(lines)
+    kept, room = list[str](), most - len(LEFT_OUT)
+    for line in lines:
+        room -= len(line) + 1
+        if room < 0:
+            break
+        kept.append(line)
+    return "\n".join([*kept, LEFT_OUT])
 
 
 def _block(observation: Observation) -> list[str]:

@@ -39,7 +39,12 @@ class Observation:
     @property
     def normal_task(self) -> str:
         """The task without case and spacing: runs of the same task are told by it (OF-20)."""
-        return one_line(self.task).casefold()
+        return normal_task(self.task)
+
+
+def normal_task(task: str) -> str:
+    """Return a task without case and spacing."""
+    return one_line(task).casefold()
 
 
 def checked(observation: Observation) -> Observation:

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 import sqlite3
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
@@ -17,8 +18,8 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from memstory_reference.storage.database_store import Database
-from memstory_reference.systems.observations.observation import Observation
+from memstory_reference.storage.database_store import Database, parts
+from memstory_reference.systems.observations.observation import Observation, normal_task
 from memstory_reference.text.keywords import Keyword, fts_query, segmented
 
 SCHEMA_VERSION = "1"
@@ -42,7 +43,6 @@ CREATE TABLE IF NOT EXISTS observations (
 );
 CREATE INDEX IF NOT EXISTS by_time ON observations (owner, timestamp DESC, row DESC);
 CREATE VIRTUAL TABLE IF NOT EXISTS words USING fts5(owner_tag, title, narrative, facts, task, tokenize = 'unicode61');
-CREATE VIRTUAL TABLE IF NOT EXISTS vocabulary USING fts5vocab(words, 'row');
 CREATE TABLE IF NOT EXISTS outbox (
     sequence INTEGER PRIMARY KEY AUTOINCREMENT, owner TEXT NOT NULL, id TEXT NOT NULL
 );
@@ -89,37 +89,50 @@ class ObservationsStore:
 
     def get(self, owner: str, ids: Sequence[str]) -> list[Observation]:
         """Return the observations that exist, in the order of `ids`."""
-        found = {
-            identifier: _observation_of(row)
-            for identifier in dict.fromkeys(ids)
-            for row in self._db.execute("SELECT * FROM observations WHERE owner = ? AND id = ?", (owner, identifier))
-        }
+        found = {row["id"]: _observation_of(row) for row in self._rows("*", owner, ids)}
         return [found[identifier] for identifier in dict.fromkeys(ids) if identifier in found]
+
+    def tasks(self, owner: str, ids: Sequence[str]) -> dict[str, str]:
+        """Return the task of each observation that exists, without case and spacing."""
+        return {row["id"]: normal_task(row["task"]) for row in self._rows("id, task", owner, ids)}
 
     def vectors(self, owner: str, ids: Sequence[str]) -> dict[str, NDArray[np.float32]]:
         """Return the stored vectors, so that no text is embedded twice."""
-        return {
-            identifier: np.frombuffer(blob, np.float32)
-            for identifier in ids
-            for (blob,) in self._db.execute(
-                "SELECT vector FROM observations WHERE owner = ? AND id = ?", (owner, identifier)
-            )
-        }
+        return {row["id"]: np.frombuffer(row["vector"], np.float32) for row in self._rows("id, vector", owner, ids)}
 
-    def named(self, owner: str, keywords: Sequence[Keyword], limit: int) -> list[str]:
-        """Return the ids that the full-text index finds for any keyword, best bm25 first."""
-        keywords = self._telling(keywords)
-        if not keywords:
+    def dimension(self) -> int | None:
+        """Return how many numbers the stored vectors have; None before the first."""
+        # Most common, for one odd row that an earlier version let in must not decide for the others.
+        found = self._db.execute(
+            "SELECT length(vector) AS bytes FROM (SELECT vector FROM observations LIMIT 100) "
+            "GROUP BY bytes ORDER BY count(*) DESC LIMIT 1"
+        ).fetchone()
+        return None if found is None else int(found["bytes"]) // 4
+
+    def named(self, owner: str, keywords: Sequence[Keyword], tasks: int) -> list[str]:
+        """Return the ids of rows that hold a keyword, those of the rarest words first, until they are of `tasks` tasks.
+
+        How much a word tells follows from the rows of this owner alone, so that no other owner changes what is found.
+        """
+        (rows,) = self._db.execute("SELECT count(*) FROM observations WHERE owner = ?", (owner,)).fetchone()
+        held = [self._holding(owner, keyword) for keyword in keywords]
+        telling = [np.full(len(one), math.log(1 + (rows - len(one) + 0.5) / (len(one) + 0.5))) for one in held]
+        if not telling:
             return []
-        # The owner stands inside MATCH: a join would first rank everybody's rows.
-        expression = f'owner_tag : "{_tag(owner)}" AND {{title narrative facts task}} : ({fts_query(keywords)})'
-        rows = self._db.execute(
-            # Cut before the join: common words match thousands of rows, and only the best are looked up.
-            "SELECT o.id FROM (SELECT rowid, rank FROM words WHERE words MATCH ? ORDER BY rank LIMIT ?) AS best "
-            "JOIN observations AS o ON o.row = best.rowid ORDER BY best.rank, o.id",
-            (expression, limit),
-        )
-        return [identifier for (identifier,) in rows]
+        distinct, places = np.unique(np.concatenate(held), return_inverse=True)
+        weights = np.bincount(places, np.concatenate(telling), len(distinct))
+        best = distinct[np.lexsort((-distinct, -weights))].tolist()
+        found: list[str] = []
+        known: set[str] = set()
+        for start in range(0, len(best), tasks):
+            if len(known) >= tasks:
+                break
+            for row in best[start : start + tasks]:
+                one = self._db.execute("SELECT id, task FROM observations WHERE row = ?", (row,)).fetchone()
+                if one is not None:
+                    found.append(one["id"])
+                    known.add(normal_task(one["task"]))
+        return found
 
     def recent(self, owner: str, limit: int | None) -> list[Observation]:
         """Return observations, newest first."""
@@ -172,17 +185,19 @@ class ObservationsStore:
         with self._db.transaction():
             self._db.executemany("DELETE FROM outbox WHERE sequence = ?", [(entry.sequence,) for entry in pending])
 
-    def _telling(self, keywords: Sequence[Keyword]) -> Sequence[Keyword]:
-        """Leave out words that most rows hold, if others remain: bm25 gives them no weight, yet they cost the most."""
-        (rows,) = self._db.execute("SELECT count(*) FROM observations").fetchone()
-        telling = [keyword for keyword in keywords if self._rows_holding(keyword) <= rows / 2]
-        return telling or keywords
-
-    def _rows_holding(self, keyword: Keyword) -> int:
-        (held,) = self._db.execute(
-            "SELECT coalesce(max(doc), 0) FROM vocabulary WHERE term = ?", (keyword.text,)
+    def _holding(self, owner: str, keyword: Keyword) -> NDArray[np.int64]:
+        # The owner stands inside MATCH: a join would first look at everybody's rows. As one text, for a common word
+        # is in thousands of rows.
+        expression = f'owner_tag : "{_tag(owner)}" AND {{title narrative facts task}} : ({fts_query([keyword])})'
+        (listed,) = self._db.execute(
+            "SELECT group_concat(rowid) FROM words WHERE words MATCH ?", (expression,)
         ).fetchone()
-        return int(held)
+        return np.fromstring(listed or "", np.int64, sep=",")
+
+    def _rows(self, columns: str, owner: str, ids: Sequence[str]) -> Iterator[sqlite3.Row]:
+        for marks, part in parts(ids):
+            sql = f"SELECT {columns} FROM observations WHERE owner = ? AND id IN ({marks})"  # noqa: S608  (no input)
+            yield from self._db.execute(sql, (owner, *part))
 
     def _index(self, owner: str, observation: Observation, row: int | None) -> None:
         words = (observation.title, observation.narrative, "\n".join(observation.facts), observation.task)

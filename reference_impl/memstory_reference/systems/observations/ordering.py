@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import TypeVar
 
 from memstory_reference.systems.observations.observation import Observation
 from memstory_reference.systems.observations.quality import Rank, rank
@@ -31,6 +32,14 @@ class Ranked:
     rank: Rank
     by_keyword: bool
 
+    @property
+    def normal_task(self) -> str:
+        """The task without case and spacing."""
+        return self.observation.normal_task
+
+
+Run = TypeVar("Run", Observation, Ranked)
+
 
 def pool_size(top_k: int) -> int:
     """Return how many candidates each index gives, so that quality can lift one from beyond the nearest.
@@ -54,7 +63,7 @@ def admitted(candidate: Candidate, keywords: Sequence[Keyword], min_sim: float) 
 
 
 def ordered(candidates: Iterable[Candidate], keywords: Sequence[Keyword], *, min_sim: float) -> list[Ranked]:
-    """Return what is about the task, best rank first; of several runs of one task, only the best.
+    """Return what is about the task, best rank first.
 
     Ties go to the higher score, then the newer, then the lower id.
     """
@@ -67,10 +76,14 @@ def ordered(candidates: Iterable[Candidate], keywords: Sequence[Keyword], *, min
         for candidate in candidates
         if admitted(candidate, keywords, min_sim)
     ]
-    ranked.sort(key=_order)
-    best: dict[str, Ranked] = {}
-    for entry in ranked:
-        best.setdefault(entry.observation.normal_task, entry)
+    return sorted(ranked, key=_order)
+
+
+def best_of_each_task(runs: Sequence[Run]) -> list[Run]:
+    """Return the first of several runs of one task; the others would tell the same once more (OF-20)."""
+    best: dict[str, Run] = {}
+    for run in runs:
+        best.setdefault(run.normal_task, run)
     return list(best.values())
 
 

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import json
-import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
 from memstory_reference.ports import ChatModel, Message
+from memstory_reference.systems.observations.compression import json_objects
 from memstory_reference.systems.observations.injection import injection
 from memstory_reference.systems.observations.observation import Observation
+from memstory_reference.systems.observations.ordering import best_of_each_task
 from memstory_reference.systems.observations.service import ObservationService, Stored
 from memstory_reference.text.keywords import extract_keywords, matched
 from memstory_reference.text.lines import one_line
@@ -69,14 +69,14 @@ class Plan:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ResearchRun:
-    """A finished run: what it fetched, what it left out as already known, and what it remembered."""
+    """A finished run: what it fetched, what it left out as already known, and what it remembered, if anything."""
 
     plan: Plan
     context: str
     fetched: Sequence[str]
     spared: Sequence[str]
     output: str
-    stored: Stored
+    stored: Stored | None
 
 
 class ResearchLoop:
@@ -96,21 +96,29 @@ class ResearchLoop:
         task_type: str = "research",
         final_score: float | None = None,
     ) -> ResearchRun:
-        """Carry out `task` and store what it found; `final_score` comes from a reviewer, never from the text."""
-        prior = [entry.observation for entry in await self._service.search(task, owner)]
-        context = injection(prior)
-        plan = await self._plan(task, prior, context)
+        """Carry out `task` and store what it found; `final_score` comes from a reviewer, never from the text.
+
+        A run that read nothing and knew nothing is not stored: it would be prior work that teaches nothing.
+        """
+        related = [entry.observation for entry in await self._service.related(task, owner)]
+        told = best_of_each_task(related)
+        context = injection(told[: self._service.config.top_k], self._service.config.context_characters)
+        plan = await self._plan(task, related, told, context)
         fetched, spared = self._research(plan)
-        output = await self._write(task, prior, context, fetched)
-        stored = await self._service.compress_and_store(
-            task=task,
-            output=output,
-            owner=owner,
-            task_type=task_type,
-            final_score=final_score,
-            run_id=run_id,
-            sources=[passage.id for passage in fetched],
-        )
+        prior = [observation for observation in told if observation.title in plan.prior_work]
+        output = await self._write(task, prior, fetched)
+        stored = None
+        if fetched or prior:
+            stored = await self._service.compress_and_store(
+                task=task,
+                output=output,
+                owner=owner,
+                task_type=task_type,
+                final_score=final_score,
+                run_id=run_id,
+                # What it spared is what it builds on: the best run of a task speaks for those before it.
+                sources=[*(passage.id for passage in fetched), *spared],
+            )
         return ResearchRun(
             plan=plan,
             context=context,
@@ -120,20 +128,25 @@ class ResearchLoop:
             stored=stored,
         )
 
-    async def _plan(self, task: str, prior: Sequence[Observation], context: str) -> Plan:
-        queries: Sequence[str] = ()
+    async def _plan(self, task: str, related: Sequence[Observation], told: Sequence[Observation], context: str) -> Plan:
+        titles = tuple(dict.fromkeys(observation.title for observation in told))
+        planned = Planned()
         if self._chat is not None:
             prompt = (
-                f"{context}\n\nTask: {task}\n\nList up to {MAX_QUERIES} search queries for what is still missing. "
-                'Leave out what prior work covers. Answer as JSON: {"queries": [...]}'
+                f"{context}\n\nEarlier runs: {'; '.join(titles) or 'none'}\n\nTask: {task}\n\n"
+                f"List up to {MAX_QUERIES} search queries for what is still missing, and the titles of those earlier "
+                'runs that cover a part of the task. Answer as JSON: {"queries": [...], "prior_work": [...]}'
             )
             reply = await self._chat.chat([Message(role="user", content=prompt)], purpose="plan")
-            queries = queries_in(reply.content)
+            planned = planned_in(reply.content)
+        # A planner may leave out what does not fit, and invent nothing.
+        used = [title for title in titles if planned.covers(title)]
+        tasks = {observation.normal_task for observation in told if observation.title in used}
         return Plan(
             task=task,
-            prior_work=tuple(observation.title for observation in prior),
-            covered=frozenset(source for observation in prior for source in observation.sources),
-            queries=tuple(queries) or (task,),
+            prior_work=tuple(used),
+            covered=frozenset(source for one in related if one.normal_task in tasks for source in one.sources),
+            queries=planned.queries or (task,),
         )
 
     def _research(self, plan: Plan) -> tuple[list[Passage], list[str]]:
@@ -143,9 +156,10 @@ class ResearchLoop:
         fetched = [self._corpus.fetch(passage) for passage in found if passage not in plan.covered]
         return fetched, [passage for passage in found if passage in plan.covered]
 
-    async def _write(self, task: str, prior: Sequence[Observation], context: str, passages: Sequence[Passage]) -> str:
+    async def _write(self, task: str, prior: Sequence[Observation], passages: Sequence[Passage]) -> str:
         if self._chat is None:
             return output_by_rules(task, prior, passages)
+        context = injection(prior, self._service.config.context_characters)
         sources = "\n".join(f"[{passage.id}] {one_line(passage.text)}" for passage in passages)
         prompt = (
             f"{context}\n\nSources:\n{sources}\n\nTask: {task}\n\nWrite the answer from prior work and sources only."
@@ -153,18 +167,35 @@ class ResearchLoop:
         return (await self._chat.chat([Message(role="user", content=prompt)], purpose="synthesise")).content
 
 
-def queries_in(reply: str) -> tuple[str, ...]:
-    """Return the queries in a planner's JSON, fenced or amid prose; none if there is no such JSON.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Planned:
+    """What a planner answered; `prior_work` is None where it named none or was not asked."""
 
-    >>> queries_in('Sure: {"queries": ["token budgets", ""]}')
+    queries: tuple[str, ...] = ()
+    prior_work: frozenset[str] | None = None
+
+    def covers(self, title: str) -> bool:
+        """Say whether the planner takes a run for prior work; one that says nothing takes all."""
+        return self.prior_work is None or title.casefold() in self.prior_work
+
+
+def planned_in(reply: str) -> Planned:
+    """Return what a planner's JSON says, fenced or amid prose; nothing if there is no such JSON.
+
+    >>> planned_in('Sure: {"queries": ["token budgets", ""]}').queries
     ('token budgets',)
     """
-    block = re.search(r"\{.*\}", reply, re.DOTALL)
-    try:
-        listed = json.loads(block.group()).get("queries", []) if block else []
-    except (json.JSONDecodeError, AttributeError):
-        return ()
-    return tuple(one_line(query) for query in listed if isinstance(query, str) and query.strip())[:MAX_QUERIES]
+    found = next(iter(json_objects(reply)), {})
+    queries, prior = found.get("queries"), found.get("prior_work")
+    return Planned(
+        queries=_texts(queries)[:MAX_QUERIES],
+        prior_work=frozenset(title.casefold() for title in _texts(prior)) if isinstance(prior, list) else None,
+    )
+
+
+def _texts(listed: object) -> tuple[str, ...]:
+    texts = listed if isinstance(listed, list) else []
+    return tuple(one_line(text) for text in texts if isinstance(text, str) and text.strip())
 
 
 def output_by_rules(task: str, prior: Sequence[Observation], passages: Sequence[Passage]) -> str:

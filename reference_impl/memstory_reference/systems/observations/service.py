@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import ParamSpec, TypeVar
+from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from memstory_reference.errors import InputError
+from memstory_reference.errors import InputError, StoreConflictError
 from memstory_reference.ports import (
     ChatModel,
     Clock,
@@ -22,8 +23,10 @@ from memstory_reference.ports import (
     Purpose,
     Record,
     VectorIndex,
+    Vectors,
     VectorStore,
 )
+from memstory_reference.storage.vector_matrix import checked_vectors
 from memstory_reference.systems.observations.compression import (
     PURPOSE,
     TEMPERATURE,
@@ -36,15 +39,19 @@ from memstory_reference.systems.observations.config import ObservationsConfig
 from memstory_reference.systems.observations.injection import injection
 from memstory_reference.systems.observations.observation import Observation, check_score, checked
 from memstory_reference.systems.observations.observations_store import ObservationsStore
-from memstory_reference.systems.observations.ordering import Candidate, Ranked, ordered, pool_size
+from memstory_reference.systems.observations.ordering import Candidate, Ranked, best_of_each_task, ordered, pool_size
 from memstory_reference.text.keywords import extract_keywords
 
-P = ParamSpec("P")
+LOG = logging.getLogger(__name__)
 T = TypeVar("T")
 
 COLLECTION = "observations"
 CATCH_UP_BATCH = 500
+RELATED_TASKS = 100
 ATTEMPTS = 2
+REFUSALS = (InputError, StoreConflictError)
+"""What an index says to a row that it will never take."""
+
 UNUSABLE = f"no usable JSON in {ATTEMPTS} answers of the model: summarised by rules"
 
 
@@ -82,7 +89,7 @@ class ObservationService:
         self._chat = chat
         self._clock = clock
         self._new_id = new_id
-        self._config = config
+        self.config = config
         self._turn = asyncio.Lock()
 
     async def open(self) -> None:
@@ -103,7 +110,7 @@ class ObservationService:
         fresh = {new.id: new for new in reversed(kept) if new.id not in known}
         if fresh:
             texts = [observation.narrative for observation in fresh.values()]
-            vectors = await self._embedder.embed(texts, Purpose.DOCUMENT)
+            vectors = await self._embed(texts, Purpose.DOCUMENT)
             async with self._turn:
                 inserted = await self._lane.run(
                     self._store.insert, owner, list(zip(fresh.values(), vectors, strict=True))
@@ -154,35 +161,26 @@ class ObservationService:
         self, task: str, owner: str, top_k: int | None = None, min_sim: float | None = None
     ) -> list[Ranked]:
         """Return what is known about `task`, best rank first; quality counts before the cut to `top_k`."""
-        top_k = self._config.top_k if top_k is None else top_k
+        top_k = self.config.top_k if top_k is None else top_k
         if top_k < 0:
             raise InputError(f"top_k: {top_k} is negative")
         if top_k == 0 or not task.strip():
             return []
-        pool, keywords = pool_size(top_k), extract_keywords(task)
-        (query,) = await self._embedder.embed([task], Purpose.QUERY)
-        matches = await (await self._index(owner)).query(query, pool)
-        similarities = {match.record.id: match.similarity for match in matches}
-        named = await self._lane.run(self._store.named, owner, keywords, pool)
-        far = [identifier for identifier in named if identifier not in similarities]
-        for identifier, vector in (await self._lane.run(self._store.vectors, owner, far)).items():
-            similarities[identifier] = cosine(query, vector)
-        found = await self._lane.run(self._store.get, owner, list(similarities))
-        by_keyword = set(named)
-        candidates = (
-            Candidate(observation=one, similarity=similarities[one.id], by_keyword=one.id in by_keyword)
-            for one in found
-        )
-        floor = self._config.min_sim if min_sim is None else min_sim
-        return ordered(candidates, keywords, min_sim=floor)[:top_k]
+        ranked = await self._ranked(task, owner, pool_size(top_k), self.config.min_sim if min_sim is None else min_sim)
+        return best_of_each_task(ranked)[:top_k]
+
+    async def related(self, task: str, owner: str) -> list[Ranked]:
+        """Return what is about `task`, of up to RELATED_TASKS tasks and with all their repeats, best rank first."""
+        return await self._ranked(task, owner, RELATED_TASKS, self.config.min_sim) if task.strip() else []
 
     async def get_context(self, task: str, owner: str, top_k: int | None = None) -> str:
         """Return the block to set before a planner; empty for a task that nothing is known about (O-18)."""
-        return injection([entry.observation for entry in await self.search(task, owner, top_k)])
+        found = [entry.observation for entry in await self.search(task, owner, top_k)]
+        return injection(found, self.config.context_characters)
 
     async def rate(self, identifier: str, rating: float, owner: str) -> bool:
         """Set a person's rating; False where the owner has no such observation."""
-        low, high = self._config.rating_min, self._config.rating_max
+        low, high = self.config.rating_min, self.config.rating_max
         if isinstance(rating, bool) or not math.isfinite(rating) or not low <= rating <= high:
             raise InputError(f"rating: {rating} is outside {low:g} to {high:g}")
         async with self._turn:
@@ -229,31 +227,81 @@ class ObservationService:
                 return summary
         return summary_by_rules(task, output, UNUSABLE)
 
+    async def _embed(self, texts: Sequence[str], purpose: Purpose) -> Vectors:
+        answer = await self._embedder.embed(texts, purpose)
+        dimension = await self._lane.run(self._store.dimension)
+        return checked_vectors(answer, count=len(texts), model=self._embedder.model, dimension=dimension)
+
+    async def _ranked(self, task: str, owner: str, pool: int, floor: float) -> list[Ranked]:
+        keywords = extract_keywords(task)
+        (query,) = await self._embed([task], Purpose.QUERY)
+        similarities = await self._near(query, owner, pool, floor)
+        named = await self._lane.run(self._store.named, owner, keywords, pool)
+        far = [identifier for identifier in named if identifier not in similarities]
+        for identifier, vector in (await self._lane.run(self._store.vectors, owner, far)).items():
+            similarities[identifier] = cosine(query, vector)
+        found = await self._lane.run(self._store.get, owner, list(similarities))
+        by_keyword = set(named)
+        candidates = (
+            Candidate(observation=one, similarity=similarities[one.id], by_keyword=one.id in by_keyword)
+            for one in found
+        )
+        return ordered(candidates, keywords, min_sim=floor)
+
+    async def _near(self, query: NDArray[np.float32], owner: str, tasks: int, floor: float) -> dict[str, float]:
+        """Return the similarities of the nearest observations: of so many tasks, or all those above the floor."""
+        index, fetch = await self._index(owner), tasks
+        while True:
+            matches = await index.query(query, fetch)
+            found = {match.record.id: match.similarity for match in matches}
+            known = await self._lane.run(self._store.tasks, owner, list(found))
+            is_last = len(matches) < fetch or matches[-1].similarity < floor
+            if is_last or len(set(known.values())) >= tasks:
+                return found
+            # Repeats of one task take one place in the end, and must not keep others out of the pool.
+            fetch *= 2
+
     async def _rebuild(self, owner: str) -> int:
-        index = await self._index(owner)
+        try:
+            index = await self._index(owner)
+        except InputError as refusal:
+            LOG.warning("the observations of %r are in no vector index: %s", owner, refusal)
+            return 0
         ids = await self._lane.run(self._store.ids, owner)
         stale = {record.id for record in await index.list()} - set(ids)
         await index.delete(sorted(stale))
-        for start in range(0, len(ids), CATCH_UP_BATCH):
-            await self._copy(index, owner, ids[start : start + CATCH_UP_BATCH])
-        return len(ids)
+        return sum([await self._copy(owner, batch) for batch in _batches(ids)])
 
     async def _catch_up(self) -> None:
         pending = await self._lane.run(self._store.pending)
-        for start in range(0, len(pending), CATCH_UP_BATCH):
-            batch = pending[start : start + CATCH_UP_BATCH]
+        for batch in _batches(pending):
             for owner in dict.fromkeys(entry.owner for entry in batch):
-                await self._copy(await self._index(owner), owner, [entry.id for entry in batch if entry.owner == owner])
+                await self._copy(owner, [entry.id for entry in batch if entry.owner == owner])
             await self._lane.run(self._store.done, batch)
 
-    async def _copy(self, index: VectorIndex, owner: str, ids: Sequence[str]) -> None:
+    async def _copy(self, owner: str, ids: Sequence[str]) -> int:
+        """Bring rows of the vector index up to date; those that it refuses are set aside and reported."""
         found = await self._lane.run(self._store.get, owner, ids)
         vectors = await self._lane.run(self._store.vectors, owner, ids)
-        await index.upsert([Record(id=one.id, text=one.narrative, vector=vectors[one.id]) for one in found])
-        await index.delete(sorted(set(ids) - set(vectors)))
+        records = [Record(id=one.id, text=one.narrative, vector=vectors[one.id]) for one in found]
+        try:
+            index = await self._index(owner)
+            await index.delete(sorted(set(ids) - set(vectors)))
+            await index.upsert(records)
+        except REFUSALS as refusal:
+            if len(ids) == 1:
+                LOG.warning("observation %r of %r is in no vector index: %s", ids[0], owner, refusal)
+                return 0
+            return sum([await self._copy(owner, [one]) for one in ids])
+        return len(records)
 
     async def _index(self, owner: str) -> VectorIndex:
         return await self._vectors.index(COLLECTION, owner)
+
+
+def _batches(entries: Sequence[T]) -> Iterator[Sequence[T]]:
+    for start in range(0, len(entries), CATCH_UP_BATCH):
+        yield entries[start : start + CATCH_UP_BATCH]
 
 
 def cosine(left: NDArray[np.float32], right: NDArray[np.float32]) -> float:

@@ -31,7 +31,7 @@ from memstory_reference.targets.environment_ports import PORT_OPTIONS, Environme
 from memstory_reference.targets.system_target import SystemFactory, SystemTarget
 
 KIND = "observation"
-CONFIG = ("top_k", "min_sim", "rating_min", "rating_max")
+CONFIG = ("top_k", "min_sim", "rating_min", "rating_max", "context_characters")
 
 
 class ObservationsTarget(SystemTarget[ObservationService]):
@@ -150,7 +150,7 @@ class ObservationsTarget(SystemTarget[ObservationService]):
             "fetched": list(run.fetched),
             "spared": list(run.spared),
             "output": run.output,
-            **_stored_data(run.stored),
+            **(_stored_data(run.stored) if run.stored else {"outcome": "skipped"}),
         }
 
     async def _look_status(self, scope: Scope) -> Tree:

@@ -3,6 +3,7 @@
 import json
 from dataclasses import replace
 from itertools import count
+from uuid import uuid4
 
 import pytest
 
@@ -69,6 +70,31 @@ def as_it_is(_plain):
     return lambda text: text
 
 
+def without_common_words(plain):
+    # Over the rows of everybody, and none where all are common.
+    def named(self, owner, keywords, tasks):
+        rows = self._db.execute("SELECT count(*) FROM observations").fetchone()[0]
+        held = {one: sum(len(self._holding(who, one)) for who in self.owners()) for one in keywords}
+        telling = [one for one in keywords if held[one] <= rows / 2]
+        return plain(self, owner, telling or keywords, tasks)
+
+    return named
+
+
+def with_the_best_alone(plain):
+    async def related(self, task, owner):
+        return ordering.best_of_each_task(await plain(self, task, owner))
+
+    return related
+
+
+def without_spared_sources(plain):
+    async def compress_and_store(self, *, owner, sources, **run):
+        return await plain(self, owner=owner, sources=() if await self.recent(owner) else sources, **run)
+
+    return compress_and_store
+
+
 OF_AN_OWNER = ("insert", "get", "vectors", "named", "recent", "rate", "delete")
 FACTORY = ObservationsFactory
 MUTANTS = [
@@ -123,6 +149,22 @@ MUTANTS = [
         "O16b: every run of a task takes a place",
         "hits count 3",
         (Observation, "normal_task", property(lambda self: self.id)),
+    ),
+    (
+        "O22: words that most rows hold are dropped",
+        "first; the hits are: no hits",
+        (ObservationsStore, "named", without_common_words),
+    ),
+    (
+        "O23: repeats fill the pool",
+        "hits count 1",
+        (observations_store, "normal_task", lambda _: lambda _task: str(uuid4())),
+    ),
+    (
+        "O24: the best run of a task alone says what was read, and it names only what it fetched",
+        "'fetched' is",
+        (ObservationService, "related", with_the_best_alone),
+        (ObservationService, "compress_and_store", without_spared_sources),
     ),
     (
         "X3: owners share one memory",

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memstory_reference.systems.observations.observation import Observation
-from memstory_reference.systems.observations.ordering import Candidate, ordered
+from memstory_reference.systems.observations.ordering import Candidate, best_of_each_task, ordered
 from memstory_reference.text.keywords import extract_keywords
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
@@ -55,7 +55,8 @@ def test_runs_of_one_task_take_one_place():
         Candidate(observation=observation("weak", 6.0, task="Explain  caching"), similarity=0.9),
         Candidate(observation=observation("best", 9.0, task="explain caching"), similarity=0.9),
     ]
-    assert order(runs) == ["best"]
+    ranked = best_of_each_task(ordered(runs, (), min_sim=0.3))
+    assert [entry.observation.id for entry in ranked] == ["best"]
 
 
 @given(st.permutations(range(6)))
