@@ -73,8 +73,8 @@ def as_it_is(_plain):
 def without_common_words(plain):
     # Over the rows of everybody, and none where all are common.
     def named(self, owner, keywords, tasks):
-        rows = self._db.execute("SELECT count(*) FROM observations").fetchone()[0]
-        held = {one: sum(len(self._holding(who, one)) for who in self.owners()) for one in keywords}
+        rows = sum(map(self.count, self.owners()))
+        held = {one: sum(len(plain(self, who, [one], 1000)) for who in self.owners()) for one in keywords}
         telling = [one for one in keywords if held[one] <= rows / 2]
         return plain(self, owner, telling or keywords, tasks)
 
