@@ -16,9 +16,12 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from memstory_reference.errors import UnavailableError
+from memstory_reference.systems.layers.records import candidates
 from memstory_reference.systems.layers.records.candidates import Candidate, Decision, SessionMemoryBuffer
 from memstory_reference.systems.layers.records.record import Arc, Fact, Layer, MemoryRecord, Rule, Standing
+from memstory_reference.systems.layers.stores import sqlite_sessions_store
 from memstory_reference.systems.layers.stores.memory_store import InMemoryStore
+from memstory_reference.systems.layers.stores.postgres import sessions_store
 from memstory_reference.systems.layers.stores.postgres.place import PostgresPlace
 from memstory_reference.systems.layers.stores.postgres.postgres_store import open_postgres
 from memstory_reference.systems.layers.stores.sqlite_store import SqliteStore
@@ -283,6 +286,45 @@ async def test_buffers_come_back_as_they_were_saved(store):
     assert await store.aload("bob", "s") is None
     await store.asave(saved.with_extracted(1))
     assert (await store.aload("ann", "s")).turns[0].extracted
+
+
+async def test_a_session_that_was_read_with_its_last_turns_is_written_over_the_whole_one(store):
+    saved = buffer().spoken("two", "2", NOON).spoken("three", "3", NOON)
+    await store.asave(saved)
+    late = await store.aload("ann", "s", last=1)
+    assert [turn.user for turn in late.turns] == ["three"]
+    assert (await store.aload("ann", "s", last=0)).turns == ()
+    await store.asave(late.with_extracted(3).spoken("four", "4", NOON + SECOND))
+    found = await store.aload("ann", "s")
+    assert [(turn.number, turn.user, turn.extracted) for turn in found.turns] == [
+        (1, "Grüße 猫", False),
+        (2, "two", False),
+        (3, "three", True),
+        (4, "four", False),
+    ]
+    assert (found.turn_count, found.held) == (4, saved.held)
+
+
+async def test_a_session_keeps_the_words_of_its_last_turns_alone(store, monkeypatch):
+    for module in (candidates, sqlite_sessions_store, sessions_store):
+        monkeypatch.setattr(module, "MAX_TURNS", 3)
+    await store.asave(buffer())
+    for number in range(2, 6):
+        one = await store.aload("ann", "s", last=1)
+        await store.asave(one.spoken(str(number), "", NOON))
+    found = await store.aload("ann", "s")
+    assert [turn.number for turn in found.turns] == [3, 4, 5]
+    assert found.turn_count == 5
+
+
+async def test_a_session_that_ends_takes_its_turns_along(store):
+    await store.asave(buffer())
+    await store.aend("ann", "s", [])
+    await store.asave(buffer().with_extracted(1))
+    assert (await store.aload("ann", "s")).turns[0].extracted
+    await store.aforget_sessions("ann")
+    await store.asave(replace(buffer(), turns=()))
+    assert (await store.aload("ann", "s")).turns == ()
 
 
 async def test_active_sessions_come_the_longest_silent_first(store):

@@ -119,7 +119,8 @@ class Database:
     def _translated(self) -> Iterator[None]:
         try:
             yield
-        except sqlite3.DatabaseError as problem:
+        except (sqlite3.DatabaseError, UnicodeDecodeError) as problem:
+            # What SQLite says of a damaged file repeats its bytes, which may be no text.
             raise UnavailableError(
                 f"{self._file} cannot be used: {problem}. Give it room on its disk, restore a backup, "
                 "or use another folder"

@@ -129,7 +129,8 @@ class RecordsDesk:
     async def export(self, owner: str) -> dict[str, Tree]:
         """Return all that is remembered of an owner as JSON; audit and feedback are no memory (SEC-11)."""
         records = await self._store.alist(owner, None, tuple(Standing))
-        active = await self._store.aactive(owner)
+        found = [await self._store.aload(owner, one.session) for one in await self._store.aactive(owner)]
+        active = [buffer for buffer in found if buffer is not None]
         return {
             "format": "memstory.layers/1",
             "owner": owner,
@@ -167,6 +168,7 @@ class RecordsDesk:
             "labels": {str(layer): label for layer, label in LABELS.items()},
             "archived": sum(n for (_, standing), n in found.items() if standing is Standing.ARCHIVED),
             "superseded": sum(n for (_, standing), n in found.items() if standing is Standing.SUPERSEDED),
+            "damaged": len(await self._store.adamaged(owner)),
         }
 
     async def _planned(self, plan: Plan, content: Content) -> Remembered:

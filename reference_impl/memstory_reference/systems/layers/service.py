@@ -16,7 +16,7 @@ from memstory_reference.systems.layers.feedback.session_feedback import SessionF
 from memstory_reference.systems.layers.identity import checked_id, hash_session_id, resolve_owner_id
 from memstory_reference.systems.layers.modes import MemoryMode
 from memstory_reference.systems.layers.recall.embeddings import Embeddings
-from memstory_reference.systems.layers.recall.prompting import memory_block, prompt, reply_by_rules
+from memstory_reference.systems.layers.recall.prompting import WINDOW_TURNS, memory_block, prompt, reply_by_rules
 from memstory_reference.systems.layers.recall.retrieval import Retrieval, TurnMemory
 from memstory_reference.systems.layers.records.candidates import SessionMemoryBuffer, SpokenTurn
 from memstory_reference.systems.layers.records_desk import RecordsDesk
@@ -174,7 +174,7 @@ class LayersService:
         if not self.config.recall or who.owner in self._recall_off:
             return TurnMemory()
         if is_first_turn is None:
-            buffer = await self._store.aload(who.owner, who.session)
+            buffer = await self._store.aload(who.owner, who.session, last=0)
             is_first_turn = buffer is None or not buffer.turn_count
         return await self._retrieval.load_memory_for_turn(
             who.owner, query, now=self._ports.clock.now(), is_first_turn=is_first_turn
@@ -296,7 +296,7 @@ class LayersService:
 
     async def _buffer(self, who: Who, trouble: dict[str, Json]) -> SessionMemoryBuffer | None:
         try:
-            return await self._store.aload(who.owner, who.session)
+            return await self._store.aload(who.owner, who.session, last=WINDOW_TURNS)
         except UnavailableError as error:
             trouble["store"] = {"error": str(error)}
             return None
@@ -338,7 +338,7 @@ class LayersService:
     async def _save_turn(self, who: Who, said: str, answer: str) -> int:
         now = self._ports.clock.now()
         async with self._store.lock(f"session/{who.owner}/{who.session}"):
-            buffer = await self._store.aload(who.owner, who.session) or SessionMemoryBuffer(
+            buffer = await self._store.aload(who.owner, who.session, last=0) or SessionMemoryBuffer(
                 owner=who.owner, session=who.session, arc_id=self._ports.new_id(), started_at=now, last_at=now
             )
             buffer = buffer.spoken(said, answer, now)

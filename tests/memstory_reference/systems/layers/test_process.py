@@ -173,10 +173,10 @@ async def test_a_turn_that_two_processes_look_at_counts_once(stage):
     loaded = stage.store.aload
     seen = []
 
-    async def late(owner, session):
+    async def late(owner, session, last=None):
         # The other process has read the session before the turn was marked.
         seen.append(1)
-        return unmarked if len(seen) == 1 else await loaded(owner, session)
+        return unmarked if len(seen) == 1 else await loaded(owner, session, last)
 
     stage.store.aload = late
     await other._lanes.extract(who.owner, who.session, 1)

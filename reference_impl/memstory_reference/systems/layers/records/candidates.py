@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from enum import StrEnum
 
@@ -12,6 +12,9 @@ from memstory_reference.systems.layers.records.record import Fact, Layer, Rule, 
 
 MAX_TURNS = 400
 """Turns whose words are kept for the session's end; the counts go on beyond."""
+
+MAX_HELD = 200
+"""Candidates that wait for the session's end; of more, those that were heard longest ago go."""
 
 
 class Decision(StrEnum):
@@ -57,7 +60,7 @@ class SpokenTurn:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SessionMemoryBuffer:
-    """An active session as it is persisted: its transcript and what waits for its end.
+    """An active session as it is persisted: its transcript, or the end of it, and what waits for its end.
 
     `arc_id` is the id that the session's summary will have, so that ending twice writes once.
     """
@@ -85,15 +88,20 @@ class SessionMemoryBuffer:
 
     def with_held(self, held: Sequence[Candidate]) -> SessionMemoryBuffer:
         """Return the buffer with other candidates."""
-        return replace(self, held=tuple(held))
+        return replace(self, held=tuple(held)[-MAX_HELD:])
+
+    def over(self, stored: SessionMemoryBuffer | None) -> SessionMemoryBuffer:
+        """Return the whole session where this one, read with its last turns alone, is written over a stored one."""
+        turns = {turn.number: turn for turn in (*(stored.turns if stored else ()), *self.turns)}
+        kept = [turns[number] for number in sorted(turns)][-MAX_TURNS:]
+        return replace(self, turns=tuple(kept))
 
 
 def buffer_data(buffer: SessionMemoryBuffer) -> dict[str, Tree]:
-    """Return the parts of a buffer that are no columns, as JSON."""
+    """Return the parts of a buffer that are no columns and no turns, as JSON."""
     return {
         "arc_id": buffer.arc_id,
         "turn_count": buffer.turn_count,
-        "turns": [asdict(turn) for turn in buffer.turns],
         "held": [
             {
                 "id": one.id,
@@ -108,10 +116,25 @@ def buffer_data(buffer: SessionMemoryBuffer) -> dict[str, Tree]:
     }
 
 
-def buffer_of(
-    owner: str, session: str, started_at: datetime, last_at: datetime, data: Mapping[str, Tree]
+def turn_data(turn: SpokenTurn) -> dict[str, Tree]:
+    """Return what was said in a turn, as JSON."""
+    return {"user": turn.user, "assistant": turn.assistant}
+
+
+def turn_of(number: int, data: Mapping[str, Tree], *, extracted: bool) -> SpokenTurn:
+    """Return what `turn_data` has written."""
+    return SpokenTurn(number=number, user=data["user"], assistant=data["assistant"], extracted=extracted)
+
+
+def buffer_of(  # noqa: PLR0917  (the columns of a session, then its turns)
+    owner: str,
+    session: str,
+    started_at: datetime,
+    last_at: datetime,
+    data: Mapping[str, Tree],
+    turns: Sequence[SpokenTurn],
 ) -> SessionMemoryBuffer:
-    """Return what `buffer_data` has written."""
+    """Return what `buffer_data` has written, with these turns."""
     return SessionMemoryBuffer(
         owner=owner,
         session=session,
@@ -119,7 +142,7 @@ def buffer_of(
         started_at=started_at,
         last_at=last_at,
         turn_count=data["turn_count"],
-        turns=tuple(SpokenTurn(**turn) for turn in data["turns"]),
+        turns=tuple(turns),
         held=tuple(_candidate_of(one) for one in data["held"]),
     )
 

@@ -82,6 +82,10 @@ class InMemoryStore:
         found = [row for row in self._of(owner, None) if row.is_active and row.vector is None]
         return _newest_first(found)[::-1][:limit]
 
+    async def adamaged(self, owner: str) -> list[str]:
+        del owner  # nobody else can reach what is in memory alone
+        return []
+
     async def adelete(self, owner: str, ids: Sequence[str]) -> list[str]:
         return [one for one in dict.fromkeys(ids) if self._remove(owner, one)]
 
@@ -100,14 +104,18 @@ class InMemoryStore:
         self._vectors.clear()
         self._sessions.clear()
 
-    async def aload(self, owner: str, session: str) -> SessionMemoryBuffer | None:
-        return self._sessions.get((owner, session))
+    async def aload(self, owner: str, session: str, last: int | None = None) -> SessionMemoryBuffer | None:
+        found = self._sessions.get((owner, session))
+        if found is None or last is None:
+            return found
+        return replace(found, turns=found.turns[max(0, len(found.turns) - last) :])
 
     async def asave(self, buffer: SessionMemoryBuffer) -> None:
-        self._sessions[buffer.owner, buffer.session] = buffer
+        key = (buffer.owner, buffer.session)
+        self._sessions[key] = buffer.over(self._sessions.get(key))
 
     async def aactive(self, owner: str | None = None) -> list[SessionMemoryBuffer]:
-        found = [one for one in self._sessions.values() if owner is None or one.owner == owner]
+        found = [replace(one, turns=()) for one in self._sessions.values() if owner is None or one.owner == owner]
         return sorted(found, key=lambda one: (one.last_at, one.owner, one.session))
 
     async def aend(self, owner: str, session: str, records: Sequence[MemoryRecord]) -> bool:

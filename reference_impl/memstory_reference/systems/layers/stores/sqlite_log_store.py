@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import sqlite3
 from datetime import datetime
 from pathlib import Path
@@ -10,6 +11,8 @@ from typing import Generic
 from memstory_reference.storage.database_store import Database
 from memstory_reference.systems.layers.identity import iso_now
 from memstory_reference.systems.layers.stores.logs import LogKind, R
+
+LOG = logging.getLogger(__name__)
 
 _HALVES_TOO = "surrogatepass"
 
@@ -38,7 +41,8 @@ class SqliteLog(Generic[R]):
         await self._db.lane.run(self._db.execute, sql, row)
 
     async def alist(self, owner: str) -> list[R]:
-        return await self._db.lane.run(lambda: [self._record(row) for row in self._db.execute(self._select, (owner,))])
+        rows = await self._db.lane.run(lambda: self._db.execute(self._select, (owner,)).fetchall())
+        return [record for row in rows if (record := self._whole(row)) is not None]
 
     async def apurge(self, before: datetime) -> int:
         return await self._db.lane.run(self._delete, "at < ?", iso_now(before))
@@ -53,6 +57,13 @@ class SqliteLog(Generic[R]):
         gone = self._db.execute(f"DELETE FROM {self._kind.table} WHERE {condition}", (value,)).rowcount  # noqa: S608
         self._db.forget_log()
         return gone
+
+    def _whole(self, row: sqlite3.Row) -> R | None:
+        try:
+            return self._record(row)
+        except (ValueError, AttributeError, TypeError) as error:
+            LOG.error("record %s of %s is damaged and left out: %s", row["id"], self._kind.table, error)  # noqa: TRY400
+            return None
 
     def _record(self, row: sqlite3.Row) -> R:
         identifier, owner, session, at, first, second, last = row

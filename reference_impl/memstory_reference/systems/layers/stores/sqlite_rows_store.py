@@ -1,22 +1,24 @@
-"""The layers in one SQLite file: rows, their tokens, active sessions. Blocking; one thread at a time."""
+"""The layers in one SQLite file: rows and their tokens. Blocking; one thread at a time."""
 
 from __future__ import annotations
 
 import json
+import logging
 import re
 import secrets
 import sqlite3
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
 import numpy as np
 from numpy.typing import NDArray
 
+from memstory_reference.errors import UnavailableError
+from memstory_reference.storage.checksum import checksum
 from memstory_reference.storage.database_store import Database, parts
 from memstory_reference.storage.vector_matrix import usable
 from memstory_reference.systems.layers.identity import iso_now
-from memstory_reference.systems.layers.records.candidates import SessionMemoryBuffer, buffer_data, buffer_of
 from memstory_reference.systems.layers.records.record import (
     Layer,
     MemoryRecord,
@@ -25,11 +27,32 @@ from memstory_reference.systems.layers.records.record import (
     content_of,
     text_of,
 )
+from memstory_reference.systems.layers.stores.sqlite_sessions_store import SCHEMA as SESSIONS
+from memstory_reference.systems.layers.stores.sqlite_sessions_store import SqliteSessions
 from memstory_reference.text.token_sets import token_set
 
-SCHEMA_VERSION = "1"
+LOG = logging.getLogger(__name__)
 
-SCHEMA = """
+SCHEMA_VERSION = "2"
+
+MIGRATIONS = (
+    # From 1 to 2: turns were a part of their session's JSON, and rows had no checksum.
+    """
+    CREATE TABLE turns (
+        owner TEXT NOT NULL, session TEXT NOT NULL, number INTEGER NOT NULL, extracted INTEGER NOT NULL,
+        data TEXT NOT NULL, checksum TEXT, PRIMARY KEY (owner, session, number)
+    );
+    INSERT INTO turns (owner, session, number, extracted, data)
+        SELECT s.owner, s.session, json_extract(t.value, '$.number'), json_extract(t.value, '$.extracted'), t.value
+        FROM sessions AS s, json_each(s.data, '$.turns') AS t;
+    UPDATE sessions SET data = json_remove(data, '$.turns');
+    ALTER TABLE records ADD COLUMN checksum TEXT
+    """,
+)
+
+SCHEMA = (
+    SESSIONS
+    + """
 CREATE TABLE IF NOT EXISTS namespaces (
     number INTEGER PRIMARY KEY, owner TEXT NOT NULL, layer TEXT NOT NULL, UNIQUE (owner, layer)
 );
@@ -45,6 +68,7 @@ CREATE TABLE IF NOT EXISTS records (
     standing TEXT NOT NULL,
     superseded_by TEXT,
     vector BLOB,
+    checksum TEXT,
     UNIQUE (id, namespace)
 );
 CREATE INDEX IF NOT EXISTS by_age ON records (namespace, standing, created_at DESC, id);
@@ -52,15 +76,13 @@ CREATE INDEX IF NOT EXISTS to_embed ON records (namespace, created_at) WHERE vec
 CREATE TABLE IF NOT EXISTS tokens (
     namespace INTEGER NOT NULL, token TEXT NOT NULL, row INTEGER NOT NULL, PRIMARY KEY (namespace, token, row)
 ) WITHOUT ROWID;
-CREATE TABLE IF NOT EXISTS sessions (
-    owner TEXT NOT NULL, session TEXT NOT NULL, started_at TEXT NOT NULL, last_at TEXT NOT NULL, data TEXT NOT NULL,
-    PRIMARY KEY (owner, session)
-);
 """
-_COLUMNS = (
-    "r.row, r.id, n.owner, n.layer, r.content, r.created_at, r.updated_at, r.session, r.count, r.standing, "
-    "r.superseded_by"
 )
+_COLUMNS = (
+    "r.row, r.namespace, r.id, n.owner, n.layer, CAST(r.content AS BLOB) AS content, r.created_at, r.updated_at, "
+    "r.session, r.count, r.standing, r.superseded_by, r.checksum"
+)
+_UNIT_SLACK = 1e-3
 _HALF = re.compile("[\ud800-\udfff]")
 _FROM = "FROM records AS r JOIN namespaces AS n ON n.number = r.namespace"
 
@@ -74,16 +96,33 @@ class Written:
     tokens: frozenset[str]
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Gone:
+    """A row that was deleted, with the tokens that found it; None of a damaged one, whose text nobody knows."""
+
+    id: str
+    layer: Layer
+    tokens: frozenset[str] | None
+
+
 class SqliteRows:
     """What is deleted is overwritten, in the file and in its log: a person who deletes a memory wants it gone."""
 
     def __init__(self, database: Database) -> None:
         self._db = database
+        self.sessions = SqliteSessions(database)
+        self._told = set[tuple[str, str]]()
         self._db.execute("INSERT OR IGNORE INTO about VALUES ('session_key', ?)", (secrets.token_hex(32),))
+        self._check_in()
 
     def session_key(self) -> bytes:
         (value,) = self._db.execute("SELECT value FROM about WHERE name = 'session_key'").fetchone()
-        return bytes.fromhex(value)
+        try:
+            return bytes.fromhex(value)
+        except ValueError as error:
+            raise UnavailableError(
+                "the key that names the sessions of this store is damaged: restore a backup of the file"
+            ) from error
 
     def version(self) -> int:
         """Return a number that changes when another connection has written."""
@@ -98,7 +137,7 @@ class SqliteRows:
     def end(self, owner: str, session: str, records: Sequence[MemoryRecord]) -> list[Written] | None:
         """Take an active session off and write what it leaves, in one transaction; None if it is not active."""
         with self._db.transaction():
-            gone = self._db.execute("DELETE FROM sessions WHERE owner = ? AND session = ?", (owner, session)).rowcount
+            gone = self.sessions.remove(owner, session)
             return [self._put(record) for record in records] if gone else None
 
     def get(self, owner: str, ids: Sequence[str]) -> list[MemoryRecord]:
@@ -109,7 +148,7 @@ class SqliteRows:
             rows = self._db.execute(
                 f"SELECT {_COLUMNS} {_FROM} WHERE r.id IN ({marks}) AND n.owner = ?", (*part, owner)
             )
-            found |= {row["id"]: _record(row) for row in rows}
+            found |= {record.id: record for record in self._whole(rows)}
         return [found[one] for one in dict.fromkeys(ids) if one in found]
 
     def listed(
@@ -120,7 +159,7 @@ class SqliteRows:
             f"AND r.standing IN ({_marks(standings)}) ORDER BY r.created_at DESC, r.id LIMIT ?",
             (owner, *layers, *standings, -1 if limit is None else limit),
         )
-        return [_record(row) for row in rows]
+        return self._whole(rows)
 
     def vectors(self, owner: str, layer: Layer) -> list[tuple[str, NDArray[np.float32], datetime]]:
         """Return what is needed to search an owner's layer by vector."""
@@ -129,7 +168,7 @@ class SqliteRows:
             "AND r.standing = 'active' AND r.vector IS NOT NULL",
             (owner, layer),
         )
-        return [(one, np.frombuffer(blob, np.float32), datetime.fromisoformat(created)) for one, blob, created in rows]
+        return [found for row in rows if (found := _placed(*row)) is not None]
 
     def postings(self, owner: str, layer: Layer, token: str) -> NDArray[np.int64]:
         """Return the numbers of the rows that hold a token."""
@@ -149,7 +188,7 @@ class SqliteRows:
                 f"SELECT {_COLUMNS} {_FROM} WHERE r.row IN ({marks}) AND r.created_at >= ?",
                 (*part, iso_now(since) if since else ""),
             )
-            found += [(int(row["row"]), _record(row)) for row in rows]
+            found += [(int(row["row"]), record) for row in rows if (record := self._record(row)) is not None]
         found.sort(key=lambda pair: pair[1].id)
         return sorted(found, key=lambda pair: pair[1].created_at, reverse=True)
 
@@ -166,45 +205,36 @@ class SqliteRows:
             "ORDER BY r.created_at, r.id LIMIT ?",
             (owner, limit),
         )
-        return [_record(row) for row in rows]
+        return self._whole(rows)
 
-    def delete(self, owner: str, ids: Sequence[str]) -> list[MemoryRecord]:
-        """Delete rows; return those that existed."""
+    def damaged(self, owner: str) -> list[str]:
+        """Return the ids of rows that were changed outside memstory."""
+        rows = self._db.execute(f"SELECT {_COLUMNS} {_FROM} WHERE n.owner = ? ORDER BY r.row", (owner,))
+        return [row["id"] for row in rows if self._record(row) is None]
+
+    def delete(self, owner: str, ids: Sequence[str]) -> list[Gone]:
+        """Delete rows, damaged ones too; return those that existed, in the order of `ids`."""
+        found = dict[str, Gone]()
         with self._db.transaction():
-            found = self.get(owner, ids)
-            for record in found:
-                self._remove(record)
+            for marks, part in parts([one for one in ids if not _HALF.search(one)]):
+                rows = self._db.execute(
+                    f"SELECT {_COLUMNS} {_FROM} WHERE r.id IN ({marks}) AND n.owner = ?", (*part, owner)
+                )
+                found |= {row["id"]: self._remove(row) for row in rows.fetchall()}
         if found:
             self._db.forget_log()
-        return found
+        return [found[one] for one in dict.fromkeys(ids) if one in found]
 
-    def delete_owner(self, owner: str) -> list[MemoryRecord]:
-        every = self.listed(owner, list(Layer), list(Standing), None)
-        return self.delete(owner, [record.id for record in every])
-
-    def save(self, buffer: SessionMemoryBuffer) -> None:
-        # Escaped, as a text of SQLite cannot hold half of a character, and what people send can.
-        data = json.dumps(buffer_data(buffer))
-        self._db.execute(
-            "INSERT OR REPLACE INTO sessions (owner, session, started_at, last_at, data) VALUES (?, ?, ?, ?, ?)",
-            (buffer.owner, buffer.session, iso_now(buffer.started_at), iso_now(buffer.last_at), data),
-        )
-
-    def load(self, owner: str, session: str) -> SessionMemoryBuffer | None:
-        rows = self._db.execute("SELECT * FROM sessions WHERE owner = ? AND session = ?", (owner, session))
-        return next((_buffer(row) for row in rows), None)
-
-    def active(self, owner: str | None) -> list[SessionMemoryBuffer]:
-        rows = self._db.execute(
-            "SELECT * FROM sessions WHERE ?1 IS NULL OR owner = ?1 ORDER BY last_at, owner, session", (owner,)
-        )
-        return [_buffer(row) for row in rows]
+    def delete_owner(self, owner: str) -> list[Gone]:
+        rows = self._db.execute(f"SELECT r.id {_FROM} WHERE n.owner = ?", (owner,))
+        return self.delete(owner, [identifier for (identifier,) in rows.fetchall()])
 
     def forget_sessions(self, owner: str) -> int:
-        gone = self._db.execute("DELETE FROM sessions WHERE owner = ?", (owner,)).rowcount
+        with self._db.transaction():
+            gone = self.sessions.remove(owner)
         if gone:
             self._db.forget_log()
-        return int(gone)
+        return gone
 
     def _put(self, record: MemoryRecord) -> Written:
         namespace = self._namespace(record.owner, record.layer)
@@ -212,13 +242,12 @@ class SqliteRows:
         blob = None if vector is None else vector.tobytes()
         text = text_of(record.content)
         old = self._db.execute(
-            "SELECT row, content, vector FROM records WHERE id = ? AND namespace = ?", (record.id, namespace)
+            f"SELECT {_COLUMNS}, r.vector {_FROM} WHERE r.id = ? AND r.namespace = ?", (record.id, namespace)
         ).fetchone()
         tokens = token_set(text)
         if old is not None:
-            old_text = text_of(content_of(record.layer, json.loads(old["content"])))
-            self._unindex(namespace, old["row"], old_text)
-            tokens |= token_set(old_text)
+            old_text = self._unindex(old)
+            tokens |= token_set(old_text or "")
             blob = old["vector"] if blob is None and old_text == text else blob
         values = (
             json.dumps(content_data(record.content)),
@@ -228,20 +257,20 @@ class SqliteRows:
             record.count,
             record.standing,
             record.superseded_by,
-            blob,
         )
+        seal = checksum([record.owner, record.layer, record.id, *values])
         if old is None:
             row = self._db.execute(
                 "INSERT INTO records (namespace, id, content, created_at, updated_at, session, count, standing, "
-                "superseded_by, vector) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-                (namespace, record.id, *values),
+                "superseded_by, vector, checksum) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+                (namespace, record.id, *values, blob, seal),
             ).lastrowid
         else:
             row = old["row"]
             self._db.execute(
                 "UPDATE records SET content = ?, created_at = ?, updated_at = ?, session = ?, count = ?, standing = ?, "
-                "superseded_by = ?, vector = ? WHERE row = ?",
-                (*values, row),
+                "superseded_by = ?, vector = ?, checksum = ? WHERE row = ?",
+                (*values, blob, seal, row),
             )
         if record.is_active:
             self._db.executemany(
@@ -250,18 +279,48 @@ class SqliteRows:
         kept = None if blob is None else np.frombuffer(blob, np.float32)
         return Written(record=record, vector=kept, tokens=tokens)
 
-    def _remove(self, record: MemoryRecord) -> None:
-        namespace = self._namespace(record.owner, record.layer)
-        (row,) = self._db.execute(
-            "DELETE FROM records WHERE id = ? AND namespace = ? RETURNING row", (record.id, namespace)
-        ).fetchone()
-        self._unindex(namespace, row, text_of(record.content))
+    def _remove(self, row: sqlite3.Row) -> Gone:
+        text = self._unindex(row)
+        self._db.execute("DELETE FROM records WHERE row = ?", (row["row"],))
+        return Gone(id=row["id"], layer=Layer(row["layer"]), tokens=None if text is None else token_set(text))
 
-    def _unindex(self, namespace: int, row: int, text: str) -> None:
+    def _unindex(self, row: sqlite3.Row) -> str | None:
+        """Take a row's tokens out; return its text, None if it is damaged."""
+        record = self._record(row)
+        if record is None:
+            # Its tokens are those of another text: found by the row's number, which takes longer.
+            self._db.execute("DELETE FROM tokens WHERE namespace = ? AND row = ?", (row["namespace"], row["row"]))
+            return None
+        text = text_of(record.content)
         self._db.executemany(
             "DELETE FROM tokens WHERE namespace = ? AND token = ? AND row = ?",
-            [(namespace, token, row) for token in token_set(text)],
+            [(row["namespace"], token, row["row"]) for token in token_set(text)],
         )
+        return text
+
+    def _whole(self, rows: Iterable[sqlite3.Row]) -> list[MemoryRecord]:
+        return [record for row in rows if (record := self._record(row)) is not None]
+
+    def _record(self, row: sqlite3.Row) -> MemoryRecord | None:
+        """Return a row's record; None, and a line in the log, if it was changed outside memstory."""
+        try:
+            return _record(row)
+        except (ValueError, TypeError) as error:
+            key = (row["owner"], row["id"])
+            if key not in self._told:
+                self._told.add(key)
+                LOG.error(  # noqa: TRY400  (the reason says all)
+                    "record %s is damaged and left out: %s. Restore a backup, or delete it by its id", row["id"], error
+                )
+            return None
+
+    def _check_in(self) -> None:
+        """Give the rows of an earlier schema their checksums."""
+        rows = self._db.execute(f"SELECT {_COLUMNS} {_FROM} WHERE r.checksum IS NULL").fetchall()
+        if rows:
+            seals = [(_checksum(row, row["content"].decode("utf-8", "replace")), row["row"]) for row in rows]
+            with self._db.transaction():
+                self._db.executemany("UPDATE records SET checksum = ? WHERE row = ?", seals)
 
     def _namespace(self, owner: str, layer: Layer) -> int:
         self._db.execute("INSERT OR IGNORE INTO namespaces (owner, layer) VALUES (?, ?)", (owner, layer))
@@ -277,10 +336,13 @@ def _marks(values: Sequence[object]) -> str:
 
 def _record(row: sqlite3.Row) -> MemoryRecord:
     layer = Layer(row["layer"])
+    content = row["content"].decode("utf-8", "replace")
+    if row["checksum"] not in (None, _checksum(row, content)):
+        raise ValueError("its checksum does not fit")
     return MemoryRecord(
         id=row["id"],
         owner=row["owner"],
-        content=content_of(layer, json.loads(row["content"])),
+        content=content_of(layer, json.loads(content)),
         created_at=datetime.fromisoformat(row["created_at"]),
         updated_at=datetime.fromisoformat(row["updated_at"]),
         session=row["session"],
@@ -290,11 +352,15 @@ def _record(row: sqlite3.Row) -> MemoryRecord:
     )
 
 
-def _buffer(row: sqlite3.Row) -> SessionMemoryBuffer:
-    return buffer_of(
-        row["owner"],
-        row["session"],
-        datetime.fromisoformat(row["started_at"]),
-        datetime.fromisoformat(row["last_at"]),
-        json.loads(row["data"]),
-    )
+def _checksum(row: sqlite3.Row, content: str) -> str:
+    names = ("created_at", "updated_at", "session", "count", "standing", "superseded_by")
+    return checksum([row["owner"], row["layer"], row["id"], content, *(row[name] for name in names)])
+
+
+def _placed(identifier: str, blob: bytes, created_at: str) -> tuple[str, NDArray[np.float32], datetime] | None:
+    """Return what is needed to search by vector; None if it is damaged: what was written has length 1."""
+    try:
+        vector, moment = np.frombuffer(blob, np.float32), datetime.fromisoformat(created_at)
+    except (ValueError, TypeError):
+        return None
+    return (identifier, vector, moment) if abs(float(np.linalg.norm(vector)) - 1) < _UNIT_SLACK else None

@@ -20,11 +20,17 @@ from memstory_reference.storage.database_store import Database
 from memstory_reference.storage.vector_matrix import VectorMatrix, usable
 from memstory_reference.systems.layers.identity import microseconds
 from memstory_reference.systems.layers.records.candidates import SessionMemoryBuffer
-from memstory_reference.systems.layers.records.record import Layer, MemoryRecord, Standing, text_of
+from memstory_reference.systems.layers.records.record import Layer, MemoryRecord, Standing
 from memstory_reference.systems.layers.stores.named_locks import NamedLocks
-from memstory_reference.systems.layers.stores.sqlite_rows_store import SCHEMA, SCHEMA_VERSION, SqliteRows, Written
+from memstory_reference.systems.layers.stores.sqlite_rows_store import (
+    MIGRATIONS,
+    SCHEMA,
+    SCHEMA_VERSION,
+    Gone,
+    SqliteRows,
+    Written,
+)
 from memstory_reference.systems.layers.stores.store import ACTIVE, Scored
-from memstory_reference.text.token_sets import token_set
 
 KEPT_MATRICES = 128
 """Owners' layers whose vectors stay in memory; the one searched longest ago goes first."""
@@ -37,7 +43,8 @@ class SqliteStore:
     """A `LayersStore` in one file, which one process owns."""
 
     def __init__(self, file: Path, *, model: str) -> None:
-        self._db = Database(file, schema=SCHEMA, about={"schema": SCHEMA_VERSION, "model": model})
+        about = {"schema": SCHEMA_VERSION, "model": model}
+        self._db = Database(file, schema=SCHEMA, about=about, migrations=MIGRATIONS)
         self._rows = SqliteRows(self._db)
         self._locks = NamedLocks()
         self._matrices: OrderedDict[tuple[str, Layer], VectorMatrix] = OrderedDict()
@@ -77,8 +84,11 @@ class SqliteStore:
     async def awithout_vector(self, owner: str, limit: int) -> list[MemoryRecord]:
         return await self._db.lane.run(self._rows.without_vector, owner, limit)
 
+    async def adamaged(self, owner: str) -> list[str]:
+        return await self._db.lane.run(self._rows.damaged, owner)
+
     async def adelete(self, owner: str, ids: Sequence[str]) -> list[str]:
-        return [record.id for record in await self._db.lane.run(self._delete, owner, ids)]
+        return [row.id for row in await self._db.lane.run(self._delete, owner, ids)]
 
     async def adelete_owner(self, owner: str) -> int:
         return len(await self._db.lane.run(self._delete, owner, None))
@@ -92,14 +102,14 @@ class SqliteStore:
     async def aclose(self) -> None:
         await self._db.aclose()
 
-    async def aload(self, owner: str, session: str) -> SessionMemoryBuffer | None:
-        return await self._db.lane.run(self._rows.load, owner, session)
+    async def aload(self, owner: str, session: str, last: int | None = None) -> SessionMemoryBuffer | None:
+        return await self._db.lane.run(self._rows.sessions.load, owner, session, last)
 
     async def asave(self, buffer: SessionMemoryBuffer) -> None:
-        await self._db.lane.run(self._rows.save, buffer)
+        await self._db.lane.run(self._rows.sessions.save, buffer)
 
     async def aactive(self, owner: str | None = None) -> list[SessionMemoryBuffer]:
-        return await self._db.lane.run(self._rows.active, owner)
+        return await self._db.lane.run(self._rows.sessions.active, owner)
 
     async def aend(self, owner: str, session: str, records: Sequence[MemoryRecord]) -> bool:
         return await self._db.lane.run(self._end, owner, session, records)
@@ -115,12 +125,15 @@ class SqliteStore:
         self._keep_in_step(written or ())
         return written is not None
 
-    def _delete(self, owner: str, ids: Sequence[str] | None) -> list[MemoryRecord]:
+    def _delete(self, owner: str, ids: Sequence[str] | None) -> list[Gone]:
         gone = self._rows.delete_owner(owner) if ids is None else self._rows.delete(owner, ids)
-        for record in gone:
-            self._forget_lists(owner, record.layer, token_set(text_of(record.content)))
-            if (owner, record.layer) in self._matrices:
-                self._matrices[owner, record.layer].discard(record.id)
+        for row in gone:
+            if row.tokens is None:
+                self._lists.clear()
+            else:
+                self._forget_lists(owner, row.layer, row.tokens)
+            if (owner, row.layer) in self._matrices:
+                self._matrices[owner, row.layer].discard(row.id)
         return gone
 
     def _similar(

@@ -81,6 +81,10 @@ class MemoryStore(Protocol):
         """Return active rows that were written while there was no embedding, oldest first."""
         ...
 
+    async def adamaged(self, owner: str) -> list[str]:
+        """Return the ids of rows that were changed outside memstory: no read gives them, a delete removes them."""
+        ...
+
     async def adelete(self, owner: str, ids: Sequence[str]) -> list[str]:
         """Delete rows for good, with every trace in the store's indexes; return the ids that existed."""
         ...
@@ -105,16 +109,19 @@ class MemoryStore(Protocol):
 class ActiveSessions(Protocol):
     """The buffers of sessions that have not ended, in the same store as the memory, so that an end is atomic."""
 
-    async def aload(self, owner: str, session: str) -> SessionMemoryBuffer | None:
-        """Return the buffer of an active session."""
+    async def aload(self, owner: str, session: str, last: int | None = None) -> SessionMemoryBuffer | None:
+        """Return the buffer of an active session, with all its turns or the `last` ones."""
         ...
 
     async def asave(self, buffer: SessionMemoryBuffer) -> None:
-        """Write the buffer of a session."""
+        """Write the buffer of a session; turns that are stored and that it does not hold stay.
+
+        What was said in a turn never changes: of stored turns only `extracted` is written.
+        """
         ...
 
     async def aactive(self, owner: str | None = None) -> list[SessionMemoryBuffer]:
-        """Return the active sessions of an owner, or of all, the longest silent first."""
+        """Return the active sessions of an owner, or of all, without their turns, the longest silent first."""
         ...
 
     async def aend(self, owner: str, session: str, records: Sequence[MemoryRecord]) -> bool:

@@ -88,7 +88,7 @@ class Lanes:
             self._diagnostics.report(owner, session, number, {"store": {"error": str(error)}})
 
     async def _extract(self, owner: str, session: str, number: int) -> None:
-        buffer = await self._store.aload(owner, session)
+        buffer = await self._loaded(owner, session, number)
         turn = next((one for one in buffer.turns if one.number == number), None) if buffer else None
         if buffer is None or turn is None or turn.extracted:
             return
@@ -99,6 +99,13 @@ class Lanes:
         decided = [one for report in reports for one in report.decided]
         written = await self._apply(buffer, number, decided, complete=not any(report.failed for report in reports))
         self._diagnostics.report(owner, session, number, {"writes": written} if written else {})
+
+    async def _loaded(self, owner: str, session: str, number: int) -> SessionMemoryBuffer | None:
+        """Return a session with this turn and those around it: most often they are its last."""
+        buffer = await self._store.aload(owner, session, last=2 * AROUND)
+        if buffer is None or buffer.turn_count - number < AROUND:
+            return buffer
+        return await self._store.aload(owner, session)
 
     async def _lane(self, lane: Lane, turn: SpokenTurn, around: Sequence[str]) -> LaneReport:
         try:
@@ -136,7 +143,7 @@ class Lanes:
         plan = Plan(owner=owner, session=session, now=self._clock.now())
         report: dict[str, Json] = {}
         async with self._store.lock(f"memory/{owner}"), self._store.lock(f"session/{owner}/{session}"):
-            buffer = await self._store.aload(owner, session)
+            buffer = await self._loaded(owner, session, number)
             if buffer is None or buffer.arc_id != seen.arc_id:
                 return await self._write_late(plan, seen, decided)
             if any(turn.number == number and turn.extracted for turn in buffer.turns):

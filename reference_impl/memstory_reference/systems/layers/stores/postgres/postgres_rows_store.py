@@ -1,4 +1,4 @@
-"""The layers in Postgres: the tables, and what is read of them. Vectors are compared exactly, owner by owner."""
+"""The layers in Postgres: the tables, and what is read of the records. Vectors are compared exactly, owner by owner."""
 
 from __future__ import annotations
 
@@ -11,7 +11,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from memstory_reference.systems.layers.records.candidates import SessionMemoryBuffer, buffer_data, buffer_of
 from memstory_reference.systems.layers.records.record import Layer, MemoryRecord, Standing, content_of
 from memstory_reference.systems.layers.stores.postgres.connections_store import Connection
 from memstory_reference.systems.layers.stores.postgres.postings_store import holding
@@ -69,6 +68,17 @@ MIGRATIONS: Sequence[str] = (
         last_at timestamptz NOT NULL,
         data text NOT NULL,
         PRIMARY KEY (owner, session)
+    );
+    """,
+    # Turns were a part of their session's JSON, which `sessions_store` still reads: Postgres takes no NUL out of JSON.
+    """
+    CREATE TABLE turns (
+        owner text COLLATE "C" NOT NULL,
+        session text COLLATE "C" NOT NULL,
+        number int NOT NULL,
+        extracted boolean NOT NULL,
+        data text NOT NULL,
+        PRIMARY KEY (owner, session, number)
     );
     """,
 )
@@ -175,41 +185,6 @@ async def without_vector(connection: Connection, owner: str, limit: int) -> list
     )
 
 
-async def save(connection: Connection, buffer: SessionMemoryBuffer) -> None:
-    """Write the buffer of a session."""
-    await connection.execute(
-        "INSERT INTO sessions (owner, session, started_at, last_at, data) VALUES (%s, %s, %s, %s, %s) "
-        "ON CONFLICT (owner, session) DO UPDATE SET started_at = excluded.started_at, last_at = excluded.last_at, "
-        "data = excluded.data",
-        (buffer.owner, buffer.session, buffer.started_at, buffer.last_at, json.dumps(buffer_data(buffer))),
-    )
-
-
-async def load(connection: Connection, owner: str, session: str) -> SessionMemoryBuffer | None:
-    """Return the buffer of an active session."""
-    cursor = await connection.execute(
-        "SELECT owner, session, started_at, last_at, data FROM sessions WHERE owner = %s AND session = %s",
-        (owner, session),
-    )
-    row = await cursor.fetchone()
-    return None if row is None else _buffer(*row)
-
-
-async def active(connection: Connection, owner: str | None) -> list[SessionMemoryBuffer]:
-    """Return the active sessions of an owner, or of all, the longest silent first."""
-    cursor = await connection.execute(
-        "SELECT owner, session, started_at, last_at, data FROM sessions WHERE %(owner)s::text IS NULL "
-        "OR owner = %(owner)s ORDER BY last_at, owner, session",
-        {"owner": owner},
-    )
-    return [_buffer(*row) for row in await cursor.fetchall()]
-
-
-async def forget_sessions(connection: Connection, owner: str) -> int:
-    """Drop an owner's active sessions; return how many there were."""
-    return (await connection.execute("DELETE FROM sessions WHERE owner = %s", (owner,))).rowcount
-
-
 async def _records(connection: Connection, query: str, values: Mapping[str, Any]) -> list[MemoryRecord]:
     cursor = await connection.execute(query, values)
     return [record_of(values["owner"], *row) for row in await cursor.fetchall()]
@@ -239,10 +214,6 @@ def record_of(  # noqa: PLR0917  (the columns, as COLUMNS has them)
         standing=Standing(standing),
         superseded_by=superseded_by,
     )
-
-
-def _buffer(owner: str, session: str, started_at: datetime, last_at: datetime, data: str) -> SessionMemoryBuffer:
-    return buffer_of(owner, session, started_at, last_at, json.loads(data))
 
 
 def _words(values: Sequence[str]) -> list[str]:

@@ -21,6 +21,7 @@ from memstory_reference.systems.layers.records.candidates import SessionMemoryBu
 from memstory_reference.systems.layers.records.record import Layer, MemoryRecord, Standing
 from memstory_reference.systems.layers.stores.named_locks import NamedLocks
 from memstory_reference.systems.layers.stores.postgres import postgres_rows_store as rows
+from memstory_reference.systems.layers.stores.postgres import sessions_store as sessions
 from memstory_reference.systems.layers.stores.postgres import writing_store as writing
 from memstory_reference.systems.layers.stores.postgres.connections_store import Connection, Connections, answering
 from memstory_reference.systems.layers.stores.postgres.place import PostgresPlace
@@ -88,6 +89,10 @@ class PostgresStore:
     async def awithout_vector(self, owner: str, limit: int) -> list[MemoryRecord]:
         return await self._call(rows.without_vector, owner, limit)
 
+    async def adamaged(self, owner: str) -> list[str]:
+        del owner  # a server checks its own pages, where its data checksums are on
+        return []
+
     async def adelete(self, owner: str, ids: Sequence[str]) -> list[str]:
         return await self._call(writing.delete, owner, ids)
 
@@ -120,20 +125,20 @@ class PostgresStore:
         await self._calling.close()
         await self._locking.close()
 
-    async def aload(self, owner: str, session: str) -> SessionMemoryBuffer | None:
-        return await self._call(rows.load, owner, session)
+    async def aload(self, owner: str, session: str, last: int | None = None) -> SessionMemoryBuffer | None:
+        return await self._call(sessions.load, owner, session, last)
 
     async def asave(self, buffer: SessionMemoryBuffer) -> None:
-        await self._call(rows.save, buffer)
+        await self._call(sessions.save, buffer)
 
     async def aactive(self, owner: str | None = None) -> list[SessionMemoryBuffer]:
-        return await self._call(rows.active, owner)
+        return await self._call(sessions.active, owner)
 
     async def aend(self, owner: str, session: str, records: Sequence[MemoryRecord]) -> bool:
         return await self._call(writing.end, owner, session, records)
 
     async def aforget_sessions(self, owner: str) -> int:
-        return await self._call(rows.forget_sessions, owner)
+        return await self._call(sessions.forget, owner)
 
     async def _call(
         self, work: Callable[Concatenate[Connection, P], Awaitable[T]], *args: P.args, **kwargs: P.kwargs

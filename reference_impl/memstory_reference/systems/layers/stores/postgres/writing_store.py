@@ -17,6 +17,7 @@ from memstory_reference.systems.layers.records.record import MemoryRecord, conte
 from memstory_reference.systems.layers.stores.postgres.connections_store import Connection
 from memstory_reference.systems.layers.stores.postgres.postgres_rows_store import COLUMNS, FROM, record_of, storable
 from memstory_reference.systems.layers.stores.postgres.postings_store import index, unindex
+from memstory_reference.systems.layers.stores.postgres.sessions_store import remove
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,8 +58,7 @@ async def put(connection: Connection, records: Sequence[MemoryRecord]) -> None:
 async def end(connection: Connection, owner: str, session: str, records: Sequence[MemoryRecord]) -> bool:
     """Take an active session off and write what it leaves, in one transaction; False if it is not active."""
     async with connection.transaction():
-        gone = await connection.execute("DELETE FROM sessions WHERE owner = %s AND session = %s", (owner, session))
-        if not gone.rowcount:
+        if not await remove(connection, owner, session):
             return False
         await put(connection, records)
     return True

@@ -1,0 +1,256 @@
+"""Files of the layers that a disk, a copy or a hand has changed: the rest is usable, and what is damaged is told."""
+
+import json
+import logging
+import random
+import sqlite3
+from contextlib import closing, suppress
+from datetime import UTC, datetime
+
+import numpy as np
+import pytest
+
+from memstory_reference.errors import MemorySystemError
+from memstory_reference.systems.layers.feedback.session_feedback import FEEDBACK, checked_feedback
+from memstory_reference.systems.layers.feedback.session_feedback import SessionFeedbackRecord as Feedback
+from memstory_reference.systems.layers.records.candidates import SessionMemoryBuffer
+from memstory_reference.systems.layers.records.record import Fact, Layer, MemoryRecord, Standing
+from memstory_reference.systems.layers.stores.sqlite_log_store import SqliteLog
+from memstory_reference.systems.layers.stores.sqlite_store import SqliteStore
+
+NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
+EAST = np.array([1, 0], np.float32)
+FILE = "memory.sqlite3"
+
+
+def record(identifier, word, owner="ann"):
+    fact = Fact(category="note", subject="User", predicate="LIKES", object=word, evidence_quote=word)
+    return MemoryRecord(id=identifier, owner=owner, content=fact, created_at=NOON, updated_at=NOON, vector=EAST)
+
+
+def session(*texts):
+    buffer = SessionMemoryBuffer(owner="ann", session="s", arc_id="a", started_at=NOON, last_at=NOON)
+    for text in texts:
+        buffer = buffer.spoken(text, "I see.", NOON)
+    return buffer
+
+
+@pytest.fixture
+def file(tmp_path):
+    return tmp_path / FILE
+
+
+@pytest.fixture
+async def open_store(file):
+    stores = []
+
+    def open_():
+        stores.append(SqliteStore(file, model="fixed-2"))
+        return stores[-1]
+
+    yield open_
+    for store in stores:
+        await store.aclose()
+
+
+def by_hand(file, *statements):
+    with closing(sqlite3.connect(file)) as connection:
+        for statement in statements:
+            connection.execute(*statement) if isinstance(statement, tuple) else connection.execute(statement)
+        connection.commit()
+
+
+@pytest.fixture
+async def filled(open_store):
+    store = open_store()
+    await store.aput_batch(
+        [record("a", "tea"), record("b", "cake"), record("c", "tea and cake"), record("z", "x", "bob")]
+    )
+    await store.asave(session("one", "two"))
+    await store.aclose()
+
+
+DAMAGES = {
+    "a text that still reads well": "UPDATE records SET content = replace(content, 'tea', 'gin') WHERE id = 'a'",
+    "a date": "UPDATE records SET created_at = '2026-13-99' WHERE id = 'a'",
+    "no JSON": "UPDATE records SET content = '{' WHERE id = 'a'",
+    "other JSON": "UPDATE records SET content = '[1]' WHERE id = 'a'",
+    "no UTF-8": "UPDATE records SET content = CAST(x'7bff' AS TEXT) WHERE id = 'a'",
+    "a standing": "UPDATE records SET standing = 'actif' WHERE id = 'a'",
+    "a count": "UPDATE records SET count = 7 WHERE id = 'a'",
+}
+
+
+@pytest.mark.usefixtures("filled")
+@pytest.mark.parametrize("damage", DAMAGES)
+async def test_a_damaged_row_is_left_out_and_told(file, open_store, caplog, damage):
+    by_hand(file, DAMAGES[damage])
+    store = open_store()
+    assert await store.aget("ann", ["a"]) == []
+    assert sorted(one.id for one in await store.alist("ann", None, tuple(Standing))) == ["b", "c"]
+    assert [one.record.id for one in await store.asearch_tokens("ann", Layer.SEMANTIC, {"tea"}, 5)] == ["c"]
+    assert {one.record.id for one in await store.asearch_similar("ann", Layer.SEMANTIC, EAST, 5)} == {"b", "c"}
+    assert await store.adamaged("ann") == ["a"]
+    assert await store.adamaged("bob") == []
+    assert [one.message for one in caplog.records if "record a is damaged" in one.message] == [caplog.messages[0]]
+
+
+@pytest.mark.usefixtures("filled")
+async def test_a_damaged_row_can_be_deleted_and_leaves_no_token(file, open_store):
+    by_hand(file, "UPDATE records SET content = replace(content, 'tea', 'gin') WHERE id = 'a'")
+    store = open_store()
+    assert await store.adelete("ann", ["a"]) == ["a"]
+    assert await store.adamaged("ann") == []
+    assert await store.adelete_owner("bob") == 1
+    with closing(sqlite3.connect(file)) as connection:
+        rows = {row for (row,) in connection.execute("SELECT row FROM records")}
+        assert {row for (row,) in connection.execute("SELECT DISTINCT row FROM tokens")} == rows
+
+
+@pytest.mark.usefixtures("filled")
+async def test_a_row_that_is_written_again_is_whole(file, open_store):
+    by_hand(file, "UPDATE records SET content = replace(content, 'tea', 'gin') WHERE id = 'a'")
+    store = open_store()
+    await store.aput(record("a", "water"))
+    assert await store.adamaged("ann") == []
+    assert await store.asearch_tokens("ann", Layer.SEMANTIC, {"gin"}, 5) == []
+    assert [one.record.id for one in await store.asearch_tokens("ann", Layer.SEMANTIC, {"water"}, 5)] == ["a"]
+
+
+@pytest.mark.usefixtures("filled")
+@pytest.mark.parametrize("blob", [b"", b"123", b"\xff" * 8, b"\0" * 8])
+async def test_a_damaged_vector_is_no_neighbour(file, open_store, blob):
+    by_hand(file, ("UPDATE records SET vector = ? WHERE id = 'b'", (blob,)))
+    found = await open_store().asearch_similar("ann", Layer.SEMANTIC, EAST, 5)
+    assert {one.record.id for one in found} == {"a", "c"}
+
+
+@pytest.mark.usefixtures("filled")
+async def test_a_damaged_turn_is_left_out_and_a_damaged_session_begins_again(file, open_store, caplog):
+    by_hand(file, "UPDATE turns SET data = replace(data, 'one', 'own')")
+    store = open_store()
+    assert [turn.user for turn in (await store.aload("ann", "s")).turns] == ["two"]
+    await store.aclose()
+    by_hand(file, "UPDATE sessions SET data = '{'")
+    store = open_store()
+    assert await store.aload("ann", "s") is None
+    assert await store.aactive() == []
+    assert {"turn 1 of a session", "an active session"} <= {
+        message.partition(" is damaged")[0] for message in caplog.messages
+    }
+
+
+@pytest.mark.usefixtures("filled")
+async def test_a_damaged_session_key_is_told(file, open_store):
+    by_hand(file, "UPDATE about SET value = 'no key' WHERE name = 'session_key'")
+    with pytest.raises(MemorySystemError, match="restore a backup"):
+        await open_store().asession_key()
+
+
+async def test_a_damaged_record_of_a_log_is_left_out(tmp_path, caplog):
+    log = SqliteLog(tmp_path / "feedback.sqlite3", FEEDBACK)
+    label, source, comment = checked_feedback("helpful", "text", "fine")
+    for name in ("a", "b", "c", "d"):
+        await log.aappend(
+            Feedback(id=name, owner="ann", session="s", at=NOON, label=label, source=source, comment=comment)
+        )
+    by_hand(
+        tmp_path / "feedback.sqlite3",
+        "UPDATE session_feedback SET at = 'soon' WHERE id = 'a'",
+        "UPDATE session_feedback SET comment = CAST(x'ff' AS TEXT) WHERE id = 'b'",
+        "UPDATE session_feedback SET label = 'fine' WHERE id = 'c'",
+    )
+    assert [one.id for one in await log.alist("ann")] == ["d"]
+    assert len(caplog.messages) == 3
+    await log.aclose()
+
+
+ASKS = (
+    lambda store: store.alist("ann", None, tuple(Standing)),
+    lambda store: store.asearch_tokens("ann", Layer.SEMANTIC, {"tea"}, 5),
+    lambda store: store.asearch_similar("ann", Layer.SEMANTIC, EAST, 5),
+    lambda store: store.aload("ann", "s"),
+    lambda store: store.aactive(),
+    lambda store: store.asession_key(),
+    lambda store: store.acounts("ann"),
+    lambda store: store.adamaged("ann"),
+    lambda store: store.aput(record("new", "pie")),
+    lambda store: store.adelete_owner("ann"),
+)
+
+
+@pytest.mark.usefixtures("filled")
+@pytest.mark.parametrize("seed", range(60))
+async def test_a_file_of_random_damage_raises_only_what_callers_know(tmp_path, file, caplog, seed):
+    caplog.set_level(logging.CRITICAL)
+    damaged, chance = bytearray(file.read_bytes()), random.Random(seed)  # noqa: S311  (damage, no secret)
+    for _ in range(chance.choice([1, 20, 400])):
+        damaged[chance.randrange(len(damaged))] = chance.randrange(256)
+    for leftover in tmp_path.glob(f"{FILE}-*"):
+        leftover.unlink()
+    file.write_bytes(damaged[: chance.choice([len(damaged), chance.randrange(len(damaged))])])
+    with suppress(MemorySystemError):
+        store = SqliteStore(file, model="fixed-2")
+        for ask in ASKS:
+            with suppress(MemorySystemError):
+                await ask(store)
+        await store.aclose()
+
+
+FIRST_SCHEMA = """
+CREATE TABLE about (name TEXT PRIMARY KEY, value TEXT NOT NULL);
+CREATE TABLE namespaces (number INTEGER PRIMARY KEY, owner TEXT NOT NULL, layer TEXT NOT NULL, UNIQUE (owner, layer));
+CREATE TABLE records (
+    row INTEGER PRIMARY KEY, namespace INTEGER NOT NULL REFERENCES namespaces, id TEXT NOT NULL, content TEXT NOT NULL,
+    created_at TEXT NOT NULL, updated_at TEXT NOT NULL, session TEXT, count INTEGER NOT NULL, standing TEXT NOT NULL,
+    superseded_by TEXT, vector BLOB, UNIQUE (id, namespace)
+);
+CREATE TABLE tokens (
+    namespace INTEGER NOT NULL, token TEXT NOT NULL, row INTEGER NOT NULL, PRIMARY KEY (namespace, token, row)
+) WITHOUT ROWID;
+CREATE TABLE sessions (
+    owner TEXT NOT NULL, session TEXT NOT NULL, started_at TEXT NOT NULL, last_at TEXT NOT NULL, data TEXT NOT NULL,
+    PRIMARY KEY (owner, session)
+);
+INSERT INTO about VALUES ('schema', '1'), ('model', 'fixed-2');
+INSERT INTO namespaces VALUES (1, 'ann', 'semantic');
+INSERT INTO tokens VALUES (1, 'tea', 1);
+"""
+
+
+async def test_a_file_of_the_first_schema_is_brought_up(file, open_store):
+    said = "nul \0 half \ud800 猫"
+    turns = [{"number": 1, "user": said, "assistant": "Hello", "extracted": True}]
+    turns += [{"number": 2, "user": "two", "assistant": "Hm", "extracted": False}]
+    data = json.dumps({"arc_id": "a", "turn_count": 2, "turns": turns, "held": []})
+    content = json.dumps(
+        {"category": "note", "subject": "User", "predicate": "LIKES", "object": "tea", "evidence_quote": "q"}
+    )
+    at = "2026-01-01T12:00:00.000000+00:00"
+    with closing(sqlite3.connect(file)) as connection:
+        connection.executescript(FIRST_SCHEMA)
+        connection.execute(
+            "INSERT INTO records VALUES (1, 1, 'a', ?, ?, ?, NULL, 1, 'active', NULL, ?)",
+            (content, at, at, EAST.tobytes()),
+        )
+        connection.execute("INSERT INTO sessions VALUES ('ann', 's', ?, ?, ?)", (at, at, data))
+        connection.commit()
+    store = open_store()
+    found = await store.aload("ann", "s")
+    assert [(turn.user, turn.extracted) for turn in found.turns] == [(said, True), ("two", False)]
+    assert [one.record.id for one in await store.asearch_tokens("ann", Layer.SEMANTIC, {"tea"}, 5)] == ["a"]
+    await store.aclose()
+    by_hand(file, "UPDATE records SET content = replace(content, 'tea', 'gin')")
+    assert await open_store().adamaged("ann") == ["a"]
+
+
+async def test_a_turn_is_written_once_however_long_its_session(open_store, file):
+    store = open_store()
+    await store.asave(session(*["word " * 5_000] * 40))
+    buffer = await store.aload("ann", "s", last=0)
+    with closing(sqlite3.connect(file)) as connection:
+        connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+    log = file.with_name(f"{FILE}-wal")
+    before = log.stat().st_size
+    await store.asave(buffer.spoken("a word", "I see.", NOON))
+    assert log.stat().st_size - before < 100_000
