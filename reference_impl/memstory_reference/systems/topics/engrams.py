@@ -1,4 +1,4 @@
-"""What the memory hands out, and the order in which engrams come: similarity, reward, and the echo of questions."""
+"""What the memory hands out, and in which order engrams come: what was told before what was only asked (LF-19)."""
 
 from __future__ import annotations
 
@@ -6,14 +6,16 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from memstory_reference.ports import Primitive
+from memstory_reference.text.asking import is_no_answer, tells_nothing
 
 REWARD_WEIGHT = 0.1
 ECHO_MARGIN = 0.05
 """An engram of a recall must be nearer by more than this to stand before one that is none."""
 
 CANDIDATES = 4
-"""Engrams looked at for each one asked for, so that a rewarded one can rise into the first top_k."""
+"""Engrams looked at first for each one asked for."""
 
+_ANSWER = "\nA: "
 # Vectors are float32: a cosine of exactly 0.3 may be computed as 0.29999998, and still is at the threshold.
 _ROUNDING = 1e-6
 
@@ -47,23 +49,50 @@ class FoundEngram:
     metadata: Mapping[str, Primitive]
 
 
+def turn_text(query: str, answer: str) -> str:
+    """Return what an engram says of a turn."""
+    return f"Q: {query}{_ANSWER}{answer}"
+
+
 def ranked(candidates: Sequence[FoundEngram], *, top_k: int, min_score: float) -> list[FoundEngram]:
     """Return the best `top_k` of those at or above `min_score`, by `effective_score`; ties by score, then id.
+
+    Engrams in which nothing was told come last, and other recalls take at most half of the places while there is
+    something first-hand.
 
     >>> a = FoundEngram(id="a", content="", score=0.82, metadata={})
     >>> b = FoundEngram(id="b", content="", score=0.78, metadata={"reward": 1.0})
     >>> [found.id for found in ranked([a, b], top_k=2, min_score=0.3)]
     ['b', 'a']
     """
-    admitted = [found for found in candidates if found.score >= min_score - _ROUNDING]
-    return sorted(admitted, key=_best_first)[:top_k]
+    admitted = sorted((found for found in candidates if found.score >= min_score - _ROUNDING), key=_best_first)
+    empty = [found for found in admitted if is_empty(found)]
+    first_hand = [found for found in admitted if not is_empty(found) and not _is_recall(found)]
+    recalls = [found for found in admitted if not is_empty(found) and _is_recall(found)]
+    told = [*first_hand, *recalls[: max(top_k // 2, top_k - len(first_hand))]]
+    return [*sorted(told, key=_best_first), *empty][:top_k]
+
+
+def is_settled(found: Sequence[FoundEngram], *, top_k: int, bonus: float) -> bool:
+    """Say whether no engram beyond `found`, nearest first, can be among the best; reward gives it `bonus` at most."""
+    own = (one for one in found if not is_empty(one) and not _is_recall(one))
+    scores = sorted(map(effective_score, own), reverse=True)
+    return len(scores) >= top_k and scores[top_k - 1] >= found[-1].score + bonus
+
+
+def is_empty(found: FoundEngram) -> bool:
+    """Say whether a turn told the memory nothing: only questions and courtesies, looked up or without an answer."""
+    question, has_answer, answer = found.content.removeprefix("Q: ").partition(_ANSWER)
+    if not has_answer or not tells_nothing(question):
+        return False
+    return _is_recall(found) or is_no_answer(answer) or "?" not in question
 
 
 def effective_score(found: FoundEngram) -> float:
     """Return the score that decides the order: similarity + 0.1 reward, and 0.05 less for a recall's own engram."""
     reward = found.metadata.get("reward", 0.0)
     rating = min(1.0, max(-1.0, float(reward))) if isinstance(reward, (int, float)) else 0.0
-    echo = ECHO_MARGIN if found.metadata.get("is_recall") is True else 0.0
+    echo = ECHO_MARGIN if _is_recall(found) else 0.0
     return found.score + REWARD_WEIGHT * rating - echo
 
 
@@ -71,7 +100,11 @@ def _best_first(found: FoundEngram) -> tuple[float, bool, float, str]:
     # Rounded, so that float32 noise does not decide between equals: then what is no echo comes first.
     return (
         -round(effective_score(found), 6),
-        found.metadata.get("is_recall") is True,
+        _is_recall(found),
         -round(found.score, 6),
         found.id,
     )
+
+
+def _is_recall(found: FoundEngram) -> bool:
+    return found.metadata.get("is_recall") is True

@@ -9,6 +9,7 @@ from dataclasses import asdict, dataclass
 from memstory_reference.bus.subjects import RESPONSE_GENERATION
 from memstory_reference.errors import InputError, UnavailableError
 from memstory_reference.ports import Bus, Envelope, Json, Subscription
+from memstory_reference.systems.topics.engrams import turn_text
 from memstory_reference.systems.topics.memory_service import MemoryService
 from memstory_reference.systems.topics.tool_schemas import RECALL_TOOLS
 from memstory_reference.text.lines import shortened
@@ -63,7 +64,7 @@ class MemoryAgent:
             self._counts.skipped_no_answer += 1
             _log.warning("a response without an answer is not kept (publisher %s)", envelope.publisher)
         else:
-            turn = shortened(f"Q: {query}\nA: {answer}", self._service.config.limits.max_memory_characters)
+            turn = shortened(turn_text(query, answer), self._service.config.limits.max_memory_characters)
             await self._ingest(envelope.owner, turn, payload)
 
     async def _ingest(self, owner: str, content: str, payload: Mapping[str, Json]) -> None:

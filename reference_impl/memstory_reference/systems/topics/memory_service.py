@@ -26,6 +26,7 @@ from memstory_reference.ports import (
     Embedder,
     EmbedderUnavailableError,
     Json,
+    Match,
     NewId,
     Primitive,
     Purpose,
@@ -34,7 +35,15 @@ from memstory_reference.ports import (
     VectorStore,
 )
 from memstory_reference.systems.topics.config import TopicsConfig
-from memstory_reference.systems.topics.engrams import CANDIDATES, EngramEntry, FoundEngram, TopicEntry, ranked
+from memstory_reference.systems.topics.engrams import (
+    CANDIDATES,
+    REWARD_WEIGHT,
+    EngramEntry,
+    FoundEngram,
+    TopicEntry,
+    is_settled,
+    ranked,
+)
 from memstory_reference.systems.topics.inputs import check_metadata, clamped_reward, timestamp
 from memstory_reference.systems.topics.topic_keys import is_under, lookup_key, topic_id, topic_key
 from memstory_reference.text.secret_guard import refuse_secrets
@@ -47,6 +56,8 @@ Engram: TypeAlias = tuple[str, Mapping[str, Json]]
 
 TOPIC: Literal["topic"] = "topic"
 EPISODIC: Literal["episodic"] = "episodic"
+REWARDED = "rewarded"
+"""Marks engrams with a reward above 0, so that they are found among any number of nearer ones."""
 
 
 class MemoryService:
@@ -128,19 +139,13 @@ class MemoryService:
         threshold = self.config.min_score if min_score is None else checked_number(min_score, "min_score", -1, 1)
         index = await self._index(owner)
         (vector,) = await self._embed([text], Purpose.QUERY)
-        found = await index.query(
-            vector, CANDIDATES * wanted, {**check_metadata({} if where is None else where), "type": EPISODIC}
+        condition = {**check_metadata({} if where is None else where), "type": EPISODIC}
+        plain = await self._nearest(index, vector, wanted, condition, bonus=0.0, threshold=threshold)
+        praised = await self._nearest(
+            index, vector, wanted, {**condition, REWARDED: True}, bonus=REWARD_WEIGHT, threshold=threshold
         )
-        engrams = [
-            FoundEngram(
-                id=match.record.id,
-                content=match.record.text,
-                score=float(match.similarity),
-                metadata=_present(match.record),
-            )
-            for match in found
-        ]
-        return ranked(engrams, top_k=wanted, min_score=threshold)
+        every = {one.id: one for one in (*plain, *praised)}
+        return ranked(list(every.values()), top_k=wanted, min_score=threshold)
 
     async def list_topics(self, owner: str, prefix: str = "") -> list[TopicEntry]:
         """Return the owner's topics by name, those under `prefix` only."""
@@ -188,7 +193,8 @@ class MemoryService:
                 raise InputError("feedback belongs to an engram, never to a topic; name the id of an engram")
             index = await self._index(owner)
             # A row without a vector keeps the one that it has: rating embeds nothing.
-            await index.upsert([Record(id=record.id, text=record.text, metadata={**record.metadata, "reward": reward})])
+            rated = {**record.metadata, "reward": reward, REWARDED: True if reward > 0 else None}
+            await index.upsert([Record(id=record.id, text=record.text, metadata=rated)])
         return True
 
     async def forget(self, owner: str, entry_id: str) -> bool:
@@ -243,6 +249,25 @@ class MemoryService:
     def _text(self, value: object, what: str) -> str:
         return checked_text(value, what, self.config.limits.max_query_characters)
 
+    async def _nearest(
+        self,
+        index: VectorIndex,
+        vector: NDArray[np.float32],
+        wanted: int,
+        where: Mapping[str, Primitive],
+        *,
+        bonus: float,
+        threshold: float,
+    ) -> list[FoundEngram]:
+        """Return the nearest engrams, as many as it takes for those beyond them not to matter."""
+        size = CANDIDATES * wanted
+        while True:
+            found = [_found_engram(match) for match in await index.query(vector, size, where)]
+            is_all = len(found) < size or found[-1].score < threshold
+            if is_all or is_settled(found, top_k=wanted, bonus=bonus):
+                return found
+            size *= CANDIDATES
+
     def _turn(self, owner: str) -> asyncio.Lock:
         return self._locks.setdefault(checked_owner(owner), asyncio.Lock())
 
@@ -294,6 +319,11 @@ def _topic_entry(record: Record) -> TopicEntry:
 
 def _engram_entry(record: Record) -> EngramEntry:
     return EngramEntry(id=record.id, content=record.text, metadata=_present(record))
+
+
+def _found_engram(match: Match) -> FoundEngram:
+    record = match.record
+    return FoundEngram(id=record.id, content=record.text, score=float(match.similarity), metadata=_present(record))
 
 
 def _by_time(entry: EngramEntry) -> tuple[str, str]:

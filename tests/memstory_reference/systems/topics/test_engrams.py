@@ -2,7 +2,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memstory_reference.systems.topics.engrams import FoundEngram, effective_score, ranked
+from memstory_reference.systems.topics.engrams import FoundEngram, effective_score, ranked, turn_text
 
 
 def found(name, score, **metadata):
@@ -50,6 +50,36 @@ def test_a_cosine_of_exactly_the_threshold_is_kept_whatever_float32_made_of_it()
 
 def test_equal_scores_come_in_the_order_of_their_ids():
     assert order(found("b", 0.5), found("a", 0.5), found("c", 0.5)) == ["a", "b", "c"]
+
+
+def turn(name, asked, score, answer="Noted.", **metadata):
+    return FoundEngram(id=name, content=turn_text(asked, answer), score=score, metadata=metadata)
+
+
+@pytest.mark.parametrize("asked", ["Where is the relay?", "Tell me where the relay is.", "Hello! Where's the relay"])
+def test_questions_come_after_everything_that_was_told_however_near_they_are(asked):
+    echoes = [turn(f"e{n}", asked, 0.99 - n / 100, f"On shelf {n}.", is_recall=True) for n in range(9)]
+    told = turn("told", "The relay is on the shelf.", 0.31)
+    assert order(*echoes, told, top_k=3) == ["told", "e0", "e1"]
+
+
+def test_a_question_without_an_answer_comes_last_even_if_no_tool_was_used():
+    asked = turn("asked", "Where is the relay?", 0.99, "I don't know: I have no memory of that.")
+    assert order(asked, found("told", 0.4)) == ["told", "asked"]
+    assert order(turn("asked", "What is 2 + 2?", 0.99, "4."), found("told", 0.4)) == ["asked", "told"]
+
+
+def test_of_a_turn_that_also_told_something_the_question_does_not_count():
+    both = turn("both", "I live in Graz. Where can I buy bread?", 0.9, is_recall=True)
+    assert order(both, found("other", 0.5)) == ["both", "other"]
+
+
+def test_recalls_take_at_most_half_of_the_places_while_there_is_something_first_hand():
+    recalls = [turn(f"r{n}", f"Relay {n}, please, as you know it", 0.9, is_recall=True) for n in range(5)]
+    own = [found(f"f{n}", 0.4) for n in range(2)]
+    assert order(*recalls, *own, top_k=4) == ["r0", "r1", "f0", "f1"]
+    assert order(*recalls, own[0], top_k=4) == ["r0", "r1", "r2", "f0"]
+    assert order(*recalls, own[0], top_k=1) == ["f0"]
 
 
 scores = st.floats(min_value=-1, max_value=1, allow_nan=False)

@@ -52,6 +52,13 @@ def with_new_rows(plain):
     return lambda owner, topic: f"{plain(owner, topic)}:{next(numbers)}"
 
 
+def of_the_plain_alone(plain):
+    async def nearest(self, index, vector, wanted, where, **rest):
+        return [] if memory_service.REWARDED in where else await plain(self, index, vector, wanted, where, **rest)
+
+    return nearest
+
+
 def only_once(plain):
     async def write_topic(self, owner, topic, content):
         entry = await self.topic_entry(owner, topic)
@@ -169,7 +176,13 @@ MUTANTS = [
         "scores that is",
         (memory_service, "ranked", found(lambda one: replace(one, score=effective_score(one)))),
     ),
-    ("L14b: a recall's own engram comes first", "scores that is", (engrams, "ECHO_MARGIN", 0.0)),
+    (
+        "L13b: a reward counts among the nearest alone",
+        "do not have 'praised' first",
+        (MemoryService, "_nearest", of_the_plain_alone),
+    ),
+    ("L14b: a recall's own engram comes first", "scores that is", (engrams, "is_empty", False)),
+    ("L14c: questions stand before what was told", "hits", (engrams, "is_empty", False)),
     ("L14b: no recall is known as one", "scores that is", (memory_agent, "RECALL_TOOLS", frozenset())),
     (
         "L15: a tool does not say what it is for",
