@@ -140,8 +140,8 @@ class MemoryService:
         index = await self._index(owner)
         (vector,) = await self._embed([text], Purpose.QUERY)
         condition = {**check_metadata({} if where is None else where), "type": EPISODIC}
-        plain = await self._nearest(index, vector, wanted, condition, bonus=0.0, threshold=threshold)
-        praised = await self._nearest(
+        plain = await self.nearest(index, vector, wanted, condition, bonus=0.0, threshold=threshold)
+        praised = await self.nearest(
             index, vector, wanted, {**condition, REWARDED: True}, bonus=REWARD_WEIGHT, threshold=threshold
         )
         every = {one.id: one for one in (*plain, *praised)}
@@ -249,7 +249,7 @@ class MemoryService:
     def _text(self, value: object, what: str) -> str:
         return checked_text(value, what, self.config.limits.max_query_characters)
 
-    async def _nearest(
+    async def nearest(
         self,
         index: VectorIndex,
         vector: NDArray[np.float32],

@@ -179,7 +179,7 @@ MUTANTS = [
     (
         "L13b: a reward counts among the nearest alone",
         "do not have 'praised' first",
-        (MemoryService, "_nearest", of_the_plain_alone),
+        (MemoryService, "nearest", of_the_plain_alone),
     ),
     ("L14b: a recall's own engram comes first", "scores that is", (engrams, "is_empty", False)),
     ("L14c: questions stand before what was told", "hits", (engrams, "is_empty", False)),
