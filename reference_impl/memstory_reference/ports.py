@@ -156,11 +156,13 @@ class Message:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reply:
-    """What a model said: text, tool requests, or both."""
+    """What a model said: text, tool requests, or both; the tokens where its server counts them."""
 
     content: str
     tool_requests: Sequence[ToolRequest] = ()
     thinking: str | None = None
+    prompt_tokens: int | None = None
+    answer_tokens: int | None = None
 
 
 class ChatModelUnavailableError(UnavailableError):

@@ -55,3 +55,15 @@ def minilm_weights() -> weights.Weights:
         return weights.find(cache_folder(os.environ))
     except SetupProblem as problem:
         pytest.skip(str(problem))
+
+
+@pytest.fixture(scope="session")
+def openai_fake() -> ModuleType:
+    """The module with `FakeOpenAi` and `tool_deltas`."""
+    return _beside("openai_fake")
+
+
+@pytest.fixture
+def openai_endpoint(openai_fake: ModuleType) -> Iterator[Any]:
+    """A running `FakeOpenAi`; `.url` is where."""
+    yield from openai_fake.serve(openai_fake.FakeOpenAi())

@@ -21,6 +21,7 @@ from memstory.pytest_plugin.options import (
     add_options,
     is_typed,
     leave_values_out,
+    point_to_models,
     read_short_names,
 )
 from memstory.pytest_plugin.owned import is_story_file
@@ -54,6 +55,7 @@ def pytest_addhooks(pluginmanager: pytest.PytestPluginManager) -> None:
 def pytest_configure(config: pytest.Config) -> None:
     """Register the marker, and refuse a target that does not exist before anything is collected."""
     config.addinivalue_line("markers", "story: a story of memstory; its tags are markers too")
+    point_to_models(config)
     if is_typed(config) or config.getini("memstory_target"):
         from memstory.pytest_plugin.chosen import check_chosen  # noqa: PLC0415  (see the module's docstring)
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import re
-from collections.abc import Sequence
+from collections.abc import MutableMapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -78,6 +79,18 @@ def add_options(parser: pytest.Parser) -> None:
         dest="memstory_embedder",
         metavar="MODEL",
         help="embedder of the targets that let one choose",
+    )
+    add(
+        "--memstory-chat-url",
+        dest="memstory_chat_url",
+        metavar="URL",
+        help="where 'openai:MODEL' answers, such as http://127.0.0.1:8080/v1 (default: what OPENAI_BASE_URL says)",
+    )
+    add(
+        "--memstory-chat-key",
+        dest="memstory_chat_key",
+        metavar="VARIABLE",
+        help="the environment variable that has the key for 'openai:MODEL' (default: OPENAI_API_KEY)",
     )
     add(
         "--memstory-report",
@@ -168,6 +181,25 @@ def chosen_options(config: pytest.Config) -> dict[str, Tree]:
         if value is not None:
             options[name] = value
     return options
+
+
+def point_to_models(config: pytest.Config, environ: MutableMapping[str, str] = os.environ) -> None:
+    """Put the address and the key of OpenAI's protocol where every client of it looks, the workers' too.
+
+    Raises:
+        pytest.UsageError: the address is not a URL, or the variable that is to have the key is not set.
+    """
+    url, key = config.getoption("memstory_chat_url"), config.getoption("memstory_chat_key")
+    if url is not None:
+        if not url.startswith(("http://", "https://")):
+            raise pytest.UsageError(f"--chat-url is {url!r}; allowed: a URL such as http://127.0.0.1:8080/v1")
+        environ["OPENAI_BASE_URL"] = url
+    if key is not None:
+        if not environ.get(key):
+            raise pytest.UsageError(
+                f"--chat-key names the variable {key!r:.80}, which is not set. Type: export {key}=…"
+            )
+        environ["OPENAI_API_KEY"] = environ[key]
 
 
 def report_folder(config: pytest.Config) -> Path:

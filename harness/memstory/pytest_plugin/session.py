@@ -49,6 +49,8 @@ class SessionState:
         self.left: list[str] = []
         self.first_places: dict[str, Mark] = {}
         self.options = chosen_options(config)
+        url = config.getoption("memstory_chat_url")
+        self.models_at = {} if url is None else {"chat-url": url}
         self.level = redaction_level(config)
         self.secrets = Secrets(known_secrets(self.options, os.environ))
         self._config = config
@@ -171,7 +173,8 @@ def is_worker(config: pytest.Config) -> bool:
 
 
 def _shown(state: SessionState) -> Mapping[str, Tree]:
-    return state.options if state.level == "none" else state.secrets.tree_without(state.options)[0]
+    shown = {**state.options, **state.models_at}
+    return shown if state.level == "none" else state.secrets.tree_without(shown)[0]
 
 
 def _is_cut_short(session: pytest.Session) -> bool:

@@ -23,7 +23,7 @@ def add_store_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--embedder",
         metavar="NAME",
-        help="all-MiniLM-L6-v2 (the default), nomic-embed-text, ollama:NAME; layers: or none",
+        help="all-MiniLM-L6-v2 (the default), nomic-embed-text, ollama:NAME, openai:NAME; layers: or none",
     )
     parser.add_argument("--settings", metavar="FILE", type=Path, help="settings of the memory, as memory.yaml has them")
 

@@ -61,12 +61,20 @@ def add(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None
     tools.add_argument("--toolset", choices=("single", "dual"), help="four tools of one purpose, or two")
     _add_settings(tools)
     agent = _part(parts, "agent", _agent, "topics: the agent that talks; one process")
-    agent.add_argument("--chat", metavar="MODEL", help="offline (the default), ollama:NAME, replay:FILE")
+    agent.add_argument(
+        "--chat",
+        metavar="MODEL",
+        help="offline (the default), ollama:NAME, openai:NAME (see OPENAI_BASE_URL), replay:FILE",
+    )
     agent.add_argument("--embedder", metavar="NAME", help="what the offline stand-in compares texts by")
     _add_settings(agent)
     layers = _part(parts, "layers", _layers, "layers: turns and sessions; any number of processes on one Postgres")
     add_store_options(layers)
-    layers.add_argument("--chat", metavar="MODEL", help="offline (the default), ollama:NAME, replay:FILE")
+    layers.add_argument(
+        "--chat",
+        metavar="MODEL",
+        help="offline (the default), ollama:NAME, openai:NAME (see OPENAI_BASE_URL), replay:FILE",
+    )
     add_mode_option(layers)
 
 

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from memstory_reference.adapters.cache_folder import cache_folder
+from memstory_reference.composition.extras import OPENAI_CLIENT, extra
 from memstory_reference.errors import InputError, SetupProblem
 
 if TYPE_CHECKING:
@@ -72,6 +73,12 @@ def make_chat(
         from memstory_reference.adapters.chat_models.ollama_chat import OllamaChat  # noqa: PLC0415
 
         return OllamaChat(rest, ollama_host, on_text=on_text)
+    if kind == "openai" and rest:
+        with extra(*OPENAI_CLIENT):
+            from memstory_reference.adapters.chat_models.openai_chat import OpenAiChat  # noqa: PLC0415
+            from memstory_reference.adapters.servers.openai_server import openai_server  # noqa: PLC0415
+
+        return OpenAiChat(rest, openai_server(), on_text=on_text)
     if kind == "record":
         from memstory_reference.adapters.chat_models.cassette import RecordingChat  # noqa: PLC0415
 
@@ -86,5 +93,6 @@ def make_chat(
 
         return ReplayingChat(Path(rest))
     raise InputError(
-        f"there is no chat model named {name!r:.80}; allowed: offline, ollama:NAME, record:NAME@FILE, replay:FILE"
+        f"there is no chat model named {name!r:.80}; allowed: offline, ollama:NAME, openai:NAME, record:NAME@FILE, "
+        "replay:FILE"
     )

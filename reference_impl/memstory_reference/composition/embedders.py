@@ -6,6 +6,7 @@ import os
 from typing import TYPE_CHECKING, Protocol
 
 from memstory_reference.adapters.cache_folder import cache_folder
+from memstory_reference.composition.extras import OPENAI_CLIENT, extra
 from memstory_reference.errors import InputError
 
 if TYPE_CHECKING:
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
 MINILM = "all-MiniLM-L6-v2"
 NOMIC = "nomic-embed-text"
 OLLAMA = "ollama:"
+OPENAI = "openai:"
 
 
 class NamesModels(Protocol):
@@ -44,12 +46,18 @@ def make_embedder(name: str, *, ollama_host: str) -> CachedEmbedder:
     from memstory_reference.adapters.embedding.embedding_cache import FILE, CachedEmbedder  # noqa: PLC0415
 
     cache = cache_folder(os.environ)
-    model = _ollama_model(name)
+    model = _on_a_server(name)
     if model is None:
         from memstory_reference.adapters.embedding import weights  # noqa: PLC0415
         from memstory_reference.adapters.embedding.minilm import MiniLmEmbedder  # noqa: PLC0415
 
         return CachedEmbedder(MiniLmEmbedder(weights.find(cache)), cache / FILE)
+    if name.startswith(OPENAI):
+        with extra(*OPENAI_CLIENT):
+            from memstory_reference.adapters.embedding.openai_embedder import OpenAiEmbedder  # noqa: PLC0415
+            from memstory_reference.adapters.servers.openai_server import openai_server  # noqa: PLC0415
+
+        return CachedEmbedder(OpenAiEmbedder(model, openai_server()), cache / FILE)
     from memstory_reference.adapters.embedding.ollama_embedder import OllamaEmbedder  # noqa: PLC0415
 
     return CachedEmbedder(OllamaEmbedder(model, ollama_host), cache / FILE)
@@ -59,7 +67,9 @@ def make_idle_embedder(name: str) -> Embedder:
     """Return an embedder that only knows the name of its model: nothing is loaded, and no server is asked."""
     from memstory_reference.adapters.embedding.idle_embedder import IdleEmbedder  # noqa: PLC0415
 
-    model = _ollama_model(name)
+    model = _on_a_server(name)
+    if model is not None and name.startswith(OPENAI):
+        return IdleEmbedder(name)
     return IdleEmbedder(MINILM if model is None else model.removesuffix(":latest"))
 
 
@@ -79,10 +89,12 @@ def make_reranker(name: str | None) -> Reranker | None:
     return CrossEncoderReranker(model or MODEL)
 
 
-def _ollama_model(name: str) -> str | None:
-    """Return the name of a model on Ollama, None for MiniLM, which runs in this process."""
+def _on_a_server(name: str) -> str | None:
+    """Return the name that a server has for a model, None for MiniLM, which runs in this process."""
     if name in (MINILM, "minilm"):
         return None
     if name == NOMIC or (name.startswith(OLLAMA) and name != OLLAMA):
         return name.removeprefix(OLLAMA)
-    raise InputError(f"there is no embedder named {name!r:.80}; allowed: {MINILM}, {NOMIC}, ollama:NAME")
+    if name.startswith(OPENAI) and name != OPENAI:
+        return name.removeprefix(OPENAI)
+    raise InputError(f"there is no embedder named {name!r:.80}; allowed: {MINILM}, {NOMIC}, ollama:NAME, openai:NAME")

@@ -13,6 +13,9 @@ if TYPE_CHECKING:
     from memstory_reference.adapters.servers.nats_bus import NatsBus
 
 
+OPENAI_CLIENT = ("the client of OpenAI's protocol", "openai", "openai")
+
+
 @contextmanager
 def extra(what: str, package: str, name: str) -> Iterator[None]:
     """Turn a failed import of `package` into a SetupProblem: `what` is missing, and the extra `name` brings it."""

@@ -13,7 +13,7 @@ from memstory.errors import SetupError
 from memstory.target import ToolSchema
 from memstory.targets.embedders import Purpose as HarnessPurpose
 from memstory_reference.composition.chat_models import OFFLINE, make_chat
-from memstory_reference.composition.embedders import MINILM, OLLAMA, make_embedder
+from memstory_reference.composition.embedders import MINILM, OLLAMA, OPENAI, make_embedder
 from memstory_reference.errors import MemorySystemError
 from memstory_reference.ollama_address import ollama_host
 from memstory_reference.ports import ChatModel, Message, Purpose, ToolRequest, ToolSpec
@@ -73,6 +73,12 @@ def ollama(model: str) -> OfferedChat:
     """Return the model of that name on Ollama."""
     with _of_the_machine():
         return OfferedChat(make_chat(f"{OLLAMA}{model}", ollama_host=ollama_host()))
+
+
+def openai(model: str) -> OfferedChat:
+    """Return the model of that name on the server that OPENAI_BASE_URL names."""
+    with _of_the_machine():
+        return OfferedChat(make_chat(f"{OPENAI}{model}", ollama_host=ollama_host()))
 
 
 def minilm() -> OfferedEmbedder:

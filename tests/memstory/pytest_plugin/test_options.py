@@ -146,3 +146,33 @@ def test_memstory_run_always_means_ours(guest):
     done = subprocess.run(command, cwd=guest.path, capture_output=True, text=True, check=False)  # noqa: S603  (ours)
     assert done.returncode == 0, done.stdout + done.stderr
     assert (guest.path / "out/results.json").exists()
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("--chat-url", "localhost:8080"), "*--chat-url is 'localhost:8080'; allowed: a URL such as*"),
+        (("--chat-key", "NO_SUCH_KEY"), "*--chat-key names the variable 'NO_SUCH_KEY', which is not set*export*"),
+    ],
+)
+def test_a_wrong_place_of_models_is_said_before_anything_runs(pytester, words, said):
+    result = pytester.runpytest_inprocess(*words)
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    result.stderr.fnmatch_lines([said])
+
+
+def test_address_and_key_of_models_go_where_their_clients_look(pytester, monkeypatch):
+    monkeypatch.setenv("MY_KEY", "sk-mine")
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-other")
+    monkeypatch.setenv("OPENAI_BASE_URL", "http://elsewhere/v1")
+    pytester.makepyfile(
+        test_address="""
+        import os
+
+        def test_address():
+            assert os.environ["OPENAI_BASE_URL"] == "http://127.0.0.1:8080/v1"
+            assert os.environ["OPENAI_API_KEY"] == "sk-mine"
+        """
+    )
+    words = ("--chat-url", "http://127.0.0.1:8080/v1", "--chat-key", "MY_KEY")
+    pytester.runpytest_inprocess(*words).assert_outcomes(passed=1)

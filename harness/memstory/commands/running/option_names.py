@@ -8,7 +8,8 @@ from typing import Final
 
 PREFIX: Final = "--memstory-"
 VALUED: Final = (
-    *("target", "target-option", "chat", "embedder", "report", "case-timeout", "trials", "shard", "redact"),
+    *("target", "target-option", "chat", "chat-url", "chat-key", "embedder", "report", "case-timeout", "trials"),
+    *("shard", "redact"),
 )
 FLAGS: Final = ("isolate", "any-path")
 SHORT: Final = tuple(f"--{name}" for name in (*VALUED, *FLAGS))

@@ -40,7 +40,11 @@ def add(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None
     parser.add_argument("--owner", metavar="NAME", help=f"topics: whose memory it is (default: {DEFAULT_OWNER})")
     add_person_options(parser)
     add_mode_option(parser)
-    parser.add_argument("--chat", metavar="MODEL", help="offline (the default), ollama:NAME, replay:FILE")
+    parser.add_argument(
+        "--chat",
+        metavar="MODEL",
+        help="offline (the default), ollama:NAME, openai:NAME (see OPENAI_BASE_URL), replay:FILE",
+    )
     parser.add_argument("--toolset", choices=("single", "dual"), help="topics: four tools of one purpose, or two")
     add_bus_option(parser, by_default=False)
     parser.set_defaults(run=chat)

@@ -58,8 +58,8 @@ def read_layers(file: Path) -> LayersSettings:
 
 LayersSettings.rules = {
     "store": text("the path of a folder, or postgresql://USER:PASSWORD@HOST/DATABASE"),
-    "embedding_model": text("all-MiniLM-L6-v2, nomic-embed-text, ollama:NAME or none"),
-    "chat": text("offline, ollama:NAME, record:NAME@FILE or replay:FILE"),
+    "embedding_model": text("all-MiniLM-L6-v2, nomic-embed-text, ollama:NAME, openai:NAME or none"),
+    "chat": text("offline, ollama:NAME, openai:NAME, record:NAME@FILE or replay:FILE"),
     "ollama_host": text("an address such as http://127.0.0.1:11434", "http://", "https://"),
     **LayersConfig.rules,
 }

@@ -82,10 +82,10 @@ def _is_zone(value: Tree) -> bool:
 ManagerSettings.rules = {
     "path": text("the path of a folder"),
     "context_window_size": count(1_000, low=0),
-    "embedding_model": text("all-MiniLM-L6-v2, nomic-embed-text or ollama:NAME"),
+    "embedding_model": text("all-MiniLM-L6-v2, nomic-embed-text, ollama:NAME or openai:NAME"),
     "cleanup_interval": number(1, LONGEST_INTERVAL_SECONDS, "a number of seconds"),
     "timezone": Rule("the name of a time zone, such as UTC or Europe/Vienna", _is_zone),
     "min_score": number(0, 1, "a number"),
-    "chat": text("offline, ollama:NAME, record:NAME@FILE or replay:FILE"),
+    "chat": text("offline, ollama:NAME, openai:NAME, record:NAME@FILE or replay:FILE"),
     "ollama_host": text("an address such as http://127.0.0.1:11434", "http://", "https://"),
 }

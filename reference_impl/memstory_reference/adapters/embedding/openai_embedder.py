@@ -1,0 +1,56 @@
+"""Embeddings from a server that speaks OpenAI's protocol."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import openai
+
+from memstory_reference.adapters.embedding.prefixes import profile_of, sent_texts
+from memstory_reference.adapters.servers.openai_server import OpenAiServer
+from memstory_reference.ports import EmbedderUnavailableError, Purpose, Vectors
+
+BATCH = 64
+
+
+class OpenAiEmbedder:
+    """Asks `model` at `server`; every failure is an `EmbedderUnavailableError` that says what to do."""
+
+    def __init__(self, model: str, server: OpenAiServer) -> None:
+        self.model = f"openai:{model}"
+        self.dimension: int | None = None
+        self.profile = profile_of(model)
+        self._name = model
+        self._server = server
+
+    async def embed(self, texts: Sequence[str], purpose: Purpose) -> Vectors:
+        if not texts:
+            return np.empty((0, self.dimension or 0), dtype=np.float32)
+        # The protocol refuses an empty text.
+        sent = [text or " " for text in sent_texts(self.profile, texts, purpose)]
+        # A client of its own: an embedder serves many cases and loops, and nobody is there to close it.
+        try:
+            async with self._server.client() as client:
+                parts = [await self._ask(client, sent[start : start + BATCH]) for start in range(0, len(sent), BATCH)]
+        except (openai.APIError, ValueError, OSError) as error:
+            raise EmbedderUnavailableError(self._server.reason(error, self._name)) from error
+        return np.concatenate(parts)
+
+    async def _ask(self, client: openai.AsyncOpenAI, sent: Sequence[str]) -> Vectors:
+        answer = await client.embeddings.create(model=self._name, input=list(sent), encoding_format="float")
+        rows = [row.embedding for row in sorted(answer.data, key=lambda row: row.index)]
+        sizes = {len(row) for row in rows} | ({self.dimension} if self.dimension else set())
+        if len(rows) != len(sent) or len(sizes) != 1:
+            raise self._odd(f"it gave {len(rows)} embeddings of {sorted(sizes)} numbers for {len(sent)} texts")
+        vectors = np.array(rows, dtype=np.float32)
+        lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
+        if not np.isfinite(lengths).all() or not lengths.all():
+            raise self._odd("an embedding is all zeros or not finite")
+        self.dimension = sizes.pop()
+        return np.asarray(vectors / lengths, dtype=np.float32)
+
+    def _odd(self, what: str) -> EmbedderUnavailableError:
+        return EmbedderUnavailableError(
+            f"{self._server.url} was asked for {self._name}, but {what}. Is it an embedding model?"
+        )

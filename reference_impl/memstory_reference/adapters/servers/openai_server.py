@@ -1,0 +1,83 @@
+"""A server that speaks OpenAI's protocol: its address and key, and its failures as one sentence that says what to do.
+
+The protocol is that of llama.cpp, vLLM, LM Studio, OpenRouter and others: https://platform.openai.com/docs/api-reference
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import openai
+
+TIMEOUT_SECONDS = 120.0
+"""Waited for each piece of an answer; the first one may have to wait until the model is loaded."""
+
+RETRIES = 4
+"""Tries after the first one, for 408, 409, 429, 5xx and broken connections; the client waits .5 to 8 s, or as told."""
+
+URL, KEY = "OPENAI_BASE_URL", "OPENAI_API_KEY"
+NO_KEY = "none"
+"""Sent where no key is set: servers on this machine want none, and the client does not go without."""
+
+
+@dataclass(frozen=True, slots=True)
+class OpenAiServer:
+    """Where a server answers; `key` is sent to it and goes nowhere else."""
+
+    url: str
+    key: str
+    timeout_seconds: float = TIMEOUT_SECONDS
+    retries: int = RETRIES
+
+    def __repr__(self) -> str:
+        return f"OpenAiServer({self.url})"
+
+    def client(self) -> openai.AsyncOpenAI:
+        """Return a client; whoever asks closes it, for one belongs to one loop."""
+        return openai.AsyncOpenAI(
+            base_url=self.url, api_key=self.key, timeout=self.timeout_seconds, max_retries=self.retries
+        )
+
+    def reason(self, error: Exception, model: str) -> str:
+        """Return why `model` did not answer, and what to do about it."""
+        if isinstance(error, openai.APITimeoutError):
+            waited = f"{model} at {self.url} was silent for {self.timeout_seconds:g} s"
+            return f"{waited}. It may still be loading: try again, or choose a smaller model."
+        if isinstance(error, openai.APIConnectionError):
+            return (
+                f"Nothing answers at {self.url} ({error.__cause__ or error}). Start the server, or say where it is "
+                f"with --chat-url or {URL}."
+            )
+        if isinstance(error, openai.APIStatusError):
+            return f"{self._said(error)}{self._advice(error, model)}"
+        return f"{model} at {self.url} broke off its answer: {str(error) or type(error).__name__}. Try again."
+
+    def _advice(self, error: openai.APIStatusError, model: str) -> str:
+        again = f", {self.retries + 1} times. "
+        if isinstance(error, openai.BadRequestError) and "tool" in str(error).lower():
+            return ". The memory is reached by tools: choose a model that calls them."
+        advice = {
+            openai.AuthenticationError: f". Put the right key into {KEY}, or name the variable that has it: --chat-key",
+            openai.PermissionDeniedError: f". May the key in {KEY} use {model!r}?",
+            openai.NotFoundError: f". Is {model!r} the name of a model there? See: {self.url}/models",
+            openai.RateLimitError: f"{again}Wait, run with fewer workers, or look at your quota.",
+            openai.InternalServerError: f"{again}Try again; if it stays, look at the server's log.",
+        }
+        return advice.get(type(error), f". Is {model!r} a model that can do this?")
+
+    def _said(self, error: openai.APIStatusError) -> str:
+        body = error.body if isinstance(error.body, Mapping) else {}
+        words = " ".join(str(body.get("message") or error.message).split())
+        return f"{self.url} answered {error.status_code}: {words[:300].rstrip('.')}"
+
+
+def openai_server(environ: Mapping[str, str] = os.environ) -> OpenAiServer:
+    """Return the server that the variables OPENAI_BASE_URL and OPENAI_API_KEY name.
+
+    >>> openai_server({"OPENAI_BASE_URL": "http://127.0.0.1:8080/v1/"})
+    OpenAiServer(http://127.0.0.1:8080/v1)
+    """
+    url = environ.get(URL, "").strip() or "https://api.openai.com/v1"
+    return OpenAiServer(url.rstrip("/"), environ.get(KEY, "").strip() or NO_KEY)
