@@ -39,17 +39,16 @@ class OpenAiChat:
         response_schema: Mapping[str, Tree] | None = None,
     ) -> Reply:
         answer = _Answer()
-        asked: Tree = {
-            "model": self._model,
-            "messages": written(messages),
-            "stream": True,
+        told: Tree = written(messages)
+        more: Tree = {
             "stream_options": {"include_usage": True},
             **({"tools": [_announced(tool) for tool in tools]} if tools else {}),
             **({} if temperature is None else {"temperature": temperature}),
             **({} if response_schema is None else {"response_format": _schema(response_schema)}),
         }
         try:
-            async with self._server.client() as client, await client.chat.completions.create(**asked) as parts:
+            async with self._server.client() as client:
+                parts = await client.chat.completions.create(model=self._model, messages=told, stream=True, **more)
                 async for part in parts:
                     said = answer.take(part)
                     if said and self._on_text is not None:
