@@ -133,6 +133,14 @@ def harness(session: nox.Session) -> None:
 
 
 @nox.session
+def browser(session: nox.Session) -> None:
+    """Open the pages that memstory writes in a real Chromium; where there is none, each test says what to install."""
+    install(session, "browser")
+    command = ("python", "-m", "pytest", "tests/memstory/browser", "-m", "slow or not slow")
+    session.run(*command, *session.posargs, env={"MEMSTORY_BROWSER": "all"})
+
+
+@nox.session
 def fuzz(session: nox.Session) -> None:
     """Read 200,000 damaged files of each kind, an hour or more: `nox -s fuzz -- COUNT SEED`."""
     install(session, "test")

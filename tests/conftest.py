@@ -2,9 +2,32 @@
 
 import os
 import secrets
+import shutil
 from urllib.parse import urlsplit, urlunsplit
 
 import pytest
+
+CHROMIUM = ("chromium", "chromium-browser", "google-chrome")
+
+
+@pytest.fixture(scope="session")
+def chromium():
+    """A running Chromium: the one that MEMSTORY_CHROMIUM names, else the first on the path.
+
+    Where there is none, the test is skipped, and fails under `nox -s browser`, which sets MEMSTORY_BROWSER.
+    """
+    leave_out = pytest.fail if os.environ.get("MEMSTORY_BROWSER") else pytest.skip
+    try:
+        from playwright.sync_api import sync_playwright  # noqa: PLC0415  (most environments have no playwright)
+    except ImportError:
+        leave_out("the package 'playwright' is not installed: it is for `nox -s browser`")
+    path = os.environ.get("MEMSTORY_CHROMIUM") or next(filter(None, map(shutil.which, CHROMIUM)), None)
+    if path is None:
+        leave_out("no Chromium: install it (`apt-get install chromium`), or name one by MEMSTORY_CHROMIUM")
+    with sync_playwright() as driver:
+        browser = driver.chromium.launch(executable_path=path, args=["--no-sandbox"])
+        yield browser
+        browser.close()
 
 
 @pytest.fixture(scope="session")

@@ -16,8 +16,9 @@ from memstory.pytest_plugin.ending.leaving import about_to_leave
 from memstory.pytest_plugin.options import SESSION, chosen_options, redaction_level, report_folder
 from memstory.pytest_plugin.worker import Worker
 from memstory.reporting.terminal import terminal_summary
-from memstory.reporting.writing import begin_reports, write_reports
+from memstory.reporting.writing import Beside, begin_reports, write_reports
 from memstory.results.fingerprint import make_fingerprint
+from memstory.results.folder.last_run import LastRun
 from memstory.results.folder.selected_cases import lost, read_selected, write_selected
 from memstory.results.folder.spool import Spool
 from memstory.results.outcomes import CaseResult
@@ -45,6 +46,7 @@ class SessionState:
         self.summary = ""
         self.begun = False
         self.selected: Sequence[CaseResult] = ()
+        self.last: LastRun | None = None
         self.shard: Part | None = None
         self.left: list[str] = []
         self.first_places: dict[str, Mark] = {}
@@ -109,6 +111,7 @@ def begin(config: pytest.Config) -> None:
     if state.begun:
         return  # each worker of xdist calls for it
     try:
+        state.last = LastRun.in_folder(state.folder)
         config.add_cleanup(begin_reports(state.folder).release)
         config.add_cleanup(interrupt_on_termination())
         state.begun = True
@@ -150,9 +153,8 @@ def _report(session: pytest.Session, state: SessionState) -> None:
         if not cases and state.shard is None:
             return
         fingerprint = make_fingerprint(cases, started=state.started, options=_shown(state), shard=state.shard)
-        run = write_reports(
-            state.folder, make_run(cases, fingerprint, complete=not missing and not _is_cut_short(session))
-        )
+        made = make_run(cases, fingerprint, complete=not missing and not _is_cut_short(session))
+        run = write_reports(state.folder, made, beside=_beside(session, state))
     except (OSError, SetupError) as error:
         state.summary = f"the reports could not be written to {state.folder}: {error}"
         session.exitstatus = pytest.ExitCode.INTERNAL_ERROR
@@ -165,6 +167,15 @@ def _report(session: pytest.Session, state: SessionState) -> None:
         state.summary = f"No story falls to this shard; {state.folder / 'results.json'} says so."
         if session.exitstatus == pytest.ExitCode.NO_TESTS_COLLECTED and state.shard.of:
             session.exitstatus = pytest.ExitCode.OK
+
+
+def _beside(session: pytest.Session, state: SessionState) -> Beside:
+    return Beside(
+        roots=[session.config.rootpath],
+        clean=state.without_secrets,
+        last=state.last.read() if state.last else None,
+        safe=lambda case: redacted(case, state.level, state.secrets),
+    )
 
 
 def is_worker(config: pytest.Config) -> bool:

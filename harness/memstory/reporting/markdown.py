@@ -9,11 +9,11 @@ from memstory.reporting import views
 from memstory.reporting.escaping import inline, table
 from memstory.reporting.measured import measured_page
 from memstory.reporting.not_passed import could_not_run, went_wrong
+from memstory.reporting.overview.facts import facts_of
 from memstory.reporting.repetition import repetition
 from memstory.reporting.retrieval_tables import retrieval
 from memstory.results.outcomes import Outcome
 from memstory.results.runs import Run, natural
-from memstory.results.secrecy.redaction import told
 
 SLOWEST: Final = 10
 
@@ -83,31 +83,7 @@ def _conclusion(run: Run) -> str:
 
 
 def _facts(run: Run) -> str:
-    made = run.fingerprint
-    seconds = sum(case.seconds for case in run.cases)
-    rows = [
-        ("Targets", ", ".join(map(inline, views.targets_of(run))) or "none"),
-        ("When", inline(made.started or "not recorded")),
-        ("Time in cases", f"{seconds:.1f} s"),
-        ("Machine", inline(f"{made.platform}, {made.processors} processors")),
-        ("Versions", inline(f"memstory {made.memstory}, Python {made.python}")),
-        ("Embedder", _said(run, "embedder")),
-        ("Chat model", _said(run, "chat")),
-        ("Redacted", told(run.redacted)),
-    ]
-    if made.options:
-        rows.append(("Options", inline(", ".join(f"{name}={value}" for name, value in made.options.items()))))
-    return table(["", ""], rows)
-
-
-def _said(run: Run, name: str) -> str:
-    """Return what the targets named; one that all share is said once."""
-    said = {target: ", ".join(values) for target, values in views.said_of_itself(run, name).items()}
-    if not said:
-        return "none was named"
-    if len(set(said.values())) == 1:
-        return inline(next(iter(said.values())))
-    return "; ".join(f"{inline(target)}: {inline(values)}" for target, values in said.items())
+    return table(["", ""], [(name, inline(text)) for name, text in facts_of(run).items()])
 
 
 def _notes(run: Run) -> Iterable[str]:

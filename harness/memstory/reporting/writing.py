@@ -2,21 +2,48 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryFile
 from typing import Final
 
+from memstory.reporting import views
 from memstory.reporting.markdown import render
+from memstory.reporting.overview.facts import facts_of
+from memstory.reporting.page.rendering import PageInput, render_page
+from memstory.reporting.page.story_lines import lines_in
 from memstory.results.fingerprint import make_fingerprint
 from memstory.results.folder.holding import Hold
-from memstory.results.folder.recordings_file import RECORDINGS_NAME, write_recordings
+from memstory.results.folder.recordings_file import RECORDINGS_NAME, read_recordings, with_steps, write_recordings
 from memstory.results.folder.results_file import RESULTS_NAME, read_results, write_results
 from memstory.results.folder.selected_cases import SELECTED_NAME, lost, read_selected
 from memstory.results.folder.spool import Spool
 from memstory.results.folder.whole_files import write_text
-from memstory.results.runs import Run, make_run
+from memstory.results.outcomes import CaseResult
+from memstory.results.runs import NamedRun, Run, make_run
+from memstory.results.secrecy.secret_values import Secrets
 
 REPORT_NAME: Final = "report.md"
+PAGE_NAME: Final = "report.html"
+
+
+def _without_secrets(text: str) -> str:
+    return Secrets().without(text)[0]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Beside:
+    """What the page shows beside the run: the lines of its stories, and the run before.
+
+    `roots` are the folders in which the files of the stories are looked for, None for the current one. `clean` and
+    `safe` take out of a line, and of a case of the run before, what must not be written.
+    """
+
+    roots: Sequence[Path] | None = None
+    clean: Callable[[str], str] = _without_secrets
+    last: Run | None = None
+    safe: Callable[[CaseResult], CaseResult] = lambda case: case
 
 
 def begin_reports(folder: Path) -> Hold:
@@ -35,7 +62,7 @@ def begin_reports(folder: Path) -> Hold:
 
 
 def _clear(folder: Path) -> None:
-    for name in (RESULTS_NAME, REPORT_NAME, RECORDINGS_NAME, SELECTED_NAME):
+    for name in (RESULTS_NAME, REPORT_NAME, PAGE_NAME, RECORDINGS_NAME, SELECTED_NAME):
         (folder / name).unlink(missing_ok=True)
     Spool(folder).clear()
     # Rights and mounts are known by trying only.
@@ -43,8 +70,8 @@ def _clear(folder: Path) -> None:
         pass
 
 
-def write_reports(folder: Path, run: Run, *, recordings: bool = True) -> Run:
-    """Write `results.json`, `report.md` and `recordings.jsonl`; return the run as results.json has it.
+def write_reports(folder: Path, run: Run, *, recordings: bool = True, beside: Beside | None = None) -> Run:
+    """Write `results.json`, `report.md`, `report.html` and `recordings.jsonl`; return the run as results.json has it.
 
     Then the spool is done with, so that one left over marks a killed run.
     """
@@ -54,6 +81,7 @@ def write_reports(folder: Path, run: Run, *, recordings: bool = True) -> Run:
     write_text(folder / REPORT_NAME, render(written))
     if recordings:
         write_recordings(folder / RECORDINGS_NAME, run.cases)
+    _write_page(folder, run, beside or Beside())
     Spool(folder).clear()
     (folder / SELECTED_NAME).unlink(missing_ok=True)
     return written
@@ -82,4 +110,17 @@ def _report_from_spool(folder: Path, why: str) -> str:
         return f"{folder / REPORT_NAME}: the run was cut short, {len(spooled.results)} cases were done{torn}{named}"
     run = read_results(folder / RESULTS_NAME)
     write_text(folder / REPORT_NAME, render(run))
-    return f"{folder / REPORT_NAME}: made from {RESULTS_NAME}, {len(run.cases)} cases"
+    recorded = folder / RECORDINGS_NAME
+    _write_page(folder, with_steps(run, read_recordings(recorded)) if recorded.is_file() else run, Beside())
+    return f"{folder / REPORT_NAME} and {PAGE_NAME}: made from {RESULTS_NAME}, {len(run.cases)} cases"
+
+
+def _write_page(folder: Path, run: Run, beside: Beside) -> None:
+    page = PageInput(
+        title=views.headline(run),
+        facts=facts_of(run),
+        lines_of=lines_in([Path.cwd()] if beside.roots is None else beside.roots, beside.clean),
+        last=beside.last,
+        safe=beside.safe,
+    )
+    write_text(folder / PAGE_NAME, render_page([NamedRun(name=folder.name, run=run)], page))

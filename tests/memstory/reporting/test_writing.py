@@ -18,7 +18,8 @@ def test_both_reports_are_written_and_the_spool_is_gone(tmp_path, results):
     folder = tmp_path / "reports" / "latest"
     Spool(folder).append(results[0])
     write(folder, results)
-    assert sorted(path.name for path in folder.iterdir()) == ["recordings.jsonl", "report.md", "results.json"]
+    written = ["recordings.jsonl", "report.html", "report.md", "results.json"]
+    assert sorted(path.name for path in folder.iterdir()) == written
     assert json.loads((folder / "results.json").read_text())["complete"] is True
 
 
@@ -34,7 +35,7 @@ def test_a_report_that_cannot_be_made_leaves_the_old_one_and_the_spool(tmp_path,
     with pytest.raises(OSError, match="no space"):
         write(tmp_path, results)
     assert (tmp_path / "results.json").read_bytes() == before
-    left = ["recordings.jsonl", "report.md", "results.json", SPOOL_NAME]
+    left = ["recordings.jsonl", "report.html", "report.md", "results.json", SPOOL_NAME]
     assert sorted(path.name for path in tmp_path.iterdir()) == left
 
 

@@ -13,15 +13,21 @@ from memstory.commands.output import counted, say, say_json
 from memstory.commands.results.results_files import runs_at
 from memstory.errors import SetupError
 from memstory.reporting.comparing.columns import columns_of, named_column
-from memstory.reporting.comparing.comparison import compare
+from memstory.reporting.comparing.comparison import Comparison, compare
 from memstory.reporting.comparing.differences import differences_in_words
-from memstory.reporting.comparing.sections import as_markdown, as_text
+from memstory.reporting.comparing.sections import as_markdown, as_text, sections
 from memstory.reporting.escaping import visible
+from memstory.reporting.page.rendering import PageInput, render_page
+from memstory.reporting.page.story_lines import lines_in
 from memstory.results.folder.whole_files import write_text
 from memstory.results.likeness import what_differs
 from memstory.results.runs import NamedRun
+from memstory.results.secrecy.secret_values import Secrets
 
 _TWO = 2
+PAGE = ".html"
+_TABLES = ("What is compared", "Flipped", "Retrieval", "Differences in retrieval", "Time", "What could not be judged")
+"""The tables of a comparison that its page has as they are; the others it shows in its own way."""
 
 
 def _options(parser: argparse.ArgumentParser) -> None:
@@ -34,7 +40,13 @@ def _options(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--against", metavar="COLUMN", help="hold every column against this one (default: the same "
                         "target in an earlier run, else the first column)")  # fmt: skip
-    parser.add_argument("--output", type=Path, metavar="FILE", help="write a page of markdown")
+    parser.add_argument(
+        "--output",
+        type=Path,
+        metavar="FILE",
+        help="write a page of markdown, and beside it "
+        "the same as FILE.html; a FILE that ends in .html is written alone",
+    )
     parser.add_argument("--diff", action="store_true", help="say in words what differs in two runs of one target")
     add_json(parser)
 
@@ -52,14 +64,30 @@ def _run(chosen: argparse.Namespace) -> int:
         raise SetupError("one target of one run is nothing to compare: name another run, or run another target too")
     comparison = compare(runs, named_column(columns, chosen.against) if chosen.against else None)
     if chosen.output:
-        write_text(chosen.output, as_markdown(comparison))
+        _write(chosen.output, comparison, runs_at(chosen.results, with_steps=True))
     if chosen.json:
         say_json(encode(comparison))
     elif chosen.output:
-        say(f"{chosen.output}: {counted(len(columns), 'column')}, {counted(len(comparison.rows), 'story')}")
+        say(f"{_written(chosen.output)}: {counted(len(columns), 'column')}, {counted(len(comparison.rows), 'story')}")
     else:
         say(as_text(comparison))
     return OK
+
+
+def _write(output: Path, comparison: Comparison, runs: Sequence[NamedRun]) -> None:
+    if output.suffix != PAGE:
+        write_text(output, as_markdown(comparison))
+    page = PageInput(
+        title=f"comparison of {counted(len(comparison.columns), 'column')}",
+        facts={"Stories": str(len(comparison.rows)), "Runs": ", ".join(named.name for named in runs)},
+        lines_of=lines_in([Path.cwd()], lambda text: Secrets().without(text)[0]),
+        sections=[one for one in sections(comparison) if one.title in _TABLES],
+    )
+    write_text(output.with_suffix(PAGE), render_page(runs, page))
+
+
+def _written(output: Path) -> str:
+    return str(output) if output.suffix == PAGE else f"{output} and {output.with_suffix(PAGE).name}"
 
 
 def _refusal(unlike: Sequence[str]) -> str:

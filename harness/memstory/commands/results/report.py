@@ -22,7 +22,7 @@ def _run(chosen: argparse.Namespace) -> int:
 COMMAND = Command(
     about=(
         "Write the report of a run that was killed from what it had done by then; of a run that ended, write "
-        "report.md again from results.json."
+        "report.md and report.html again from results.json."
     ),
     examples="""
 examples:

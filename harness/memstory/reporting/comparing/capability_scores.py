@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -80,7 +80,8 @@ def capability_scores(columns: Sequence[Column]) -> list[CapabilityScore]:
     asked = Counter(story for column in columns for story in column.cases)
     members: dict[str, list[str]] = {name: [] for name in (EVERY, *GROUPS, OTHER, ALONE)}
     for story, case in cases.items():
-        names = (EVERY, *(list(_groups_of(case)) or [OTHER])) if asked[story] > 1 else (ALONE,)
+        is_shared = asked[story] > 1 or len(columns) == 1
+        names = (EVERY, *(groups_of(case) or [OTHER])) if is_shared else (ALONE,)
         for name in names:
             members[name].append(story)
     return [
@@ -90,8 +91,9 @@ def capability_scores(columns: Sequence[Column]) -> list[CapabilityScore]:
     ]
 
 
-def _groups_of(case: CaseResult) -> Iterator[str]:
-    yield from (name for name, group in GROUPS.items() if group.has(case.tags, case.needs))
+def groups_of(case: CaseResult) -> list[str]:
+    """Return the groups that the story of a case is in; none for one that is in `other`."""
+    return [name for name, group in GROUPS.items() if group.has(case.tags, case.needs)]
 
 
 def _counts(column: Column, stories: Sequence[str]) -> Mapping[Outcome, int]:

@@ -72,7 +72,7 @@ def as_markdown(comparison: Comparison) -> str:
     """Return the comparison as a page; whatever a run said is escaped."""
     legend = ", ".join(f"{symbol} {outcome}" for outcome, symbol in views.SYMBOLS.items())
     parts = ["# Comparison", inline(_summary(comparison), _SUMMARY_LIMIT), f"{legend}."]
-    for section in _sections(comparison):
+    for section in sections(comparison):
         right = range(len(section.header) if section.right is None else section.right, len(section.header))
         cells = [[_with_symbols(inline(cell)) for cell in row] for row in section.rows]
         text = markdown_table([inline(title) for title in section.header], cells, right=right)
@@ -85,7 +85,7 @@ def as_markdown(comparison: Comparison) -> str:
 def as_text(comparison: Comparison) -> str:
     """Return the comparison for a terminal, without control characters."""
     parts = [fill(visible(_summary(comparison)), _NOTE_WIDTH)]
-    for section in _sections(comparison):
+    for section in sections(comparison):
         cells = [[shorten(visible(" ".join(cell.split())), _WIDTH) for cell in row] for row in section.rows]
         text = tabulate(cells, headers=list(map(visible, section.header)), disable_numparse=True)
         parts.append("\n".join([section.title, *([fill(section.note, _NOTE_WIDTH)] if section.note else []), text]))
@@ -138,7 +138,8 @@ def _partial(made: Made) -> str:
     return ", ".join([*([f"only {made.shard}"] if made.shard else []), *([] if made.complete else ["cut short"])])
 
 
-def _sections(comparison: Comparison) -> Iterator[Section]:
+def sections(comparison: Comparison) -> Iterator[Section]:
+    """Yield the tables that have rows, in order."""
     every = [_columns, _capabilities, _matrix, _alone, _flips, _scores, _differences, _latencies, _inabilities]
     yield from (section for make in every if (section := make(comparison)).rows)
 

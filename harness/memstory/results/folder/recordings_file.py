@@ -55,12 +55,17 @@ def read_recordings(path: Path) -> Recorded:
         SetupError: there is no such file, it is damaged, or it has the form of another version.
     """
     try:
-        lines = path.read_bytes().splitlines()
+        content = path.read_bytes()
     except FileNotFoundError as error:
         raise SetupError(
             f"{path} is not there: a run writes it beside results.json. {_AGAIN} to have recordings"
         ) from error
-    read = (_read(line, f"{path}:{number}") for number, line in enumerate(lines, 1))
+    return parse_recordings(content, path)
+
+
+def parse_recordings(content: bytes, path: Path) -> Recorded:
+    """Return the steps that `content`, read from `path`, holds; SetupError as in `read_recordings`."""
+    read = (_read(line, f"{path}:{number}") for number, line in enumerate(content.splitlines(), 1))
     return {(one.case, one.trial): one for one in read}
 
 

@@ -53,12 +53,20 @@ def read_results(path: Path) -> Run:
     """
     try:
         content = path.read_bytes()
-        tree = json.loads(gzip.decompress(content) if path.suffix == PACKED else content)
     except FileNotFoundError as error:
         raise SetupError(
             f"{path.parent} holds neither {SPOOL_NAME} nor {RESULTS_NAME}:"
             " name the folder of a run, such as reports/latest"
         ) from error
+    except OSError as error:
+        raise SetupError(f"{path} cannot be read: {error.strerror}") from error
+    return parse_results(content, path)
+
+
+def parse_results(content: bytes, path: Path) -> Run:
+    """Return the run that `content`, read from `path`, holds; SetupError as in `read_results`."""
+    try:
+        tree = json.loads(gzip.decompress(content) if path.suffix == PACKED else content)
     except (ValueError, RecursionError, EOFError, OSError, zlib.error) as error:
         raise SetupError(f"{path} is not JSON: {error}") from error
     found = tree.get("schema") if isinstance(tree, dict) else None

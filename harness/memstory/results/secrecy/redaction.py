@@ -18,24 +18,8 @@ from memstory.results.secrecy.secret_values import Secrets
 from memstory.target import Hit, Item, Query, Receipt, ReceiptItem, Ref, ToolCall, ToolSchema, Tree, Turn
 
 _PLAIN: Final = frozenset(
-    {
-        "id",
-        "story",
-        "slug",
-        "harm",
-        "target",
-        "row",
-        "where",
-        "digest",
-        "outcome",
-        "tags",
-        "covers",
-        "control",
-        "op",
-        "at",
-        "user",
-    }
-    | {"session", "path", "field", "check", "relevant", "retrieved", "kind"}
+    {"id", "story", "slug", "harm", "target", "row", "where", "digest", "outcome", "tags", "covers", "control", "op"}
+    | {"at", "user", "session", "path", "field", "check", "relevant", "retrieved", "kind"}
 )
 """Fields of results that are ids or words of ours, in which nothing is looked for."""
 

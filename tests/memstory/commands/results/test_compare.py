@@ -47,7 +47,10 @@ def test_a_page_and_json_can_be_written(terminal, run):
     page = (terminal.folder / "page.md").read_text("utf-8")
     assert page.startswith("# Comparison\n\nStories: 1, of which 1 were")
     assert "| tea | A fact is found | ✅ | ❌ |" in page
-    assert terminal.type("compare", "one", "two", "--output", "page.md").out == "page.md: 2 columns, 1 story\n"
+    assert (
+        terminal.type("compare", "one", "two", "--output", "page.md").out
+        == "page.md and page.html: 2 columns, 1 story\n"
+    )
 
 
 def test_unlike_runs_are_refused_with_what_differs(terminal, run):
