@@ -28,6 +28,7 @@ class PipelineConfig(Ruled):
     candidates_factor: int = 4
     reranker_enabled: bool = False
     max_procedural: int = 10
+    procedural_share: float = 0.25
     working_hours: float = 24.0
     compression_threshold: int = 10
     sessions_to_compress: int | None = None
@@ -61,6 +62,7 @@ PipelineConfig.rules = {
     "candidates_factor": count(100),
     "reranker_enabled": SWITCH,
     "max_procedural": count(1_000, low=0),
+    "procedural_share": number(0, 1, "a share"),
     "working_hours": number(0, 100_000, "a number of hours"),
     "compression_threshold": count(1_000_000),
     "sessions_to_compress": or_null(count(1_000_000)),

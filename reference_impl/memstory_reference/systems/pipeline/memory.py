@@ -50,8 +50,9 @@ class Utterance:
 class MemoryChunk:
     """One memory. Times are aware UTC.
 
-    `key` names a procedural memory. `summary_id` is the summary that stands for a compressed memory; a summary has
-    `compression_source` set and tells its `source_session_id`. `times_seen` counts how often the same text came.
+    `key` names a procedural memory, `replaced_by` the later word on it. `summary_id` is the summary that stands for a
+    compressed memory; a summary has `compression_source` set and tells its `source_session_id`. `times_seen` counts how
+    often the same text came.
     """
 
     id: str
@@ -70,6 +71,7 @@ class MemoryChunk:
     summary_id: str | None = None
     source_session_id: str | None = None
     compression_source: bool = False
+    replaced_by: str | None = None
 
     @property
     def is_archived(self) -> bool:

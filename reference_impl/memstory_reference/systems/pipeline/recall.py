@@ -1,8 +1,12 @@
-"""Section 2 of the specification: from a query to the memories that fit its budget (P-13 to P-20)."""
+"""Section 2 of the specification: from a query to the memories that fit its budget (P-13 to P-20).
+
+A recall is for a prompt: preferences come first, whatever is asked (P-19). A search is for a ranking: preferences are
+found by their vectors, too, and all stand in the order of their scores.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import Protocol
@@ -57,6 +61,7 @@ class Recaller:
         *,
         store: PipelineStore,
         vectors: Nearest,
+        preferences: Nearest,
         lane: Lane,
         embedder: Embedder,
         reranker: Reranker | None,
@@ -66,6 +71,7 @@ class Recaller:
     ) -> None:
         self._store = store
         self._vectors = vectors
+        self._preferences = preferences
         self._lane = lane
         self._embedder = embedder
         self._reranker = reranker
@@ -74,32 +80,62 @@ class Recaller:
         self._counter = counter
 
     async def recall(self, ask: Ask) -> RecallResult:
-        """Return procedural memories, newest first, then the others by score, as far as they fit."""
+        """Return preferences, newest first, then the others by score, as far as they fit.
+
+        The newest preferences share `procedural_share` of the budget; others compete for the places of `top_k`, and
+        what is left of the budget in the end goes to the newest again.
+        """
         if ask.top_k == 0 or ask.token_budget == 0:
             return self._result([], ask.token_budget, OFF)
-        preferences, has_others = await self._lane.run(self._store.overview, ask.user_id, self._config.max_procedural)
-        chosen = self._procedural(ask, preferences)
-        left = ask.token_budget - sum(one.tokens for one in chosen)
+        newest, has_more, has_others = await self._lane.run(
+            self._store.overview, ask.user_id, self._config.max_procedural
+        )
+        wants_stated = MemoryType.PROCEDURAL in ask.kinds
+        stated = [self._sized(memory) for memory in newest if wants_stated]
+        sizes = [one.tokens for one in stated]
+        places = fitting(sizes, int(ask.token_budget * self._config.procedural_share), len(stated))
+        left = ask.token_budget - sum(sizes[place] for place in places)
         # Nothing to search, nothing to embed: preferences are recalled while the embedder is down (P-12).
-        found, by = await self._found(ask) if has_others and ask.query.strip() else ([], OFF)
-        places = fitting([one.tokens for one in found], left, ask.top_k)
-        return self._result([*chosen, *(found[place] for place in places)], ask.token_budget, by)
+        told = {stated[place].memory.id for place in places}
+        is_searched = (has_more and wants_stated) or (has_others and set(ask.kinds) & set(BY_VECTOR))
+        found, by = await self._found(ask, told) if is_searched and ask.query.strip() else ([], OFF)
+        chosen = [found[place] for place in fitting([one.tokens for one in found], left, ask.top_k)]
+        left -= sum(one.tokens for one in chosen)
+        told |= {one.memory.id for one in chosen}
+        waiting = [one for one in stated if one.memory.id not in told]
+        told |= {waiting[place].memory.id for place in fitting([one.tokens for one in waiting], left, len(waiting))}
+        first = [one for one in stated if one.memory.id in told]
+        newest_ids = {one.memory.id for one in stated}
+        older = [one for one in chosen if one.memory.key is not None and one.memory.id not in newest_ids]
+        others = [one for one in chosen if one.memory.key is None]
+        return self._result([*first, *older, *others], ask.token_budget, by)
 
-    def _procedural(self, ask: Ask, newest: Sequence[MemoryChunk]) -> list[RecalledMemory]:
-        if MemoryType.PROCEDURAL not in ask.kinds:
-            return []
-        sized = [self._sized(memory) for memory in newest]
-        return [sized[place] for place in fitting([one.tokens for one in sized], ask.token_budget, len(sized))]
+    async def search(self, ask: Ask) -> RecallResult:
+        """Return the memories of all types by score, as far as they fit."""
+        if ask.top_k == 0 or ask.token_budget == 0 or not ask.query.strip():
+            return self._result([], ask.token_budget, OFF)
+        found, by = await self._found(ask)
+        places = fitting([one.tokens for one in found], ask.token_budget, ask.top_k)
+        return self._result([found[place] for place in places], ask.token_budget, by)
 
-    async def _found(self, ask: Ask) -> tuple[list[RecalledMemory], str]:
-        kinds = [kind for kind in BY_VECTOR if kind in ask.kinds]
-        if not kinds:
-            return [], OFF
+    async def _found(self, ask: Ask, told: Collection[str] = ()) -> tuple[list[RecalledMemory], str]:
+        """Return what the query finds but for what is `told` already, best first, and what scored it."""
         (vector,) = await self._embedder.embed([ask.query], Purpose.QUERY)
-        candidates = await self._candidates(ask, vector, kinds)
+        kinds = [kind for kind in BY_VECTOR if kind in ask.kinds]
+        candidates = await self._candidates(ask, vector, kinds) if kinds else []
+        if MemoryType.PROCEDURAL in ask.kinds:
+            candidates += await self._stated(ask, vector, told)
+            candidates.sort(key=lambda one: (-(one.similarity or 0.0), one.memory.id))
         if not ask.rerank:
             return candidates, OFF
         return await reranked(ask.query, candidates, self._reranker)
+
+    async def _stated(self, ask: Ask, vector: Vector, told: Collection[str]) -> list[RecalledMemory]:
+        wanted = ask.top_k * self._config.candidates_factor + len(told)
+        similarities = await self._preferences.nearest(ask.user_id, vector, wanted)
+        ids = [one for one in similarities if one not in told]
+        found = await self._lane.run(self._store.get, ask.user_id, ids) if ids else []
+        return [self._sized(memory, similarities[memory.id]) for memory in found]
 
     async def _candidates(self, ask: Ask, vector: Vector, kinds: Sequence[MemoryType]) -> list[RecalledMemory]:
         wanted = ask.top_k * self._config.candidates_factor

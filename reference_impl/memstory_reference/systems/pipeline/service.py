@@ -13,6 +13,7 @@ import numpy as np
 
 from memstory_reference.errors import MemorySystemError
 from memstory_reference.ports import ChatModel, Clock, Embedder, Json, NewId, Purpose
+from memstory_reference.storage.checked_embedder import CheckedEmbedder
 from memstory_reference.storage.database_store import Database
 from memstory_reference.systems.pipeline.compression import Compressor, OnProgress
 from memstory_reference.systems.pipeline.config import PipelineConfig
@@ -40,12 +41,14 @@ from memstory_reference.systems.pipeline.memory import (
 from memstory_reference.systems.pipeline.prompt_block import prompt_block
 from memstory_reference.systems.pipeline.reading.cleaning import clean
 from memstory_reference.systems.pipeline.reading.detectors import Detectors
+from memstory_reference.systems.pipeline.reading.preference_keys import preference_key
 from memstory_reference.systems.pipeline.recall import Ask, Nearest, Recaller
 from memstory_reference.systems.pipeline.selection import Reranker
 from memstory_reference.systems.pipeline.stores.archive_store import ArchiveStore
+from memstory_reference.systems.pipeline.stores.changes_store import Rows
 from memstory_reference.systems.pipeline.stores.pipeline_store import PipelineStore
-from memstory_reference.systems.pipeline.stores.rows_store import SCHEMA, SCHEMA_VERSION
-from memstory_reference.systems.pipeline.stores.vectors_store import MemoryVectors
+from memstory_reference.systems.pipeline.stores.rows_store import MIGRATIONS, SCHEMA, SCHEMA_VERSION
+from memstory_reference.systems.pipeline.stores.vectors_store import OF_PREFERENCES, MemoryVectors
 from memstory_reference.text.secret_guard import Guard
 from memstory_reference.text.tokens import WORDS, TokenCounter
 
@@ -73,17 +76,21 @@ class PipelineService:
     def __init__(self, file: Path, parts: PipelineParts, config: PipelineConfig) -> None:
         self._parts = parts
         self._config = config
-        self._database = Database(file, schema=SCHEMA, about={"schema": SCHEMA_VERSION, "model": parts.embedder.model})
+        about = {"schema": SCHEMA_VERSION, "model": parts.embedder.model}
+        self._database = Database(file, schema=SCHEMA, about=about, migrations=MIGRATIONS)
+        self._embedder = CheckedEmbedder(parts.embedder)
         vectors = MemoryVectors(self._database)
+        self._preferences = MemoryVectors(self._database, OF_PREFERENCES)
         self._vectors = parts.around_vectors(vectors)
-        self._store = PipelineStore(self._database, vectors)
+        rows = Rows(self._database, vectors, self._preferences)
+        self._store = PipelineStore(self._database, rows, vectors, self._preferences)
         self._lane = self._database.lane
         self._writers = asyncio.Lock()
         self._compressor = Compressor(
-            archive=ArchiveStore(self._database, vectors),
+            archive=ArchiveStore(self._database, rows, vectors),
             lane=self._lane,
             writers=self._writers,
-            embedder=parts.embedder,
+            embedder=self._embedder,
             chat=parts.chat,
             clock=parts.clock,
             new_id=parts.new_id,
@@ -93,8 +100,9 @@ class PipelineService:
         self._recaller = Recaller(
             store=self._store,
             vectors=self._vectors,
+            preferences=self._preferences,
             lane=self._lane,
-            embedder=parts.embedder,
+            embedder=self._embedder,
             reranker=parts.reranker,
             clock=parts.clock,
             config=config,
@@ -169,11 +177,13 @@ class PipelineService:
         session_id: str | None = None,
         include_compressed: bool = False,
         rerank: bool | None = None,
+        by_score: bool = False,
     ) -> RecallResult:
         """Return what is remembered about `query`: preferences first, then the nearest that fit the budget.
 
         With a `session_id`, working memories of other sessions are left out; without, those that are a day old.
         `include_compressed` shows archived memories too. `rerank` of None is as configured.
+        `by_score` ranks preferences among the others, at most `top_k` of all.
         """
         if not isinstance(query, str):
             raise PipelineInputError(f"query: expected a text, got {query!r:.80} ({type(query).__name__})")
@@ -187,7 +197,7 @@ class PipelineService:
             include_compressed=include_compressed,
             rerank=self._config.reranker_enabled if rerank is None else rerank,
         )
-        return await self._recaller.recall(ask)
+        return await (self._recaller.search(ask) if by_score else self._recaller.recall(ask))
 
     def assemble(self, result: RecallResult) -> str:
         """Return the block to set before a prompt; empty where nothing was recalled (P-27)."""
@@ -211,14 +221,24 @@ class PipelineService:
         """Return the procedural memory of a key."""
         return await self._lane.run(self._store.preference, checked_name("user_id", user_id), key)
 
+    async def history(self, key: str, user_id: str) -> list[MemoryChunk]:
+        """Return what was said under a key of preferences: what holds first, then what it replaced, newest first."""
+        return await self._lane.run(self._store.history, checked_name("user_id", user_id), key)
+
     async def memories(
-        self, user_id: str, memory_types: Sequence[MemoryType | str] | None = None, limit: int | None = None
+        self,
+        user_id: str,
+        memory_types: Sequence[MemoryType | str] | None = None,
+        limit: int | None = None,
+        *,
+        include_replaced: bool = False,
     ) -> list[MemoryChunk]:
-        """Return memories of all sorts, archived ones too, newest first."""
+        """Return memories of all sorts, archived ones too, newest first; preferences that were replaced on demand."""
         if limit is not None:
             checked_count("limit", limit)
         user = checked_name("user_id", user_id)
-        return await self._lane.run(self._store.recent, user, checked_types(memory_types), limit)
+        kinds = checked_types(memory_types)
+        return await self._lane.run(self._store.recent, user, kinds, limit, include_replaced=include_replaced)
 
     async def update(self, identifier: str, text: str, user_id: str) -> MemoryChunk | None:
         """Replace what a memory says, None if the user has no such memory; a summary made of its old words goes."""
@@ -230,19 +250,23 @@ class PipelineService:
                 "Delete the memory, or ingest the text as a new one"
             )
         user = checked_name("user_id", user_id)
-        (vector,) = await self._parts.embedder.embed([content], Purpose.DOCUMENT)
+        (vector,) = await self._embedder.embed([content], Purpose.DOCUMENT)
         async with self._writers:
             found = await self._lane.run(self._store.get, user, [identifier])
             if not found:
                 return None
+            identity = content_hash(content)
+            key = None if found[0].key is None else preference_key(content, identity)
             changed = replace(
                 found[0],
                 content=content,
                 updated_at=self._parts.clock.now(),
                 compressed=False,
                 summary_id=None,
+                key=key,
+                replaced_by=found[0].replaced_by if key == found[0].key else None,
             )
-            await self._lane.run(self._store.change, found[0], changed, content_hash(content), vector)
+            await self._lane.run(self._store.change, found[0], changed, identity, vector)
         return changed
 
     async def delete(self, ids: Sequence[str], user_id: str) -> list[str]:
@@ -261,38 +285,44 @@ class PipelineService:
         """Write rows as they are, their importance and flags too; a trusted way in, past all weighing."""
         user = checked_name("user_id", user_id)
         ready = imported(rows, user, now=self._parts.clock.now(), new_id=self._parts.new_id)
-        bare = [one for one in ready if one.vector is None and one.memory.key is None]
+        bare = [one for one in ready if one.vector is None]
         texts = {one.content_hash: one.memory.content for one in bare}
         vectors: dict[str, Vector] = {}
         if texts:
-            embedded = await self._parts.embedder.embed(list(texts.values()), Purpose.DOCUMENT)
+            embedded = await self._embedder.embed(list(texts.values()), Purpose.DOCUMENT)
             vectors = dict(zip(texts, embedded, strict=True))
         writes: list[Insertion | Setting] = []
         for one in ready:
-            if one.memory.key is not None:
-                writes.append(Setting(memory=one.memory, content_hash=one.content_hash))
-                continue
             vector = vectors[one.content_hash] if one.vector is None else np.asarray(one.vector, np.float32)
             self._check_dimension(vector)
-            writes.append(Insertion(memory=one.memory, content_hash=one.content_hash, vector=vector))
+            kind = Insertion if one.memory.key is None else Setting
+            writes.append(kind(memory=one.memory, content_hash=one.content_hash, vector=vector))
         async with self._writers:
             await self._lane.run(self._store.put, user, writes)
-        return [one.memory for one in ready]
+            return await self._lane.run(self._store.get, user, [one.memory.id for one in ready])
 
     async def export_rows(self, user_id: str) -> list[dict[str, Json]]:
         """Return all rows of a user, oldest first, as `import_rows` takes them."""
-        return [exported(memory) for memory in reversed(await self.memories(user_id))]
+        return [exported(memory) for memory in reversed(await self.memories(user_id, include_replaced=True))]
 
     async def reindex(self, user_id: str) -> int:
-        """Read the user's vectors again; return how many memories can be found by them."""
-        return await self._vectors.rebuild(checked_name("user_id", user_id))
+        """Read the user's vectors again and embed what has none that can be compared; return how many are found."""
+        user = checked_name("user_id", user_id)
+        broken = await self._lane.run(self._store.broken, user)
+        texts = [content for _, _, content in broken]
+        vectors = await self._embedder.embed(texts, Purpose.DOCUMENT) if texts else []
+        async with self._writers:
+            await self._lane.run(self._store.mend, user, broken, vectors)
+        await self._preferences.rebuild(user)
+        return await self._vectors.rebuild(user)
 
     async def status(self, user_id: str) -> dict[str, int]:
         """Return counts: rows by type, what is archived, sessions to compress, and what is found by its vector."""
         user = checked_name("user_id", user_id)
         counts = await self._lane.run(self._store.count, user)
         # A write is found at once: nothing is ever pending.
-        return {**counts, "vectors": await self._vectors.count(user), "pending": 0}
+        aside = await self._vectors.set_aside(user) + await self._preferences.set_aside(user)
+        return {**counts, "vectors": await self._vectors.count(user), "set_aside": aside, "pending": 0}
 
     async def centroid_drift(self, user_id: str) -> float:
         """Return how far the centroid that is kept lies from the mean of the rows, at its worst number."""
@@ -311,7 +341,7 @@ class PipelineService:
         missing = [one for one in contents if one not in vectors]
         if not missing:
             return vectors, {}
-        computed = await self._parts.embedder.embed([contents[one] for one in missing], Purpose.DOCUMENT)
+        computed = await self._embedder.embed([contents[one] for one in missing], Purpose.DOCUMENT)
         fresh: dict[str, Vector] = dict(zip(missing, computed, strict=True))
         return vectors | fresh, fresh
 

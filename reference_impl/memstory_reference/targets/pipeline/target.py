@@ -24,6 +24,7 @@ from memstory_reference.composition.embedders import make_reranker
 from memstory_reference.composition.pipeline import open_pipeline
 from memstory_reference.errors import InputError
 from memstory_reference.systems.pipeline.config import PipelineConfig
+from memstory_reference.systems.pipeline.ingest.importing import exported
 from memstory_reference.systems.pipeline.ingest.planning import Vector
 from memstory_reference.systems.pipeline.ingest.validation import checked_type
 from memstory_reference.systems.pipeline.memory import MemoryChunk, RecallResult, Utterance
@@ -116,7 +117,7 @@ class PipelineTarget(SystemTarget[PipelineService]):
 
     async def search(self, query: Query, scope: Scope) -> Sequence[Hit]:
         with self._in_harness_words():
-            result = await self._recall(query, scope)
+            result = await self._recall(query, scope, by_score=True)
         return [recalled_hit(one, result.rerank) for one in result.memories]
 
     async def list(self, scope: Scope, kinds: Sequence[str] = (), limit: int | None = None) -> Sequence[Hit]:
@@ -161,6 +162,9 @@ class PipelineTarget(SystemTarget[PipelineService]):
         check_names("recall", given, ("top_k", "token_budget", "memory_types", *self.search_options))
         return result_data(await self._system.recall(query, scope.user, **given))
 
+    async def _job_history(self, scope: Scope, *, key: str = "") -> Tree:
+        return [exported(one) for one in await self._system.history(key, scope.user)]
+
     async def _job_reindex(self, scope: Scope) -> Tree:
         return {"reindexed": await self._system.reindex(scope.user)}
 
@@ -173,9 +177,9 @@ class PipelineTarget(SystemTarget[PipelineService]):
     def _formula(self, args: Mapping[str, Tree]) -> Tree:
         return formula(args)
 
-    async def _recall(self, query: Query, scope: Scope) -> RecallResult:
+    async def _recall(self, query: Query, scope: Scope, *, by_score: bool = False) -> RecallResult:
         self._check_query(query)
-        options: dict[str, Tree] = dict(query.options)
+        options: dict[str, Tree] = {**query.options, "by_score": by_score}
         if scope.session is not None:
             options.setdefault("session_id", scope.session)
         if query.top_k is not None:

@@ -68,6 +68,7 @@ def hit(memory: MemoryChunk, score: float | None = None, explain: Mapping[str, T
             "summary_id": memory.summary_id,
             "source_session_id": memory.source_session_id,
             "compression_source": memory.compression_source,
+            "replaced_by": memory.replaced_by,
         },
         explain=explain,
     )

@@ -117,6 +117,29 @@ def preferences_last(plain):
     return recalled
 
 
+def with_share(share):
+    def mutant(plain):
+        def recall(self, ask):
+            self._config = replace(self._config, procedural_share=share)
+            return plain(self, ask)
+
+        return recall
+
+    return mutant
+
+
+def like_a_recall(_plain):
+    return lambda self, ask: self.recall(ask)
+
+
+def of_the_newest(plain):
+    async def recall(self, ask):
+        result = await plain(self, ask)
+        return replace(result, memories=result.memories[: self._config.max_procedural])
+
+    return recall
+
+
 def admitting(**changes):
     return lambda plain: lambda wanted, **how: plain(replace(wanted, **changes), **how)
 
@@ -130,11 +153,11 @@ def without_compressed(plain):
 
 
 def of_everybody(plain):
-    return lambda self, _owner, *rest: plain(self, "everybody", *rest)
+    return lambda self, _owner, *rest, **named: plain(self, "everybody", *rest, **named)
 
 
 def set_for_everybody(plain):
-    return lambda self, memory, content_hash: plain(self, replace(memory, user_id="everybody"), content_hash)
+    return lambda self, memory, *rest: plain(self, replace(memory, user_id="everybody"), *rest)
 
 
 def by_similarity(_plain):
@@ -187,6 +210,42 @@ def forward_only(plain):
 
 def of_plain_tags_only(plain):
     return lambda content: content.replace("</memory>", "") if "\uff1c" in content else plain(content)
+
+
+def whatever_its_vectors(plain):
+    def imported(rows, *args, **named):
+        return plain([{**row, "vector": None} for row in rows], *args, **named)
+
+    return imported
+
+
+def believing(plain):
+    def put(self, owner, rows):
+        plain(self, owner, rows)
+        for row in rows:
+            self._db.execute("UPDATE memories SET summary = ? WHERE id = ?", (row.memory.summary_id, row.memory.id))
+
+    return put
+
+
+def as_a_text(plain):
+    def change(self, old, new, *rest):
+        self._rows.release(old.user_id, old)
+        plain(self, old, new, *rest)
+
+    return change
+
+
+def as_before(_plain):
+    return lambda *_: "prefer:indentation"
+
+
+def in_place(plain):
+    def put(self, memory, *rest):
+        self._db.execute("DELETE FROM preferences WHERE owner = ? AND key = ?", (memory.user_id, memory.key))
+        plain(self, memory, *rest)
+
+    return put
 
 
 FACTORY = PipelineFactory
@@ -246,15 +305,18 @@ MUTANTS = [
     ),
     (
         "P11: preferences take places",
-        "hits count 8",
+        "a length that is 8, not 12",
         (Recaller, "recall", asked(lambda ask: replace(ask, top_k=max(1, ask.top_k - 7)))),
     ),
-    ("P11: preferences come last", "'kind' is 'semantic', not 'procedural'", (Recaller, "recall", preferences_last)),
+    ("P11: preferences come last", "does not start with", (Recaller, "recall", preferences_last)),
+    ("P11: preferences take all of the budget", "5 times", (Recaller, "recall", with_share(1.0))),
     (
         "P11: preferences ignore the types",
-        "hits count 12",
+        "a length that is 12, not 5",
         (Recaller, "recall", asked(lambda ask: replace(ask, kinds=(*ask.kinds, MemoryType.PROCEDURAL)))),
     ),
+    ("P11b: a search puts preferences first", "hits have", (Recaller, "search", like_a_recall)),
+    ("P11c: only the newest preferences are found", "I hate open offices", (Recaller, "recall", of_the_newest)),
     ("P12: importance does not matter", "too little", (pipeline_store, "condition", admitting(least_importance=0.0))),
     ("P12: whatever is compressed is hidden", "hits count 3", (pipeline_store, "condition", without_compressed)),
     ("P13: what was filtered out is not made up for", "hits count 0", (PipelineStore, "nearest", {})),
@@ -288,12 +350,12 @@ MUTANTS = [
     (
         "P16: the archive is always hidden",
         "not 'first the ferry'",
-        (Recaller, "recall", asked(lambda ask: replace(ask, include_compressed=False))),
+        (Recaller, "search", asked(lambda ask: replace(ask, include_compressed=False))),
     ),
     (
         "P16: the archive is never hidden",
         "hits include",
-        (Recaller, "recall", asked(lambda ask: replace(ask, include_compressed=True))),
+        (Recaller, "search", asked(lambda ask: replace(ask, include_compressed=True))),
     ),
     ("P17: a failure is a summary", "was not refused", (WatchedModel, "chat", saying_so)),
     ("P17b: one silent session stops all", "'compressed' is 0", (compression, "usable_summary", or_stop)),
@@ -314,9 +376,14 @@ MUTANTS = [
     ),
     ("X1p: content is told as it is", "'</memory>' 2 times", (prompt_block, "harmless", lambda _: lambda text: text)),
     ("X1p: only plain tags are escaped", "'&lt;'", (prompt_block, "harmless", of_plain_tags_only)),
+    ("P20: a vector is believed", "was not refused", (service, "imported", whatever_its_vectors)),
+    ("P20b: an archive needs no summary", "hits count 0", (PipelineStore, "put", believing)),
+    ("P21: an edited summary lets go of its session", "'compressed' is 0", (PipelineStore, "change", as_a_text)),
+    ("P21: a preference keeps its key", "hits count 1", (service, "preference_key", as_before)),
+    ("P21b: what was replaced is gone", "a length that is 1", (Rows, "set", in_place)),
     (
         "X3p: users share one index of preferences",
-        "hits lack",
+        "hits count 1",
         (PipelineStore, "preferences", of_everybody),
         (PipelineStore, "preference", of_everybody),
         (Rows, "set", set_for_everybody),

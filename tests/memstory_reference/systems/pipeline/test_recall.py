@@ -30,11 +30,19 @@ class Spied:
         return await self.inner.nearest(owner, vector, k)
 
 
-class Down:
+class Mortal:
+    """An embedder that answers until it is down."""
+
     model, dimension = "hashed-16", 16
+    is_down = False
+
+    def __init__(self, inner):
+        self._inner = inner
 
     async def embed(self, texts, purpose):
-        raise EmbedderUnavailableError("down")
+        if self.is_down:
+            raise EmbedderUnavailableError("down")
+        return await self._inner.embed(texts, purpose)
 
 
 async def texts(service, query="ask", user="ann", **given):
@@ -91,18 +99,22 @@ async def test_a_question_without_sense_is_a_value_error(make_service, given, na
 async def test_a_blank_query_still_tells_preferences(make_service, embedder):
     service = make_service(embedder=embedder)
     await service.import_rows([row("near"), {"text": "I hate rain", "kind": "procedural"}], "ann")
+    before = embedder.data()["calls"]
     assert await texts(service, " \n") == ["I hate rain"]
-    assert embedder.data()["calls"] == 0
+    assert await texts(service, " \n", by_score=True) == []
+    assert embedder.data()["calls"] == before
 
 
-async def test_preferences_need_no_embedder(make_service):
-    service = make_service(embedder=Down())
+async def test_preferences_need_no_embedder(make_service, hashed_vectors):
+    embedder = Mortal(hashed_vectors())
+    service = make_service(embedder=embedder)
     await service.import_rows([{"text": "I hate rain", "kind": "procedural"}], "ann")
+    await service.import_rows([row("near")], "bob")
+    embedder.is_down = True
     assert await texts(service) == ["I hate rain"]
-    await service.import_rows([row("near")], "ann")
-    assert await texts(service, memory_types=["procedural"]) == ["I hate rain"]
+    assert await texts(service, user="bob", memory_types=["procedural"]) == []
     with pytest.raises(UnavailableError):
-        await service.recall("ask", "ann")
+        await service.recall("ask", "bob")
 
 
 async def test_preferences_come_first_newest_first_beside_the_places(make_service, clock):
@@ -116,14 +128,54 @@ async def test_preferences_come_first_newest_first_beside_the_places(make_servic
     assert found[10:] == [f"fact {number}" for number in range(5)]
 
 
-async def test_preferences_obey_the_budget(make_service):
+async def stated(service, *stated, user="ann"):
+    await service.import_rows([{"text": text, "kind": "procedural"} for text in stated], user)
+
+
+async def test_preferences_take_a_share_of_the_budget_and_what_others_leave(make_service):
+    service = make_service(ASK, procedural_share=0.5)
+    await stated(service, "I hate long calls at night", "I hate rain")
+    await service.import_rows([row("one two three"), row("four", 0.5)], "ann")
+    assert await texts(service, token_budget=7) == ["I hate rain", "one two three", "four"]
+    assert await texts(service, token_budget=12) == ["I hate rain", "one two three", "four"]
+    assert await texts(service, token_budget=13) == [
+        "I hate rain", "I hate long calls at night", "one two three", "four",
+    ]  # fmt: skip
+
+
+async def test_long_preferences_leave_three_quarters_of_the_budget_to_others(make_service):
     service = make_service(ASK)
-    await service.import_rows(
-        [{"text": "I hate long calls at night", "kind": "procedural"}, {"text": "I hate rain", "kind": "procedural"}],
-        "ann",
-    )
-    await service.import_rows([row("one two three"), row("one", 0.5)], "ann")
-    assert await texts(service, token_budget=5) == ["I hate rain", "one"]
+    long = [f"place {number} {'word ' * 200}".strip() for number in range(10)]
+    for text in long:
+        await service.ingest(text, "ann", "s", "procedural")
+    await service.import_rows([row(f"fact {number} {'word ' * 100}", 0.9) for number in range(20)], "ann")
+    result = await service.recall("ask", "ann", top_k=20)
+    spent = {True: 0, False: 0}
+    for one in result.memories:
+        spent[one.memory.key is not None] += one.tokens
+    assert 0 < spent[True] <= 500
+    assert spent[False] >= 1_400
+
+
+async def test_the_eleventh_preference_is_found_by_what_it_says(make_service, clock):
+    service = make_service({**ASK, "I hate thing 0": at(1.0)})
+    for number in range(12):
+        clock.move(seconds=1)
+        await service.ingest(f"I hate thing {number}", "ann", "s")
+    await service.import_rows([row("a fact", 0.5)], "ann")
+    assert await texts(service, top_k=1) == [f"I hate thing {number}" for number in [*range(11, 1, -1), 0]]
+    assert (await texts(service, by_score=True))[0] == "I hate thing 0"
+
+
+async def test_by_score_preferences_stand_where_their_nearness_puts_them(make_service):
+    service = make_service({**ASK, "I hate rain": at(0.7), "I hate snow": at(0.1)})
+    await stated(service, "I hate rain", "I hate snow")
+    await service.import_rows([row("near", 0.9), row("far", 0.5)], "ann")
+    assert await texts(service, by_score=True) == ["near", "I hate rain", "far", "I hate snow"]
+    assert await texts(service, by_score=True, top_k=2) == ["near", "I hate rain"]
+    assert await texts(service, by_score=True, memory_types=["semantic"]) == []
+    result = await service.recall("ask", "ann", by_score=True, rerank=True)
+    assert [one.score for one in result.memories] == pytest.approx([0.63, 0.49, 0.35, 0.07], abs=1e-6)
 
 
 @pytest.mark.parametrize(
@@ -289,6 +341,7 @@ async def test_an_export_can_be_imported_and_is_the_same(make_service):
         ([{"text": "x", "role": "boss"}], r"rows\[0\].role"),
         ([{"text": "x", "times_seen": 0}], r"rows\[0\].times_seen"),
         ([{"text": "x", "vector": [0, 0]}], r"rows\[0\].vector"),
+        *(([{"text": "x", "vector": [bad] * 16}], r"rows\[0\].vector") for bad in (1e308, 10**400, True, "1", 1e-320)),
         ([{"text": "x", "vector": [1, 0]}], "vector: 2 numbers; the model hashed-16 has 16"),
     ],
 )

@@ -14,6 +14,9 @@ from memstory_reference.systems.pipeline.memory import ROLES, USER, MemoryChunk,
 from memstory_reference.systems.pipeline.reading.cleaning import clean
 from memstory_reference.systems.pipeline.reading.preference_keys import preference_key
 
+_GREATEST, _LEAST = 1e30, 1e-30
+"""Beyond them a length is no number any more."""
+
 _Check = Callable[[str, Tree], Tree]
 
 
@@ -44,6 +47,7 @@ def exported(memory: MemoryChunk) -> dict[str, Tree]:
         "summary_id": memory.summary_id,
         "source_session_id": memory.source_session_id,
         "compression_source": memory.compression_source,
+        "replaced_by": memory.replaced_by,
     }
 
 
@@ -83,6 +87,7 @@ def _imported(where: str, row: Tree, user_id: str, *, now: datetime, new_id: New
         summary_id=given.get("summary_id"),
         source_session_id=given.get("source_session_id"),
         compression_source=given.get("compression_source", False),
+        replaced_by=given.get("replaced_by") if kind is MemoryType.PROCEDURAL else None,
     )
     return Import(memory=memory, content_hash=identity, vector=given.get("vector"))
 
@@ -121,9 +126,10 @@ def _role(where: str, value: Tree) -> str:
 
 def _vector(where: str, value: Tree) -> list[float]:
     numbers = value if isinstance(value, list | tuple) else [value]
-    if not all(isinstance(one, int | float) and math.isfinite(one) for one in numbers) or not any(numbers):
-        raise PipelineInputError(f"{where}: expected finite numbers that are not all 0, got {value!r:.80}")
-    length = math.hypot(*numbers)
+    is_taken = all(type(one) in (int, float) and abs(one) <= _GREATEST for one in numbers)
+    length = math.hypot(*numbers) if is_taken else 0.0
+    if not length > _LEAST:
+        raise PipelineInputError(f"{where}: expected numbers up to {_GREATEST:g} that are not all 0, got {value!r:.80}")
     return [one / length for one in numbers]
 
 
@@ -143,5 +149,6 @@ _CHECKS: Mapping[str, _Check] = {
     "summary_id": checked_name,
     "source_session_id": checked_name,
     "compression_source": _flag,
+    "replaced_by": checked_name,
     "vector": _vector,
 }

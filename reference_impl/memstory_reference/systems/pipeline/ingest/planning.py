@@ -48,10 +48,11 @@ class Insertion:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Setting:
-    """A procedural memory, new or in place of what its key held."""
+    """A procedural memory; what its key held becomes history."""
 
     memory: MemoryChunk
     content_hash: str
+    vector: Vector
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -180,26 +181,24 @@ class Planner:
         is_kept = weight >= self.config.store_threshold - _ROUNDING
         if not is_kept and held is None:
             return weighed, None
-        memory = self._memory(piece, kind, key, weight, held[0] if held else None)
+        memory = self._memory(piece, kind, key, weight)
         reason = f"importance {weight:.3f} reaches {self.config.store_threshold:g}"
         if held:
-            reason = f"it replaces what {key!r} held"
+            reason = f"it replaces what {key!r} held, which stays in its history"
         receipt = replace(weighed, outcome=Outcome.UPDATED if held else Outcome.STORED, reason=reason, memory=memory)
         if key is not None:
-            return receipt, Setting(memory=memory, content_hash=piece.content_hash)
+            return receipt, Setting(memory=memory, content_hash=piece.content_hash, vector=piece.vector)
         return receipt, Insertion(memory=memory, content_hash=piece.content_hash, vector=piece.vector)
 
-    def _memory(
-        self, piece: Piece, kind: MemoryType, key: str | None, weight: float, held: MemoryChunk | None
-    ) -> MemoryChunk:
+    def _memory(self, piece: Piece, kind: MemoryType, key: str | None, weight: float) -> MemoryChunk:
         return MemoryChunk(
-            id=held.id if held else self.new_id(),
+            id=self.new_id(),
             user_id=self.user_id,
             session_id=piece.utterance.session_id,
             memory_type=kind,
             content=piece.content,
             importance=weight,
-            created_at=held.created_at if held else self.now,
+            created_at=self.now,
             updated_at=self.now,
             key=key,
             role=piece.utterance.role,

@@ -15,9 +15,9 @@ from memstory_reference.systems.pipeline.stores.vectors_store import MemoryVecto
 class ArchiveStore:
     """Blocking; knows sessions of uncompressed episodic memories."""
 
-    def __init__(self, database: Database, vectors: MemoryVectors) -> None:
+    def __init__(self, database: Database, rows: Rows, vectors: MemoryVectors) -> None:
         self._db = database
-        self._rows = Rows(database, vectors)
+        self._rows = rows
         self._vectors = vectors
 
     def sessions(self, owner: str) -> list[str]:

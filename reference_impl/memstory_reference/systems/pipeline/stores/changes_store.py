@@ -11,10 +11,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from memstory_reference.storage.database_store import Database
+from memstory_reference.storage.vector_matrix import usable
 from memstory_reference.systems.pipeline.memory import MemoryChunk
 from memstory_reference.systems.pipeline.stores.rows_store import (
     MEMORY_COLUMNS,
     PREFERENCE_COLUMNS,
+    check_dimension,
+    dimension_of,
+    is_countable,
     memory_values,
     preference_values,
     stamp,
@@ -23,26 +27,36 @@ from memstory_reference.systems.pipeline.stores.rows_store import (
 from memstory_reference.systems.pipeline.stores.vectors_store import MemoryVectors
 
 _INSERT = f"INSERT INTO memories ({MEMORY_COLUMNS}, vector) VALUES ({', '.join('?' * 17)})"  # noqa: S608  (constants)
-_SET = f"INSERT OR REPLACE INTO preferences ({PREFERENCE_COLUMNS}) VALUES ({', '.join('?' * 12)})"  # noqa: S608
+_SET = f"INSERT OR REPLACE INTO preferences ({PREFERENCE_COLUMNS}, vector) VALUES ({', '.join('?' * 14)})"  # noqa: S608
 
 
 class Rows:
     """Writes rows of all tables."""
 
-    def __init__(self, database: Database, vectors: MemoryVectors) -> None:
+    def __init__(self, database: Database, vectors: MemoryVectors, preferences: MemoryVectors) -> None:
         self._db = database
         self._vectors = vectors
+        self._preferences = preferences
 
     def insert(self, memory: MemoryChunk, content_hash: str, vector: NDArray[np.float32]) -> None:
-        """Write a memory that is found by its vector."""
-        ready = np.asarray(vector, np.float32)
+        """Write a memory that is found by its vector; StoreConflictError for one of another dimension."""
+        ready = self._fitting(vector)
         self._db.execute(_INSERT, (*memory_values(memory, content_hash), ready.tobytes()))
         self.shift(memory.user_id, ready, 1)
         self._vectors.changed(memory.user_id, [memory.id])
 
-    def set(self, memory: MemoryChunk, content_hash: str) -> None:
-        """Write a procedural memory, in place of what its key held."""
-        self._db.execute(_SET, preference_values(memory, content_hash))
+    def set(self, memory: MemoryChunk, content_hash: str, vector: NDArray[np.float32]) -> None:
+        """Write a procedural memory; what its key held is history from now on, unless the memory is history itself."""
+        ready = self._fitting(vector)
+        replaced = []
+        if memory.replaced_by is None:
+            replaced = self._db.execute(
+                "UPDATE preferences SET replaced_by = ? "
+                "WHERE owner = ? AND key = ? AND replaced_by IS NULL AND id <> ? RETURNING id",
+                (memory.id, memory.user_id, memory.key, memory.id),
+            ).fetchall()
+        self._db.execute(_SET, (*preference_values(memory, content_hash), ready.tobytes()))
+        self._preferences.changed(memory.user_id, [memory.id, *(row["id"] for row in replaced)])
 
     def remove(self, owner: str, identifier: str) -> None:
         """Delete a memory that is found by its vector, if it exists."""
@@ -52,6 +66,23 @@ class Rows:
         if row:
             self.shift(owner, vector_of(row["vector"]), -1)
             self._vectors.changed(owner, [identifier])
+
+    def unset(self, owner: str, identifier: str) -> None:
+        """Delete a procedural memory, if it exists; what it replaced holds again, or is history of what replaced it."""
+        row = self._db.execute(
+            "DELETE FROM preferences WHERE owner = ? AND id = ? RETURNING replaced_by", (owner, identifier)
+        ).fetchone()
+        if row is None:
+            return
+        replaced = self._db.execute(
+            "SELECT id FROM preferences WHERE owner = ? AND replaced_by = ? ORDER BY updated_at DESC, row DESC",
+            (owner, identifier),
+        ).fetchall()
+        heir = row["replaced_by"]
+        for (one,) in replaced:
+            self._db.execute("UPDATE preferences SET replaced_by = ? WHERE owner = ? AND id = ?", (heir, owner, one))
+            heir = heir or one
+        self._preferences.changed(owner, [identifier, *(one for (one,) in replaced)])
 
     def bump(self, memory: MemoryChunk) -> None:
         """Note that a memory's text came once more."""
@@ -75,7 +106,7 @@ class Rows:
 
     def cache(self, owner: str, vectors: Mapping[str, NDArray[np.float32]], keep: int) -> None:
         """Keep vectors of texts that are not stored, the latest `keep` of a user."""
-        rows = [(owner, one, np.asarray(vector, np.float32).tobytes()) for one, vector in vectors.items()]
+        rows = [(owner, one, self._fitting(vector).tobytes()) for one, vector in vectors.items()]
         self._db.executemany("INSERT OR IGNORE INTO embeddings (owner, hash, vector) VALUES (?, ?, ?)", rows)
         self._db.execute(
             "DELETE FROM embeddings WHERE row IN "
@@ -90,13 +121,41 @@ class Rows:
             (owner, owner, identifier),
         )
 
+    def mend(self, table: str, owner: str, identifier: str, vector: NDArray[np.float32]) -> None:
+        """Put a good vector in the place of one that cannot be compared; the centroid is counted afterwards."""
+        ready = self._fitting(vector).tobytes()
+        self._db.execute(f"UPDATE {table} SET vector = ? WHERE owner = ? AND id = ?", (ready, owner, identifier))  # noqa: S608
+        (self._vectors if table == "memories" else self._preferences).changed(owner, [identifier])
+
     def shift(self, owner: str, vector: NDArray[np.float32], step: int) -> None:
         """Move the sum behind the centroid by one vector; with the last vector it goes, rounding and all."""
         row = self._db.execute("SELECT total, count FROM centroids WHERE owner = ?", (owner,)).fetchone()
         count = (row["count"] if row else 0) + step
-        if count == 0:
+        total = np.frombuffer(row["total"], np.float64) if row else np.zeros(len(vector))
+        if len(total) != len(vector) or not np.isfinite(total).all() or usable(vector) is None:
+            self.recount(owner)
+        else:
+            self._keep(owner, total + step * np.asarray(vector, np.float64), count)
+
+    def recount(self, owner: str) -> None:
+        """Make the sum behind the centroid again, of the vectors that can be compared."""
+        held, total, count = dimension_of(self._db), None, 0
+        for (blob,) in self._db.execute("SELECT vector FROM memories WHERE owner = ?", (owner,)):
+            vector = vector_of(blob)
+            if is_countable(vector, held):
+                total = np.asarray(vector, np.float64) if total is None else total + vector
+                count += 1
+        self._keep(owner, total, count)
+
+    def _keep(self, owner: str, total: NDArray[np.float64] | None, count: int) -> None:
+        if total is None or count == 0:
             self._db.execute("DELETE FROM centroids WHERE owner = ?", (owner,))
-            return
-        moved = step * np.asarray(vector, np.float64)
-        total = moved if row is None else np.frombuffer(row["total"], np.float64) + moved
-        self._db.execute("INSERT OR REPLACE INTO centroids VALUES (?, ?, ?)", (owner, total.tobytes(), count))
+        else:
+            self._db.execute("INSERT OR REPLACE INTO centroids VALUES (?, ?, ?)", (owner, total.tobytes(), count))
+
+    def _fitting(self, vector: NDArray[np.float32]) -> NDArray[np.float32]:
+        """Return a vector as it is stored; the first one says how many numbers all have."""
+        ready = np.asarray(vector, np.float32)
+        self._db.execute("INSERT OR IGNORE INTO about VALUES ('dimension', ?)", (str(len(ready)),))
+        check_dimension(dimension_of(self._db), ready)
+        return ready

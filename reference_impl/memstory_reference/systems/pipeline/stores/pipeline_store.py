@@ -6,6 +6,7 @@ Each write is one transaction that also moves the centroid, so a process that is
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,12 +19,18 @@ from memstory_reference.systems.pipeline.stores.changes_store import Rows
 from memstory_reference.systems.pipeline.stores.rows_store import (
     MEMORY_COLUMNS,
     Admission,
+    check_dimension,
     condition,
+    dimension_of,
+    is_countable,
     memory_of,
     preference_of,
     vector_of,
 )
 from memstory_reference.systems.pipeline.stores.vectors_store import MemoryVectors
+
+Broken = tuple[str, str, str]
+"""Table, id and content of a row whose vector cannot be compared."""
 
 SCANNED_ROWS = 2_000
 """Vectors held at once while rows are compared one by one: 3 MB at 384 numbers."""
@@ -32,24 +39,33 @@ SCANNED_ROWS = 2_000
 class PipelineStore:
     """Blocking; one connection, used by one thread at a time."""
 
-    def __init__(self, database: Database, vectors: MemoryVectors) -> None:
+    def __init__(self, database: Database, rows: Rows, vectors: MemoryVectors, preferences: MemoryVectors) -> None:
         self._db = database
-        self._rows = Rows(database, vectors)
+        self._rows = rows
         self._vectors = vectors
+        self._preferences = preferences
 
     def embeddings(self, owner: str, hashes: Sequence[str]) -> dict[str, Vector]:
         """Return the vectors that are known of these contents, stored or cached."""
         found: dict[str, Vector] = {}
-        for table in ("embeddings", "memories"):
+        held = dimension_of(self._db)
+        for table in ("embeddings", "memories", "preferences"):
             for marks, part in parts(hashes):
                 sql = f"SELECT hash, vector FROM {table} WHERE owner = ? AND hash IN ({marks})"  # noqa: S608
-                found |= {row["hash"]: vector_of(row["vector"]) for row in self._db.execute(sql, (owner, *part))}
+                for row in self._db.execute(sql, (owner, *part)):
+                    if is_countable(vector := vector_of(row["vector"]), held):
+                        found[row["hash"]] = vector
         return found
 
     def known(self, owner: str, hashes: Sequence[str] = (), keys: Sequence[str] = ()) -> Known:
         """Return what matters to new texts of these hashes and keys; archived memories are nobody's twin (PF-6)."""
         known = Known()
-        row = self._db.execute("SELECT total, count FROM centroids WHERE owner = ?", (owner,)).fetchone()
+        sums = "SELECT total, count FROM centroids WHERE owner = ?"
+        row = self._db.execute(sums, (owner,)).fetchone()
+        if row and not np.isfinite(np.frombuffer(row["total"], np.float64)).all():
+            with self._db.transaction():
+                self._rows.recount(owner)
+            row = self._db.execute(sums, (owner,)).fetchone()
         if row:
             known.total, known.count = np.frombuffer(row["total"], np.float64), row["count"]
         for marks, part in parts(hashes):
@@ -61,7 +77,7 @@ class PipelineStore:
                 memory = memory_of(found)
                 known.twins[twin_of(memory, found["hash"])] = memory
         for marks, part in parts(keys):
-            sql = f"SELECT * FROM preferences WHERE owner = ? AND key IN ({marks})"  # noqa: S608
+            sql = f"SELECT * FROM preferences WHERE owner = ? AND replaced_by IS NULL AND key IN ({marks})"  # noqa: S608
             for found in self._db.execute(sql, (owner, *part)):
                 known.preferences[found["key"]] = (preference_of(found), found["hash"])
         return known
@@ -75,21 +91,34 @@ class PipelineStore:
                     self._rows.insert(write.memory, write.content_hash, write.vector)
                     unstored.pop(write.content_hash, None)
                 elif isinstance(write, Setting):
-                    self._rows.set(write.memory, write.content_hash)
+                    self._rows.set(write.memory, write.content_hash, write.vector)
+                    unstored.pop(write.content_hash, None)
                 else:
                     self._rows.bump(write.memory)
             if unstored:
                 self._rows.cache(owner, unstored, keep)
 
     def put(self, owner: str, rows: Sequence[Insertion | Setting]) -> None:
-        """Write rows as they are; one of an id or key that exists is replaced. Summaries are tied to their sessions."""
+        """Write rows as they are; one of an id or key that exists is replaced. Summaries are tied to their sessions.
+
+        A row that names a summary or a later preference that does not exist is shown as if it named none (PF-8).
+        """
         with self._db.transaction():
+            keys = self._keys(owner) | {row.memory.id: row.memory.key for row in rows}
             for row in rows:
                 if isinstance(row, Setting):
-                    self._rows.set(row.memory, row.content_hash)
+                    is_history = keys.get(row.memory.replaced_by or "") == row.memory.key
+                    memory = row.memory if is_history else replace(row.memory, replaced_by=None)
+                    self._rows.set(memory, row.content_hash, row.vector)
                 else:
                     self._rows.remove(owner, row.memory.id)
                     self._rows.insert(row.memory, row.content_hash, row.vector)
+            shown = self._db.execute(
+                "UPDATE memories SET summary = NULL WHERE owner = ? AND summary IS NOT NULL AND NOT EXISTS (SELECT 1 "
+                "FROM memories AS s WHERE s.owner = memories.owner AND s.id = memories.summary AND "
+                "s.compression_source = 1) RETURNING id",
+                (owner,),
+            ).fetchall()
             tied = self._db.execute(
                 "UPDATE memories SET summary = (SELECT s.id FROM memories AS s WHERE s.owner = memories.owner AND "
                 "s.compression_source = 1 AND s.source_session = memories.session "
@@ -97,7 +126,7 @@ class PipelineStore:
                 "WHERE owner = ? AND compressed = 1 AND summary IS NULL RETURNING id",
                 (owner,),
             ).fetchall()
-            self._vectors.changed(owner, [row["id"] for row in tied])
+            self._vectors.changed(owner, [row["id"] for row in (*shown, *tied)])
 
     def get(self, owner: str, ids: Sequence[str]) -> list[MemoryChunk]:
         """Return the memories that exist, in the order of `ids`."""
@@ -111,14 +140,21 @@ class PipelineStore:
         return [found[one] for one in dict.fromkeys(ids) if one in found]
 
     def preference(self, owner: str, key: str) -> MemoryChunk | None:
-        """Return the procedural memory of a key."""
-        row = self._db.execute("SELECT * FROM preferences WHERE owner = ? AND key = ?", (owner, key)).fetchone()
+        """Return the procedural memory that holds under a key."""
+        sql = "SELECT * FROM preferences WHERE owner = ? AND key = ? AND replaced_by IS NULL"
+        row = self._db.execute(sql, (owner, key)).fetchone()
         return preference_of(row) if row else None
 
-    def preferences(self, owner: str, limit: int | None = None) -> list[MemoryChunk]:
+    def history(self, owner: str, key: str) -> list[MemoryChunk]:
+        """Return all that was ever said under a key, the newest first."""
+        sql = "SELECT * FROM preferences WHERE owner = ? AND key = ? ORDER BY updated_at DESC, row DESC"
+        return [preference_of(row) for row in self._db.execute(sql, (owner, key))]
+
+    def preferences(self, owner: str, limit: int | None = None, *, include_replaced: bool = False) -> list[MemoryChunk]:
         """Return procedural memories, the newest first."""
+        those = "" if include_replaced else "AND replaced_by IS NULL "
         rows = self._db.execute(
-            "SELECT * FROM preferences WHERE owner = ? ORDER BY updated_at DESC, row DESC LIMIT ?",
+            f"SELECT * FROM preferences WHERE owner = ? {those}ORDER BY updated_at DESC, row DESC LIMIT ?",  # noqa: S608
             (owner, -1 if limit is None else limit),
         )
         return [preference_of(row) for row in rows]
@@ -135,19 +171,25 @@ class PipelineStore:
     def nearest(self, owner: str, vector: Vector, k: int, admission: Admission) -> dict[str, float]:
         """Return the k nearest of all memories that a recall may return, by cosine; exact, row by row."""
         sql, parameters = condition(admission)
-        query = f"SELECT id, vector FROM memories WHERE owner = ? AND {sql}"  # noqa: S608
-        cursor = self._db.execute(query, (owner, *parameters))
+        held = dimension_of(self._db)
+        check_dimension(held, vector)
+        query = f"SELECT id, vector FROM memories WHERE owner = ? AND length(vector) = ? AND {sql}"  # noqa: S608
+        cursor = self._db.execute(query, (owner, 4 * (held or 0), *parameters))
         cursor.row_factory = None  # plain tuples: there are many
         best: list[tuple[float, str]] = []
         while rows := cursor.fetchmany(SCANNED_ROWS):
             matrix = np.frombuffer(b"".join(blob for _, blob in rows), np.float32).reshape(len(rows), -1)
-            scores = np.clip(products(matrix, np.asarray(vector, np.float32)), -1.0, 1.0)
-            worst = np.partition(scores, -k)[-k] if k < len(rows) else -1.0
-            best += [(-float(scores[place]), rows[place][0]) for place in np.flatnonzero(scores >= worst)]
+            usable_rows = np.flatnonzero(np.isfinite(matrix).all(axis=1) & matrix.any(axis=1))
+            scores = np.clip(products(matrix[usable_rows], np.asarray(vector, np.float32)), -1.0, 1.0)
+            worst = np.partition(scores, -k)[-k] if k < len(scores) else -1.0
+            near = np.flatnonzero(scores >= worst)
+            best += [(-float(scores[place]), rows[usable_rows[place]][0]) for place in near]
             best = sorted(best)[:k]
         return {identifier: -score for score, identifier in best}
 
-    def recent(self, owner: str, kinds: Sequence[MemoryType], limit: int | None) -> list[MemoryChunk]:
+    def recent(
+        self, owner: str, kinds: Sequence[MemoryType], limit: int | None, *, include_replaced: bool = False
+    ) -> list[MemoryChunk]:
         """Return memories of all sorts, archived ones too, newest first."""
         marks = ", ".join("?" for _ in kinds)
         rows = self._db.execute(
@@ -157,16 +199,22 @@ class PipelineStore:
         )
         found = [memory_of(row) for row in rows]
         if MemoryType.PROCEDURAL in kinds:
-            found += self.preferences(owner, limit)
+            found += self.preferences(owner, limit, include_replaced=include_replaced)
             found.sort(key=lambda memory: memory.created_at, reverse=True)
         return found if limit is None else found[:limit]
 
     def change(self, old: MemoryChunk, new: MemoryChunk, content_hash: str, vector: Vector) -> None:
-        """Put `new` in the place of `old`; a summary that was made of `old` goes, for it would keep the old words."""
+        """Put `new` in the place of `old`; a summary that was made of `old` goes, for it would keep the old words.
+
+        A summary stays that of its session. A preference that is about something else now has left its old key.
+        """
         with self._db.transaction():
-            self._rows.release(old.user_id, old)
+            if not old.compression_source:
+                self._rows.release(old.user_id, old)
             if old.key is not None:
-                self._rows.set(new, content_hash)
+                if new.key != old.key:
+                    self._rows.unset(old.user_id, old.id)
+                self._rows.set(new, content_hash, vector)
             else:
                 self._rows.remove(old.user_id, old.id)
                 self._rows.insert(new, content_hash, vector)
@@ -181,7 +229,7 @@ class PipelineStore:
                 if memory.key is None:
                     self._rows.remove(owner, memory.id)
                 else:
-                    self._db.execute("DELETE FROM preferences WHERE owner = ? AND id = ?", (owner, memory.id))
+                    self._rows.unset(owner, memory.id)
                 deleted.append(memory.id)
         return deleted
 
@@ -189,22 +237,45 @@ class PipelineStore:
         """Forget a user, with everything that was learnt from the user's texts; return how many memories that were."""
         with self._db.transaction():
             ids = [row["id"] for row in self._db.execute("SELECT id FROM memories WHERE owner = ?", (owner,))]
-            kept = len(self.preferences(owner))
+            stated = [one.id for one in self.preferences(owner, include_replaced=True)]
             for table in ("memories", "preferences", "embeddings", "centroids"):
                 self._db.execute(f"DELETE FROM {table} WHERE owner = ?", (owner,))  # noqa: S608
             self._vectors.changed(owner, ids)
+            self._preferences.changed(owner, stated)
         self._db.forget_log()
-        return len(ids) + kept
+        return len(ids) + len(stated)
 
     def vectors(self, owner: str) -> NDArray[np.float32]:
-        """Return every stored vector of a user; (n, d), or nothing."""
-        rows = self._db.execute("SELECT vector FROM memories WHERE owner = ? ORDER BY row", (owner,)).fetchall()
-        return np.array([vector_of(row["vector"]) for row in rows], np.float32)
+        """Return every stored vector of a user that can be compared; (n, d), or nothing."""
+        held = dimension_of(self._db)
+        rows = self._db.execute("SELECT vector FROM memories WHERE owner = ? ORDER BY row", (owner,))
+        return np.array([one for (blob,) in rows if is_countable(one := vector_of(blob), held)], np.float32)
 
-    def overview(self, owner: str, limit: int) -> tuple[list[MemoryChunk], bool]:
-        """Return the newest procedural memories, and whether there is any other memory."""
+    def broken(self, owner: str) -> list[Broken]:
+        """Return the rows whose vectors cannot be compared."""
+        held = dimension_of(self._db)
+        found = []
+        for table in ("memories", "preferences"):
+            rows = self._db.execute(f"SELECT id, content, vector FROM {table} WHERE owner = ?", (owner,))  # noqa: S608
+            found += [(table, row[0], row[1]) for row in rows if not is_countable(vector_of(row[2]), held)]
+        return found
+
+    def mend(self, owner: str, broken: Sequence[Broken], vectors: Sequence[Vector]) -> None:
+        """Give rows the vectors that they lack, and count the centroid again."""
+        with self._db.transaction():
+            for (table, identifier, _), vector in zip(broken, vectors, strict=True):
+                self._rows.mend(table, owner, identifier, vector)
+            self._rows.recount(owner)
+
+    def overview(self, owner: str, limit: int) -> tuple[list[MemoryChunk], bool, bool]:
+        """Return the newest procedural memories, whether there are more of them, and whether there is any other."""
+        newest = self.preferences(owner, limit + 1)
         other = self._db.execute("SELECT 1 FROM memories WHERE owner = ? LIMIT 1", (owner,)).fetchone()
-        return self.preferences(owner, limit), other is not None
+        return newest[:limit], len(newest) > limit, other is not None
+
+    def _keys(self, owner: str) -> dict[str, str | None]:
+        rows = self._db.execute("SELECT id, key FROM preferences WHERE owner = ?", (owner,))
+        return {row["id"]: row["key"] for row in rows}
 
     def count(self, owner: str) -> dict[str, int]:
         """Count a user's rows."""
@@ -221,7 +292,8 @@ class PipelineStore:
         )
         return {
             **kinds,
-            "procedural": number("SELECT count(*) FROM preferences WHERE owner = ?"),
+            "procedural": number("SELECT count(*) FROM preferences WHERE owner = ? AND replaced_by IS NULL"),
+            "replaced": number("SELECT count(*) FROM preferences WHERE owner = ? AND replaced_by IS NOT NULL"),
             "compressed": number(compressed),
             "sessions": number(sessions),
             "cached": number("SELECT count(*) FROM embeddings WHERE owner = ?"),

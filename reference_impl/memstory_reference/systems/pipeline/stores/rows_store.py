@@ -10,11 +10,14 @@ from datetime import datetime
 import numpy as np
 from numpy.typing import NDArray
 
+from memstory_reference.errors import StoreConflictError
+from memstory_reference.storage.database_store import Database
+from memstory_reference.storage.vector_matrix import usable
 from memstory_reference.systems.pipeline.memory import MemoryChunk, MemoryType
 
-SCHEMA_VERSION = "1"
+SCHEMA_VERSION = "2"
 
-SCHEMA = """
+_MEMORIES = """
 CREATE TABLE IF NOT EXISTS memories (
     row INTEGER PRIMARY KEY,
     owner TEXT NOT NULL,
@@ -40,6 +43,9 @@ CREATE INDEX IF NOT EXISTS by_hash ON memories (owner, hash);
 CREATE INDEX IF NOT EXISTS by_session ON memories (owner, kind, compressed, session, created_at);
 CREATE INDEX IF NOT EXISTS by_summary ON memories (owner, summary) WHERE summary IS NOT NULL;
 CREATE INDEX IF NOT EXISTS by_source ON memories (owner, source_session) WHERE compression_source = 1;
+"""
+
+_PREFERENCES = """
 CREATE TABLE IF NOT EXISTS preferences (
     row INTEGER PRIMARY KEY,
     owner TEXT NOT NULL,
@@ -54,23 +60,48 @@ CREATE TABLE IF NOT EXISTS preferences (
     role TEXT NOT NULL,
     source TEXT,
     times_seen INTEGER NOT NULL,
-    UNIQUE (owner, key),
+    replaced_by TEXT,
+    vector BLOB,
     UNIQUE (owner, id)
 );
+CREATE UNIQUE INDEX IF NOT EXISTS by_key ON preferences (owner, key) WHERE replaced_by IS NULL;
+CREATE INDEX IF NOT EXISTS by_successor ON preferences (owner, replaced_by) WHERE replaced_by IS NOT NULL;
+"""
+
+_CACHES = """
 CREATE TABLE IF NOT EXISTS embeddings (
     row INTEGER PRIMARY KEY, owner TEXT NOT NULL, hash TEXT NOT NULL, vector BLOB NOT NULL, UNIQUE (owner, hash)
 );
 CREATE TABLE IF NOT EXISTS centroids (owner TEXT PRIMARY KEY, total BLOB NOT NULL, count INTEGER NOT NULL);
-DROP TABLE IF EXISTS outbox;
 """
+
+SCHEMA = f"{_MEMORIES}{_PREFERENCES}{_CACHES}"
 
 MEMORY_COLUMNS = (
     "owner, id, kind, content, hash, session, importance, created_at, updated_at, role, source, times_seen, "
     "compressed, summary, source_session, compression_source"
 )
-PREFERENCE_COLUMNS = (
+_FIRST_PREFERENCE_COLUMNS = (
     "owner, id, key, content, hash, session, importance, created_at, updated_at, role, source, times_seen"
 )
+PREFERENCE_COLUMNS = f"{_FIRST_PREFERENCE_COLUMNS}, replaced_by"
+
+_HISTORY_AND_VECTORS = f"""
+DROP TABLE IF EXISTS outbox;
+INSERT OR IGNORE INTO about SELECT 'dimension', length(vector) / 4 FROM memories
+    GROUP BY length(vector) ORDER BY count(*) DESC LIMIT 1;
+UPDATE memories SET summary = NULL WHERE summary IS NOT NULL AND NOT EXISTS (SELECT 1 FROM memories AS s
+    WHERE s.owner = memories.owner AND s.id = memories.summary AND s.compression_source = 1);
+ALTER TABLE preferences RENAME TO earlier;
+{_PREFERENCES}
+INSERT INTO preferences ({PREFERENCE_COLUMNS}, vector) SELECT {_FIRST_PREFERENCE_COLUMNS}, NULL,
+    (SELECT e.vector FROM embeddings AS e WHERE e.owner = earlier.owner AND e.hash = earlier.hash)
+    FROM earlier ORDER BY row;
+DROP TABLE earlier
+"""  # noqa: S608  (constants)
+
+MIGRATIONS = (_HISTORY_AND_VECTORS,)
+"""From 1 to 2: preferences have a history and a vector, which was cached; nothing is hidden without a summary."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -111,9 +142,29 @@ def stamp(moment: datetime) -> str:
     return moment.isoformat(timespec="microseconds")
 
 
-def vector_of(blob: bytes) -> NDArray[np.float32]:
-    """Return a stored vector."""
-    return np.frombuffer(blob, np.float32)
+def dimension_of(database: Database) -> int | None:
+    """Return how many numbers each vector of the store has; None before the first."""
+    row = database.execute("SELECT value FROM about WHERE name = 'dimension'").fetchone()
+    return int(row["value"]) if row else None
+
+
+def check_dimension(held: int | None, vector: NDArray[np.float32]) -> None:
+    """Raise StoreConflictError for a vector that cannot be compared with those of the store."""
+    if held not in (None, len(vector)):
+        raise StoreConflictError(
+            f"the store holds vectors of {held} numbers, not {len(vector)}: another model answers under the same name. "
+            "Use the model that the store was made with, or another folder"
+        )
+
+
+def vector_of(blob: bytes | None) -> NDArray[np.float32]:
+    """Return a stored vector; one of no numbers where there is none, or the file was damaged."""
+    return np.frombuffer(blob if blob and len(blob) % 4 == 0 else b"", np.float32)
+
+
+def is_countable(vector: NDArray[np.float32], held: int | None) -> bool:
+    """Say whether a stored vector can be compared with the others."""
+    return len(vector) == held and usable(vector) is not None
 
 
 def memory_values(memory: MemoryChunk, content_hash: str) -> tuple[object, ...]:
@@ -153,6 +204,7 @@ def preference_values(memory: MemoryChunk, content_hash: str) -> tuple[object, .
         memory.role,
         memory.source,
         memory.times_seen,
+        memory.replaced_by,
     )
 
 
@@ -192,4 +244,5 @@ def preference_of(row: sqlite3.Row) -> MemoryChunk:
         role=row["role"],
         source=row["source"],
         times_seen=row["times_seen"],
+        replaced_by=row["replaced_by"],
     )
