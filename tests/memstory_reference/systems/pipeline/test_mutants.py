@@ -8,6 +8,7 @@ import pytest
 from memstory_reference.adapters.watched import WatchedModel
 from memstory_reference.errors import MemorySystemError, UnavailableError
 from memstory_reference.ports import Reply
+from memstory_reference.storage.database_store import Database
 from memstory_reference.systems.pipeline import compression, importance, prompt_block, recall, selection, service
 from memstory_reference.systems.pipeline.ingest import chunking, planning
 from memstory_reference.systems.pipeline.ingest.planning import Planner
@@ -117,15 +118,8 @@ def preferences_last(plain):
     return recalled
 
 
-def with_share(share):
-    def mutant(plain):
-        def recall(self, ask):
-            self._config = replace(self._config, procedural_share=share)
-            return plain(self, ask)
-
-        return recall
-
-    return mutant
+def generous(plain):
+    return lambda sizes, budget, most: plain(sizes, budget * 4 if most == len(sizes) else budget, most)
 
 
 def like_a_recall(_plain):
@@ -135,7 +129,7 @@ def like_a_recall(_plain):
 def of_the_newest(plain):
     async def recall(self, ask):
         result = await plain(self, ask)
-        return replace(result, memories=result.memories[: self._config.max_procedural])
+        return replace(result, memories=result.memories[:10])
 
     return recall
 
@@ -219,34 +213,28 @@ def whatever_its_vectors(plain):
     return imported
 
 
-def believing(plain):
-    def put(self, owner, rows):
-        plain(self, owner, rows)
-        for row in rows:
-            self._db.execute("UPDATE memories SET summary = ? WHERE id = ?", (row.memory.summary_id, row.memory.id))
+def saying(beginning, instead):
+    """Run another statement in the place of the one that begins so."""
 
-    return put
+    def mutant(plain):
+        def execute(self, sql, parameters=()):
+            return plain(self, instead if sql.startswith(beginning) else sql, parameters)
+
+        return execute
+
+    return mutant
 
 
 def as_a_text(plain):
-    def change(self, old, new, *rest):
-        self._rows.release(old.user_id, old)
-        plain(self, old, new, *rest)
-
-    return change
+    return lambda self, old, *rest: plain(self, replace(old, compression_source=False, summary_id=old.id), *rest)
 
 
 def as_before(_plain):
     return lambda *_: "prefer:indentation"
 
 
-def in_place(plain):
-    def put(self, memory, *rest):
-        self._db.execute("DELETE FROM preferences WHERE owner = ? AND key = ?", (memory.user_id, memory.key))
-        plain(self, memory, *rest)
-
-    return put
-
+DELETED = "DELETE FROM preferences WHERE id <> ? AND owner = ? AND key = ? AND id <> ? RETURNING id"
+NOTHING = "SELECT id FROM memories WHERE owner = '' AND owner = ?"
 
 FACTORY = PipelineFactory
 MUTANTS = [
@@ -309,7 +297,7 @@ MUTANTS = [
         (Recaller, "recall", asked(lambda ask: replace(ask, top_k=max(1, ask.top_k - 7)))),
     ),
     ("P11: preferences come last", "does not start with", (Recaller, "recall", preferences_last)),
-    ("P11: preferences take all of the budget", "5 times", (Recaller, "recall", with_share(1.0))),
+    ("P11: preferences take all of the budget", "5 times", (recall, "fitting", generous)),
     (
         "P11: preferences ignore the types",
         "a length that is 12, not 5",
@@ -377,10 +365,18 @@ MUTANTS = [
     ("X1p: content is told as it is", "'</memory>' 2 times", (prompt_block, "harmless", lambda _: lambda text: text)),
     ("X1p: only plain tags are escaped", "'&lt;'", (prompt_block, "harmless", of_plain_tags_only)),
     ("P20: a vector is believed", "was not refused", (service, "imported", whatever_its_vectors)),
-    ("P20b: an archive needs no summary", "hits count 0", (PipelineStore, "put", believing)),
+    (
+        "P20b: an archive needs no summary",
+        "hits count 0",
+        (Database, "execute", saying("UPDATE memories SET summary = NULL", NOTHING)),
+    ),
     ("P21: an edited summary lets go of its session", "'compressed' is 0", (PipelineStore, "change", as_a_text)),
     ("P21: a preference keeps its key", "hits count 1", (service, "preference_key", as_before)),
-    ("P21b: what was replaced is gone", "a length that is 1", (Rows, "set", in_place)),
+    (
+        "P21b: what was replaced is gone",
+        "a length that is 1",
+        (Database, "execute", saying("UPDATE preferences SET replaced_by", DELETED)),
+    ),
     (
         "X3p: users share one index of preferences",
         "hits count 1",
