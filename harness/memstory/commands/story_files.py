@@ -33,11 +33,16 @@ class StoryFile:
 def story_files(named: Sequence[str], *, bundled: bool = False) -> Sequence[StoryFile]:
     """Return the story files that are named or lie below a named folder, in order and each once.
 
+    With `bundled` a name may be that of a bundled folder or file, such as `generic`; without one, all are meant.
+
     Raises:
         SetupError: a path that is not there or is no YAML, or no story file at all.
     """
-    places = [*named, *([str(bundled_stories())] if bundled else [])] or ["."]
-    roots = [bundled_stories().resolve(), *story_folders(Path.cwd())]
+    chosen = [in_bundled(name) for name in named] if bundled else named
+    root = bundled_stories().resolve()
+    all_bundled = bundled and not any(Path(name).resolve().is_relative_to(root) for name in chosen)
+    places = [*chosen, *([str(bundled_stories())] if all_bundled else [])] or ["."]
+    roots = [root, *story_folders(Path.cwd())]
     found: dict[Path, StoryFile] = {}
     for place in places:
         for path in _below(Path(place), roots):
@@ -48,6 +53,13 @@ def story_files(named: Sequence[str], *, bundled: bool = False) -> Sequence[Stor
             "setting memstory_stories, or is named itself; --bundled names those that come with memstory"
         )
     return tuple(found.values())
+
+
+def in_bundled(name: str) -> str:
+    """Return `name` as a path below the bundled stories, where it lies there and not here; `::ID` at its end stays."""
+    path, mark, node = name.partition("::")
+    there = bundled_stories() / path
+    return f"{there}{mark}{node}" if path and not Path(path).exists() and there.exists() else name
 
 
 def displayed(path: Path) -> str:
@@ -88,4 +100,8 @@ def _is_story(path: Path, roots: Sequence[Path]) -> bool:
 def _near(missing: Path) -> str:
     beside = [path.name for path in missing.parent.iterdir()] if missing.parent.is_dir() else []
     near = get_close_matches(missing.name, beside, n=1)
-    return f" Did you mean '{missing.parent / near[0]}'?" if near else ""
+    if near:
+        return f" Did you mean '{missing.parent / near[0]}'?"
+    bundled = [path.name for path in bundled_stories().iterdir() if path.name != "corpora"]
+    near = get_close_matches(str(missing), bundled, n=1)
+    return f" Did you mean '--bundled {near[0]}'?" if near else ""

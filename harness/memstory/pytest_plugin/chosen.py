@@ -10,7 +10,7 @@ import pytest
 
 from memstory.chat import OPTIONS, check_model_name, gives_chat_to
 from memstory.errors import SetupError
-from memstory.pytest_plugin.options import chosen_names, chosen_options, is_typed
+from memstory.pytest_plugin.options import DEFAULT_TARGET, OWN_TARGET, chosen_names, chosen_options, is_typed
 from memstory.target import TargetFactory, Tree
 from memstory.targets.discovery import check_names, load_targets
 from memstory.targets.table_targets import project_tables
@@ -40,6 +40,17 @@ def load_chosen(config: pytest.Config) -> Mapping[str, TargetFactory]:
         SetupError: a name that nothing answers to, or a target that cannot be imported.
     """
     return load_targets(chosen_names(config), offers(config))
+
+
+def load_chosen_or_own(config: pytest.Config) -> tuple[Mapping[str, TargetFactory], str]:
+    """Return the factories and no word; where nobody chose and the reference cannot run, our own target and why."""
+    try:
+        return load_chosen(config), ""
+    except SetupError as error:
+        if chosen_names(config) != [DEFAULT_TARGET] or is_typed(config) or config.getini("memstory_target"):
+            raise
+        said = f"The stories ran on {OWN_TARGET}, for the reference memories need more: {error}"
+        return load_targets([OWN_TARGET]), said
 
 
 def options_of(targets: Mapping[str, TargetFactory], options: Mapping[str, Tree]) -> Mapping[str, Mapping[str, Tree]]:

@@ -33,6 +33,8 @@ ENDED: list[pytest.Session] = []
 """The session that has ended last: its exit code is that of the process."""
 
 DEFAULT_TARGET = "reference"
+OWN_TARGET = "fts5"
+"""Needs no extra: what runs where nobody chose a target and the reference is not installed whole."""
 DEFAULT_REPORT = "reports/latest"
 DEFAULT_SECONDS = 60.0
 

@@ -10,7 +10,7 @@ from typing import Final
 import pytest
 
 from memstory.errors import Mark, SetupError
-from memstory.pytest_plugin.chosen import load_chosen, options_of
+from memstory.pytest_plugin.chosen import load_chosen_or_own, options_of
 from memstory.pytest_plugin.ending.guard import interrupt_on_termination, undisturbed
 from memstory.pytest_plugin.ending.leaving import about_to_leave
 from memstory.pytest_plugin.options import SESSION, chosen_options, redaction_level, report_folder
@@ -35,6 +35,9 @@ _NAMED: Final = 10
 LEFT: Final = "memstory_left"
 """Under which a worker of xdist tells what did not stop."""
 
+INSTEAD: Final = "memstory_instead"
+"""Under which it tells that it ran stories on our own target, and why."""
+
 
 class SessionState:
     """What the plugin knows in one process: a lone pytest, the controller of xdist, or one of its workers."""
@@ -49,6 +52,7 @@ class SessionState:
         self.last: LastRun | None = None
         self.shard: Part | None = None
         self.left: list[str] = []
+        self.instead = ""
         self.first_places: dict[str, Mark] = {}
         self.options = chosen_options(config)
         url = config.getoption("memstory_chat_url")
@@ -62,7 +66,7 @@ class SessionState:
     def worker(self) -> Worker:
         """Return what runs cases in this process; the targets are loaded with the first story."""
         if self._worker is None:
-            targets = load_chosen(self._config)
+            targets, self.instead = load_chosen_or_own(self._config)
             self._worker = Worker(self._config, targets, options_of(targets, self.options))
         return self._worker
 
@@ -133,12 +137,14 @@ def finish(session: pytest.Session) -> None:
     state = session.config.stash[SESSION]
     if is_worker(session.config):
         state.stop()
-        session.config.workeroutput[LEFT] = state.left  # type: ignore[attr-defined]  # of xdist
+        session.config.workeroutput.update({LEFT: state.left, INSTEAD: state.instead})  # type: ignore[attr-defined]  # of xdist
         return
     if state.begun:
         with undisturbed():
             _report(session, state)
     state.stop()
+    if state.instead:
+        state.summary += f"\n{state.instead}"
     if state.left:
         state.summary += "".join(f"\ndid not stop: {one}" for one in state.left)
         if session.exitstatus == pytest.ExitCode.OK:

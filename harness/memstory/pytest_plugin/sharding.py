@@ -11,7 +11,7 @@ import pytest
 from memstory.codec import decode, encode
 from memstory.pytest_plugin.items import InvalidItem, StoryItem
 from memstory.pytest_plugin.options import Shard
-from memstory.pytest_plugin.session import LEFT, begin, is_worker, state_of
+from memstory.pytest_plugin.session import INSTEAD, LEFT, begin, is_worker, state_of
 from memstory.results.runs import Part
 from memstory.target import Tree
 
@@ -39,6 +39,7 @@ def hear_worker(config: pytest.Config, output: Mapping[str, Tree]) -> None:
     """Take from a worker of xdist what only it knows: the process that writes the report runs nothing itself."""
     state = state_of(config)
     state.left += output.get(LEFT, [])
+    state.instead = output.get(INSTEAD) or state.instead
     if _OUTPUT not in output:
         return
     state.shard = decode(Part, output[_OUTPUT])

@@ -167,3 +167,37 @@ def test_this_pytest_itself_knows_the_plugin():
 def test_a_story_for_other_targets_is_named_in_the_run(project, named, said):
     project.story(f"story: T\ntitle: T\ntargets: [{named}]\nsteps: [{{add: x}}]\n")
     project.run().stdout.fnmatch_lines([said])
+
+
+NOBODY_CHOSE = """
+[pytest]
+memstory_stories = stories
+asyncio_default_fixture_loop_scope = function
+"""
+NO_REFERENCE = """
+def pytest_memstory_targets():
+    return {"reference": "a_vendor_that_is_not_there:Factory"}
+"""
+
+
+@pytest.mark.parametrize("words", [(), ("-n", "1")])
+def test_where_nobody_chose_and_the_reference_is_not_installed_the_stories_run_on_our_own_target(project, words):
+    project.pytester.makeini(NOBODY_CHOSE)
+    project.pytester.makeconftest(NO_REFERENCE)
+    project.story()
+    project.story(TWO, "stories/b.yaml")
+    result = project.run_apart(*words)
+    result.assert_outcomes(passed=3)
+    said = [line for line in result.outlines if line.startswith("The stories ran on fts5, ")]
+    assert len(said) == 1
+    assert "needs the package 'a_vendor_that_is_not_there'" in said[0]
+
+
+def test_a_reference_that_somebody_chose_is_not_replaced(project):
+    project.pytester.makeini(NOBODY_CHOSE)
+    project.pytester.makeconftest(NO_REFERENCE)
+    project.story()
+    result = project.run("--target", "reference")
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    project.pytester.makeini(f"{NOBODY_CHOSE}memstory_target = reference\n")
+    project.run().assert_outcomes(errors=1)

@@ -13,7 +13,7 @@ from memstory.commands.command import Command
 from memstory.commands.ini_setting import settings, settings_file
 from memstory.commands.running.option_names import spelled_out
 from memstory.commands.running.supervising import run_supervised
-from memstory.commands.story_files import SUFFIXES, story_files
+from memstory.commands.story_files import SUFFIXES, in_bundled, story_files
 
 _BUNDLED = "--bundled"
 _CONFIG = ("-c", "--config-file")
@@ -30,7 +30,8 @@ def _options(parser: argparse.ArgumentParser) -> None:
         "paths", nargs="*", metavar="PATH",
         help="story files, folders to search, or ids such as a.story.yaml::S5[topics] (default: the current folder)",
     )  # fmt: skip
-    parser.add_argument(_BUNDLED, action="store_true", help="the stories that come with memstory")
+    parser.add_argument(_BUNDLED, action="store_true", help="the stories that come with memstory, or "
+                        "those in the PATHs among them, such as generic")  # fmt: skip
     parser.add_argument(
         "pytest", nargs="*", metavar="OPTION",
         help="everything else goes to pytest: --target NAME, --report DIR, -k, -x, --lf, -n 2 …",
@@ -48,13 +49,15 @@ def pytest_arguments(typed: Sequence[str]) -> Sequence[str]:
     """Return what pytest is given: the story files that the paths name, then the options under their own names."""
     words = [word for word in typed if word != _BUNDLED]
     bundled = len(words) < len(typed)
-    places = [place for place in range(len(words)) if _is_path(words, place)]
-    paths = [words[place] for place in places]
+    found = [in_bundled(word) for word in words] if bundled else words
+    places = [place for place in range(len(words)) if _is_path(found, place)]
+    paths = [found[place] for place in places]
     options = [word for place, word in enumerate(words) if place not in places]
     nodes = [path for path in paths if "::" in path]
     searched = [path for path in paths if "::" not in path]
-    files = story_files(searched, bundled=bundled) if searched or bundled or not nodes else ()
-    here = _this_project(options, alone=not paths) if bundled else []
+    files = story_files(searched, bundled=bundled) if searched or not nodes else ()
+    ours = [words[place] for place in places if words[place] == found[place]]
+    here = _this_project(options, alone=not ours) if bundled else []
     unused = _without_unused(options, paths)
     return [*(str(file.path) for file in files), *nodes, *here, *unused, *spelled_out(options)]
 
@@ -112,6 +115,7 @@ examples:
   memstory run                                            every story below this folder
   memstory run mine.story.yaml --target control:oracle    one file, on a perfect memory
   memstory run --bundled --target my_memory:MyFactory     the stories that come with memstory, on your backend
+  memstory run --bundled generic                          those that any memory should pass
   memstory run stories -k S5 -x --report out              pytest's own options, after the paths
 """,
     exit_codes=(

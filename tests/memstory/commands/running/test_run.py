@@ -9,6 +9,7 @@ import pytest
 
 from memstory.bundled import bundled_stories
 from memstory.commands.running.run import pytest_arguments
+from memstory.errors import SetupError
 
 BLOCKED = ["-p", "no:langsmith_plugin", "-p", "no:anyio", "-p", "no:asyncio"]
 MEMSTORY = [sys.executable, "-c", "import sys; from memstory.cli import main; sys.exit(main())"]
@@ -188,3 +189,35 @@ def test_an_interrupt_leaves_a_report_and_ends_with_2(terminal):
     process.send_signal(signal.SIGINT)  # to the one process that there is, by whoever started it
     assert process.wait(timeout=30) == 2
     assert (terminal.folder / "reports/latest/report.md").exists()
+
+
+@pytest.mark.parametrize(
+    ("typed", "files"),
+    [
+        (["--bundled", "generic"], "generic/*.yaml"),
+        (["--bundled", "--target", "fts5", "generic"], "generic/*.yaml"),
+        (["--bundled", "generic/list.yaml", "-x"], "generic/list.yaml"),
+    ],
+)
+def test_with_bundled_a_path_is_one_among_the_bundled_stories(typed, files):
+    given = pytest_arguments(typed)
+    found = [word for word in given if word.endswith(".yaml")]
+    assert found == sorted(map(str, bundled_stories().glob(files)))
+    assert "-c" in given
+
+
+def test_with_bundled_an_id_names_one_bundled_story():
+    given = pytest_arguments(["--bundled", "generic/list.yaml::G40[fts5]"])
+    assert [word for word in given if ".yaml" in word] == [f"{bundled_stories()}/generic/list.yaml::G40[fts5]"]
+
+
+def test_a_bundled_folder_that_lies_here_too_is_the_one_here(terminal):
+    terminal.save(name="generic/a.story.yaml")
+    given = pytest_arguments(["--bundled", "generic"])
+    assert "generic/a.story.yaml" in given
+    assert len([word for word in given if word.endswith(".yaml")]) > 20
+
+
+def test_a_bundled_folder_named_without_bundled_is_a_hint():
+    with pytest.raises(SetupError, match=r"no file or folder generc\. Did you mean '--bundled generic'"):
+        pytest_arguments(["generc"])
