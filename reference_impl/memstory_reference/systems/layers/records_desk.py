@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from memstory_reference.errors import InputError
 from memstory_reference.ports import Clock, NewId, Tree
 from memstory_reference.systems.layers.identity import iso_now
+from memstory_reference.systems.layers.operations.history import released
 from memstory_reference.systems.layers.policy.guards import (
     MALFORMED,
     MAX_NOTE,
@@ -108,9 +109,15 @@ class RecordsDesk:
             edited = replace(old, content=fit, updated_at=self._clock.now(), vector=None)
             if edited.layer is not old.layer:
                 raise InputError(f"{identifier!r:.40} is of the layer {old.layer}, the new content of {edited.layer}")
+            same = await self._writer.same_as(edited)
+            if same is not None:
+                # What it says now is stored already: one record is left of the two, the one that was edited.
+                edited = replace(edited, count=edited.count + same.count)
             (vector,) = await self._embeddings.of_documents([text_of(fit)])
             edited = replace(edited, vector=vector)
             await self._store.aput(edited)
+            if same is not None:
+                await self._delete(owner, [same.id], kept=edited.id)
         return edited
 
     async def archive(self, owner: str, identifier: str) -> bool:
@@ -122,9 +129,9 @@ class RecordsDesk:
         return await self._restand(owner, identifier, Standing.ARCHIVED, Standing.ACTIVE)
 
     async def delete(self, owner: str, ids: Sequence[str]) -> list[str]:
-        """Delete records for good; return the ids that existed."""
+        """Delete records for good; what they had replaced is used again. Return the ids that existed."""
         async with self._store.lock(f"memory/{owner}"):
-            return await self._store.adelete(owner, ids)
+            return await self._delete(owner, ids)
 
     async def export(self, owner: str) -> dict[str, Tree]:
         """Return all that is remembered of an owner as JSON; audit and feedback are no memory (SEC-11)."""
@@ -201,6 +208,24 @@ class RecordsDesk:
         if fit is None:
             return content, MALFORMED
         return fit, refused(fit, ()) or must_not_last(fit)
+
+    async def _delete(self, owner: str, ids: Sequence[str], kept: str | None = None) -> list[str]:
+        """Delete records; what they had replaced is now replaced by `kept`, or by nothing."""
+        gone = {
+            record.id: replace(record, superseded_by=record.superseded_by or kept)
+            for record in await self._store.aget(owner, ids)
+        }
+        plan = Plan(owner=owner, session=None, now=self._clock.now())
+        for layer in {record.layer for record in gone.values()}:
+            replaced = await self._store.alist(owner, layer, [Standing.SUPERSEDED])
+            for record in released(replaced, gone, plan.now):
+                plan.change(record)
+            if layer is Layer.PROCEDURAL and plan.rows:
+                await self._writer.cap(plan)
+        # A process that dies between the two leaves both: the delete is asked again.
+        if plan.rows:
+            await self._store.aput_batch(list(plan.rows.values()))
+        return await self._store.adelete(owner, ids)
 
     async def _existing(self, owner: str, identifier: str) -> MemoryRecord:
         record = await self.get(owner, identifier)

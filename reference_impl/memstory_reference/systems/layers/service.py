@@ -96,7 +96,6 @@ class LayersService:
         self._embeddings = Embeddings(ports.embedder)
         self._diagnostics = TurnDiagnostics()
         self._background = Background()
-        self._recall_off: set[str] = set()
         writer = Writer(store=self._store, embeddings=self._embeddings, model=ports.model, config=config)
         self._lanes = Lanes(
             store=self._store,
@@ -171,7 +170,7 @@ class LayersService:
 
     async def load_memory_for_turn(self, query: str, who: Who, *, is_first_turn: bool | None = None) -> TurnMemory:
         """Return what a turn would be given; by default it is the first one if the session has none yet."""
-        if not self.config.recall or who.owner in self._recall_off:
+        if not self.config.recall or not await self._store.arecall(who.owner):
             return TurnMemory()
         if is_first_turn is None:
             buffer = await self._store.aload(who.owner, who.session, last=0)
@@ -203,9 +202,9 @@ class LayersService:
             await self._save_turn(who, said, answer)
         return await self.end_session(who, EndReason.VOICE)
 
-    def set_recall(self, owner: str, *, on: bool) -> None:
-        """Switch an owner's reading on or off, until the process ends; writing, audit and feedback go on (CF-8)."""
-        (self._recall_off.discard if on else self._recall_off.add)(owner)
+    async def set_recall(self, owner: str, *, on: bool) -> None:
+        """Switch an owner's reading on or off, for this process and all later ones; all else goes on (CF-8)."""
+        await self._store.aset_recall(owner, on=on)
 
     async def give_feedback(self, who: Who, label: str, source: str = "text", comment: str = "") -> str:
         """Keep what somebody thought of a session; return the record's id."""
@@ -259,7 +258,7 @@ class LayersService:
             "active_sessions": len(active),
             "mode": str(self.mode),
             "sync": self.mode.sync,
-            "recall": self.config.recall and owner not in self._recall_off,
+            "recall": self.config.recall and await self._store.arecall(owner),
             "embedder": self._embeddings.model,
         }
 

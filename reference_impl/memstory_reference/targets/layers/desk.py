@@ -45,7 +45,7 @@ class LayersDesk(SystemTarget[LayersService]):
         return {"purged": await self._system.purge_crisis_log()}
 
     async def _job_recall(self, scope: Scope, *, on: bool) -> Tree:
-        self._system.set_recall(await self._owner(scope), on=on)
+        await self._system.set_recall(await self._owner(scope), on=on)
 
     async def _job_reindex(self, scope: Scope) -> Tree:
         return {"embedded": await self._system.records.embed_missing(await self._owner(scope))}

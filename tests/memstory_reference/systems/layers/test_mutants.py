@@ -272,6 +272,13 @@ MUTANTS = [
         (SqliteRows, "get", lambda plain: lambda self, _owner, ids: plain(self, f"user:{owner_of('C19', 0)}", ids)),
     ),
     ("C19: what is deleted stays in the file", "'Ottoline' stands in", (Database, "forget_log", None)),
+    ("C21: an edit may say what is stored already", "hits count", (writing.Writer, "same_as", None)),
+    ("C21: what was replaced stays so", "hits", (records_desk, "released", lambda _: lambda *_: [])),
+    (
+        "C21b: the switch dies with the process",
+        "I have no memory",
+        (SqliteStore, "aset_recall", None),
+    ),
     ("C19: edits pass no guard", "was not refused", (records_desk, "refused", None)),
 ]
 

@@ -30,6 +30,7 @@ class InMemoryStore:
         self._tokens: dict[tuple[str, str], frozenset[str]] = {}
         self._vectors: dict[tuple[str, Layer], VectorMatrix] = {}
         self._sessions: dict[tuple[str, str], SessionMemoryBuffer] = {}
+        self._recall_off: set[str] = set()
         self._locks = NamedLocks()
         self._key = secrets.token_bytes(32)
 
@@ -90,7 +91,14 @@ class InMemoryStore:
         return [one for one in dict.fromkeys(ids) if self._remove(owner, one)]
 
     async def adelete_owner(self, owner: str) -> int:
+        self._recall_off.discard(owner)
         return len(await self.adelete(owner, [row.id for row in self._of(owner, None)]))
+
+    async def aset_recall(self, owner: str, *, on: bool) -> None:
+        (self._recall_off.discard if on else self._recall_off.add)(owner)
+
+    async def arecall(self, owner: str) -> bool:
+        return owner not in self._recall_off
 
     async def asession_key(self) -> bytes:
         return self._key
@@ -103,6 +111,7 @@ class InMemoryStore:
         self._tokens.clear()
         self._vectors.clear()
         self._sessions.clear()
+        self._recall_off.clear()
 
     async def aload(self, owner: str, session: str, last: int | None = None) -> SessionMemoryBuffer | None:
         found = self._sessions.get((owner, session))

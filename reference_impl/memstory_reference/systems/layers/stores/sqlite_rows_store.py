@@ -71,6 +71,7 @@ CREATE TABLE IF NOT EXISTS records (
     checksum TEXT,
     UNIQUE (id, namespace)
 );
+CREATE TABLE IF NOT EXISTS recall_off (owner TEXT PRIMARY KEY);
 CREATE INDEX IF NOT EXISTS by_age ON records (namespace, standing, created_at DESC, id);
 CREATE INDEX IF NOT EXISTS to_embed ON records (namespace, created_at) WHERE vector IS NULL;
 CREATE TABLE IF NOT EXISTS tokens (
@@ -226,8 +227,16 @@ class SqliteRows:
         return [found[one] for one in dict.fromkeys(ids) if one in found]
 
     def delete_owner(self, owner: str) -> list[Gone]:
+        self.set_recall(owner, on=True)
         rows = self._db.execute(f"SELECT r.id {_FROM} WHERE n.owner = ?", (owner,))
         return self.delete(owner, [identifier for (identifier,) in rows.fetchall()])
+
+    def set_recall(self, owner: str, *, on: bool) -> None:
+        sql = "DELETE FROM recall_off WHERE owner = ?" if on else "INSERT OR IGNORE INTO recall_off VALUES (?)"
+        self._db.execute(sql, (owner,))
+
+    def recall(self, owner: str) -> bool:
+        return self._db.execute("SELECT 1 FROM recall_off WHERE owner = ?", (owner,)).fetchone() is None
 
     def forget_sessions(self, owner: str) -> int:
         with self._db.transaction():

@@ -93,6 +93,12 @@ class SqliteStore:
     async def adelete_owner(self, owner: str) -> int:
         return len(await self._db.lane.run(self._delete, owner, None))
 
+    async def aset_recall(self, owner: str, *, on: bool) -> None:
+        await self._db.lane.run(self._rows.set_recall, owner, on=on)
+
+    async def arecall(self, owner: str) -> bool:
+        return await self._db.lane.run(self._rows.recall, owner)
+
     async def asession_key(self) -> bytes:
         return await self._db.lane.run(self._rows.session_key)
 

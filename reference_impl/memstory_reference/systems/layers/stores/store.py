@@ -90,7 +90,15 @@ class MemoryStore(Protocol):
         ...
 
     async def adelete_owner(self, owner: str) -> int:
-        """Delete all rows of an owner; return how many there were."""
+        """Delete all rows of an owner, and the switch; return how many rows there were."""
+        ...
+
+    async def aset_recall(self, owner: str, *, on: bool) -> None:
+        """Keep whether an owner's memory is read, until it is switched again or the owner forgotten."""
+        ...
+
+    async def arecall(self, owner: str) -> bool:
+        """Say whether an owner's memory is read: yes, unless it was switched off."""
         ...
 
     async def asession_key(self) -> bytes:

@@ -126,6 +126,14 @@ class Writer:
             await self.cap(plan)
         return outcome
 
+    async def same_as(self, record: MemoryRecord) -> MemoryRecord | None:
+        """Return another active record that says the same as this one, if this one is active."""
+        if not record.is_active or not isinstance(record.content, Fact | Rule):
+            return None
+        stored = await self._comparable(record.owner, record.content)
+        others = [one for one in stored if one.id != record.id]
+        return duplicate_of(record.content, others, self._config.duplicate)
+
     async def with_vectors(self, plan: Plan) -> list[MemoryRecord]:
         """Return the plan's rows, new texts embedded in one call."""
         fresh = [plan.rows[identifier] for identifier in plan.rows if identifier in plan.fresh]

@@ -81,6 +81,7 @@ MIGRATIONS: Sequence[str] = (
         PRIMARY KEY (owner, session, number)
     );
     """,
+    'CREATE TABLE recall_off (owner text COLLATE "C" PRIMARY KEY);',
 )
 
 COLUMNS = "r.id, r.layer, r.content, r.created_at, r.updated_at, r.session, r.count, r.standing, r.superseded_by"
@@ -183,6 +184,18 @@ async def without_vector(connection: Connection, owner: str, limit: int) -> list
         "AND r.standing = 'active' AND v.row IS NULL ORDER BY r.created_at, r.id LIMIT %(limit)s",
         {"owner": owner, "limit": limit},
     )
+
+
+async def set_recall(connection: Connection, owner: str, *, on: bool) -> None:
+    """Keep whether an owner's memory is read."""
+    insert = "INSERT INTO recall_off VALUES (%s) ON CONFLICT DO NOTHING"
+    await connection.execute("DELETE FROM recall_off WHERE owner = %s" if on else insert, (owner,))
+
+
+async def recall(connection: Connection, owner: str) -> bool:
+    """Say whether an owner's memory is read."""
+    cursor = await connection.execute("SELECT 1 FROM recall_off WHERE owner = %s", (owner,))
+    return await cursor.fetchone() is None
 
 
 async def _records(connection: Connection, query: str, values: Mapping[str, Any]) -> list[MemoryRecord]:

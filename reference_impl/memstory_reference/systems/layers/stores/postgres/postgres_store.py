@@ -99,6 +99,12 @@ class PostgresStore:
     async def adelete_owner(self, owner: str) -> int:
         return await self._call(writing.delete_owner, owner)
 
+    async def aset_recall(self, owner: str, *, on: bool) -> None:
+        await self._call(rows.set_recall, owner, on=on)
+
+    async def arecall(self, owner: str) -> bool:
+        return await self._call(rows.recall, owner)
+
     async def asession_key(self) -> bytes:
         return self._session_key
 

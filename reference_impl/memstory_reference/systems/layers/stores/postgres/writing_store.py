@@ -88,6 +88,7 @@ async def delete_owner(connection: Connection, owner: str) -> int:
         for table in ("vectors", "postings"):
             await connection.execute(f"DELETE FROM {table} WHERE owner = %s", (number,))  # noqa: S608  (two names)
         await connection.execute("DELETE FROM owners WHERE number = %s", (number,))
+        await connection.execute("DELETE FROM recall_off WHERE owner = %s", (owner,))
     return gone.rowcount
 
 
