@@ -9,10 +9,16 @@ import json
 import re
 from dataclasses import dataclass
 
-from memstory_reference.systems.observations.observation import FEW_FACTS, MAX_FACTS
-from memstory_reference.text.lines import one_line
+from memstory_reference.systems.observations.observation import FEW_FACTS, MAX_FACT, MAX_FACTS
+from memstory_reference.text.lines import one_line, shortened
 
 OUTPUT_CHARACTERS = 2000
+READ_CHARACTERS = 100_000
+"""How much of an output the rules read."""
+
+MAX_NARRATIVE = 4_000
+"""A narrative is two or three sentences; a page without a full stop is cut."""
+
 TEMPERATURE = 0.1
 PURPOSE = "compress"
 
@@ -68,17 +74,18 @@ def parse_summary(reply: str) -> Summary | None:
 
 def summary_by_rules(task: str, output: str, *why: str) -> Summary:
     """Return a summary without a model: the task's first line, the first two sentences, the bullets or sentences."""
-    bullets = [one_line(bullet) for bullet in _BULLET.findall(output)]
+    output = output[:READ_CHARACTERS].encode("utf-8", "replace").decode()
+    bullets = [text for bullet in _BULLET.findall(output) if (text := one_line(bullet))]
     prose = one_line(_BULLET.sub("", output)) or one_line(output)
     sentences = [sentence for sentence in _SENTENCE_END.split(prose) if sentence]
-    facts = tuple(bullets or sentences[:MAX_FACTS])
+    facts = tuple(shortened(fact, MAX_FACT) for fact in (bullets or sentences)[: MAX_FACTS + 1])
     first_line = next((line for line in task.splitlines() if line.strip()), "")
     return Summary(
         title=one_line(first_line)[:120],
-        narrative=" ".join(sentences[:2]) or one_line(task),
+        narrative=shortened(" ".join(sentences[:2]) or one_line(task) or "An output without words.", MAX_NARRATIVE),
         facts=facts[:MAX_FACTS],
         by="rules",
-        warnings=(*why, *_count_warnings(len(facts))),
+        warnings=(*why, *_count_warnings(len(bullets or sentences[:MAX_FACTS]))),
     )
 
 

@@ -4,21 +4,31 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from memstory_reference.setting_rules import Ruled, count, number
+from memstory_reference.input_checks import DEFAULT_LIMITS, LIMIT_RULES
+from memstory_reference.setting_rules import SWITCH, Ruled, count, number
+from memstory_reference.text.secret_guard import Guard, secret_in
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ObservationsConfig(Ruled):
     """`min_sim` is the cosine below which only keywords admit an observation; ratings lie within their two limits.
 
-    `context_characters` is the most that a planner is told at once.
+    `max_context_characters` is the most that a planner is told at once. Secrets are refused unless `keep_secrets`.
     """
 
     top_k: int = 3
     min_sim: float = 0.30
     rating_min: float = -2.0
     rating_max: float = 2.0
-    context_characters: int = 20_000
+    max_context_characters: int = 20_000
+    max_memory_characters: int = DEFAULT_LIMITS.max_memory_characters
+    max_query_characters: int = DEFAULT_LIMITS.max_query_characters
+    keep_secrets: bool = False
+
+    @property
+    def guard(self) -> Guard | None:
+        """What says of a text why it must not be stored."""
+        return None if self.keep_secrets else secret_in
 
 
 ObservationsConfig.rules = {
@@ -26,5 +36,8 @@ ObservationsConfig.rules = {
     "min_sim": number(-1, 1, "a number"),
     "rating_min": number(-100, 0, "a number"),
     "rating_max": number(0, 100, "a number"),
-    "context_characters": count(1_000_000, low=200),
+    "max_context_characters": count(1_000_000, low=200),
+    "max_memory_characters": LIMIT_RULES["max_memory_characters"],
+    "max_query_characters": LIMIT_RULES["max_query_characters"],
+    "keep_secrets": SWITCH,
 }

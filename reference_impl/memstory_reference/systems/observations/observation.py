@@ -2,19 +2,32 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import datetime
 
 from memstory_reference.errors import InputError
+from memstory_reference.input_checks import (
+    MAX_OWNER_CHARACTERS,
+    checked_moment,
+    checked_number,
+    checked_owner,
+    checked_text,
+    checked_texts,
+    shown,
+)
+from memstory_reference.systems.observations.config import ObservationsConfig
 from memstory_reference.text.lines import one_line
+from memstory_reference.text.secret_guard import refuse_secrets
 
 TASK_TYPES = ("enumerated", "best_practices", "research")
 MAX_FACTS = 10
 FEW_FACTS = 5
 HIGHEST_SCORE = 10.0
-MAX_TEXT = 100_000
+MAX_FACT = 2_000
+MAX_TITLE = 1_000
+MOST_GIVEN = 1_000
+"""Facts or sources that one observation may be given with; of the facts the first ten are kept."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,38 +60,41 @@ def normal_task(task: str) -> str:
     return one_line(task).casefold()
 
 
-def checked(observation: Observation) -> Observation:
+def checked(observation: object, config: ObservationsConfig) -> Observation:
     """Return the observation in its stored form, or raise InputError that says which field is wrong and why."""
-    if not observation.id.strip():
-        raise InputError("id: an observation needs the id of its run")
-    if observation.task_type not in TASK_TYPES:
-        raise InputError(f"task_type: {observation.task_type!r} is none of {', '.join(TASK_TYPES)}")
-    check_score(observation.final_score)
-    if not observation.narrative.strip():
-        raise InputError("narrative: it is empty, and it is what is searched by meaning")
-    for name, text in (("narrative", observation.narrative), ("task", observation.task), ("title", observation.title)):
-        if len(text) > MAX_TEXT:
-            raise InputError(f"{name}: {len(text)} characters; at most {MAX_TEXT}")
-    facts = tuple(fact for fact in map(one_line, observation.facts) if fact)[:MAX_FACTS]
-    return Observation(
-        id=observation.id.strip(),
-        title=one_line(observation.title) or one_line(observation.task)[:80] or "Untitled run",
-        narrative=one_line(observation.narrative),
-        facts=facts,
-        task=observation.task.strip(),
-        timestamp=observation.timestamp.astimezone(UTC),
-        task_type=observation.task_type,
-        final_score=None if observation.final_score is None else float(observation.final_score),
-        rating=observation.rating,
-        sources=tuple(observation.sources),
+    if not isinstance(observation, Observation):
+        raise InputError(f"an observation is expected, not {type(observation).__name__}")
+    one, identifier = observation, checked_owner(observation.id, "id").strip()
+    if not isinstance(one.task_type, str) or one.task_type not in TASK_TYPES:
+        raise InputError(f"task_type {shown(one.task_type)} is not allowed; allowed: {', '.join(TASK_TYPES)}")
+    longest = config.max_memory_characters
+    narrative = one_line(checked_text(one.narrative, "narrative", longest, "max_memory_characters"))
+    if not narrative:
+        raise InputError("narrative holds no sign that can be seen, and it is what is searched by meaning")
+    task = checked_text(one.task, "task", longest, "max_memory_characters", may_be_blank=True)
+    title = checked_text(one.title, "title", MAX_TITLE, may_be_blank=True)
+    facts = checked_texts(one.facts, "facts", MOST_GIVEN, MAX_FACT)
+    kept = Observation(
+        id=identifier,
+        title=one_line(title) or one_line(task)[:80] or "Untitled run",
+        narrative=narrative,
+        facts=tuple(fact for fact in map(one_line, facts) if fact)[:MAX_FACTS],
+        task=task.strip(),
+        timestamp=checked_moment(one.timestamp, "timestamp"),
+        task_type=one.task_type,
+        final_score=checked_score(one.final_score),
+        rating=None if one.rating is None else checked_rating(one.rating, config),
+        sources=checked_texts(one.sources, "sources", MOST_GIVEN, MAX_OWNER_CHARACTERS),
     )
+    refuse_secrets(config.guard, kept.title, kept.narrative, kept.task, *kept.facts, *kept.sources)
+    return kept
 
 
-def check_score(score: float | None) -> None:
-    """Refuse a score that would break the ranking: not finite, or outside 0 to 10."""
-    if score is None:
-        return
-    if isinstance(score, bool) or not isinstance(score, int | float):
-        raise InputError(f"final_score: {score!r} is not a number")
-    if not math.isfinite(score) or not 0 <= score <= HIGHEST_SCORE:
-        raise InputError(f"final_score: {score} is outside 0 to 10")
+def checked_score(score: object) -> float | None:
+    """Return a score from 0 to 10, or None for a run that nobody scored."""
+    return None if score is None else checked_number(score, "final_score", 0, HIGHEST_SCORE)
+
+
+def checked_rating(rating: object, config: ObservationsConfig) -> float:
+    """Return a person's rating."""
+    return checked_number(rating, "rating", config.rating_min, config.rating_max)

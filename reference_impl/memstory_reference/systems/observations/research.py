@@ -102,7 +102,7 @@ class ResearchLoop:
         """
         related = [entry.observation for entry in await self._service.related(task, owner)]
         told = best_of_each_task(related)
-        context = injection(told[: self._service.config.top_k], self._service.config.context_characters)
+        context = injection(told[: self._service.config.top_k], self._service.config.max_context_characters)
         plan = await self._plan(task, related, told, context)
         fetched, spared = self._research(plan)
         prior = [observation for observation in told if observation.title in plan.prior_work]
@@ -159,7 +159,7 @@ class ResearchLoop:
     async def _write(self, task: str, prior: Sequence[Observation], passages: Sequence[Passage]) -> str:
         if self._chat is None:
             return output_by_rules(task, prior, passages)
-        context = injection(prior, self._service.config.context_characters)
+        context = injection(prior, self._service.config.max_context_characters)
         sources = "\n".join(f"[{passage.id}] {one_line(passage.text)}" for passage in passages)
         prompt = (
             f"{context}\n\nSources:\n{sources}\n\nTask: {task}\n\nWrite the answer from prior work and sources only."

@@ -3,29 +3,24 @@
 from __future__ import annotations
 
 import asyncio
-import logging
-import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from memstory_reference.errors import InputError, StoreConflictError
-from memstory_reference.ports import (
-    ChatModel,
-    Clock,
-    Embedder,
-    Message,
-    NewId,
-    Purpose,
-    Record,
-    VectorIndex,
-    Vectors,
-    VectorStore,
+from memstory_reference.errors import InputError
+from memstory_reference.input_checks import (
+    checked_count,
+    checked_number,
+    checked_owner,
+    checked_query,
+    checked_text,
+    checked_texts,
+    limits_of,
 )
+from memstory_reference.ports import ChatModel, Clock, Embedder, Message, NewId, Purpose, Vectors, VectorStore
 from memstory_reference.storage.vector_matrix import checked_vectors
 from memstory_reference.systems.observations.compression import (
     PURPOSE,
@@ -37,21 +32,18 @@ from memstory_reference.systems.observations.compression import (
 )
 from memstory_reference.systems.observations.config import ObservationsConfig
 from memstory_reference.systems.observations.injection import injection
-from memstory_reference.systems.observations.observation import Observation, check_score, checked
+from memstory_reference.systems.observations.observation import Observation, checked, checked_rating, checked_score
 from memstory_reference.systems.observations.observations_store import ObservationsStore
 from memstory_reference.systems.observations.ordering import Candidate, Ranked, best_of_each_task, ordered, pool_size
+from memstory_reference.systems.observations.outbox import Outbox
 from memstory_reference.text.keywords import extract_keywords
+from memstory_reference.text.secret_guard import refuse_secrets
 
-LOG = logging.getLogger(__name__)
-T = TypeVar("T")
-
-COLLECTION = "observations"
-CATCH_UP_BATCH = 500
 RELATED_TASKS = 100
+MOST_AT_ONCE = 10_000
+MOST_LISTED = 1_000_000
+MOST_OUTPUT_CHARACTERS = 10_000_000
 ATTEMPTS = 2
-REFUSALS = (InputError, StoreConflictError)
-"""What an index says to a row that it will never take."""
-
 UNUSABLE = f"no usable JSON in {ATTEMPTS} answers of the model: summarised by rules"
 
 
@@ -82,20 +74,21 @@ class ObservationService:
         new_id: NewId,
         config: ObservationsConfig,
     ) -> None:
+        self.config = config
         self._store = ObservationsStore(file, model=embedder.model)
         self._lane = self._store.lane
         self._vectors = vectors
+        self._outbox = Outbox(self._store, vectors)
         self._embedder = embedder
         self._chat = chat
         self._clock = clock
         self._new_id = new_id
-        self.config = config
         self._turn = asyncio.Lock()
 
     async def open(self) -> None:
-        """Bring the vector index up to what SQLite holds: a process may have died between the two."""
+        """Bring the vector index up to what SQLite holds."""
         async with self._turn:
-            await self._catch_up()
+            await self._outbox.catch_up()
 
     async def close(self) -> None:
         """Close both indexes."""
@@ -105,25 +98,24 @@ class ObservationService:
 
     async def store(self, observations: Sequence[Observation], owner: str) -> list[Stored]:
         """Store finished runs, embedding their narratives in one call; storing a run again changes nothing."""
-        kept = [checked(observation) for observation in observations]
-        known = {old.id for old in await self._lane.run(self._store.get, owner, [new.id for new in kept])}
+        checked_owner(owner)
+        if isinstance(observations, str) or not isinstance(observations, Sequence):
+            raise InputError(f"observations must be a list, not {type(observations).__name__}")
+        kept = [checked(observation, self.config) for observation in observations]
+        known = await self._lane.run(self._store.tasks, owner, [new.id for new in kept])
         fresh = {new.id: new for new in reversed(kept) if new.id not in known}
+        inserted: list[str] = []
         if fresh:
-            texts = [observation.narrative for observation in fresh.values()]
-            vectors = await self._embed(texts, Purpose.DOCUMENT)
+            vectors = await self._embed([observation.narrative for observation in fresh.values()], Purpose.DOCUMENT)
+            rows = list(zip(fresh.values(), vectors, strict=True))
             async with self._turn:
-                inserted = await self._lane.run(
-                    self._store.insert, owner, list(zip(fresh.values(), vectors, strict=True))
-                )
-                await self._catch_up()
-        else:
-            inserted = []
+                inserted = await self._lane.run(self._store.insert, owner, rows)
+                await self._outbox.catch_up()
         waiting = set(inserted)
         outcomes = []
         for observation in kept:
-            outcomes.append(
-                Stored(observation=observation, outcome="stored" if observation.id in waiting else "skipped")
-            )
+            outcome = "stored" if observation.id in waiting else "skipped"
+            outcomes.append(Stored(observation=observation, outcome=outcome))
             waiting.discard(observation.id)
         return outcomes
 
@@ -139,21 +131,44 @@ class ObservationService:
         sources: Sequence[str] = (),
     ) -> Stored:
         """Summarise a run's output and store it, whatever its score (OF-6); nothing is stored without an output."""
-        check_score(final_score)
-        if not output.strip():
-            raise InputError("output: it is empty; a run without output is not stored")
-        summary = await self._summarise(task, output)
-        observation = Observation(
-            id=run_id or self._new_id(),
-            title=summary.title,
-            narrative=summary.narrative,
-            facts=summary.facts,
-            task=task,
-            task_type=task_type,
-            final_score=final_score,
-            timestamp=self._clock.now(),
-            sources=tuple(sources),
-        )
+        checked_owner(owner)
+        checked_score(final_score)
+        checked_text(task, "task", self.config.max_memory_characters, "max_memory_characters", may_be_blank=True)
+        if not isinstance(output, str) or not output.strip():
+            raise InputError("output must be text that says something; a run without output is not stored")
+        if len(output) > MOST_OUTPUT_CHARACTERS:
+            raise InputError(f"output has {len(output)} characters; at most {MOST_OUTPUT_CHARACTERS}")
+        # Before a model reads it: a secret that is not kept is not sent away either.
+        refuse_secrets(self.config.guard, task, output)
+        identifier = self._new_id() if run_id is None else run_id
+
+        def observed(summary: Summary) -> Observation:
+            observation = Observation(
+                id=identifier,
+                title=summary.title,
+                narrative=summary.narrative,
+                facts=summary.facts,
+                task=task,
+                task_type=task_type,
+                final_score=final_score,
+                timestamp=self._clock.now(),
+                sources=sources,
+            )
+            return checked(observation, self.config)
+
+        # What is wrong with the call itself is said before a model is asked.
+        observed(summary_by_rules(task, output))
+        for _ in range(ATTEMPTS if self._chat else 0):
+            summary = await self._summarised(task, output)
+            try:
+                observation = None if summary is None else observed(summary)
+            except InputError:
+                continue  # a summary that cannot be kept is as unusable as none
+            if summary and observation:
+                break
+        else:
+            summary = summary_by_rules(task, output, *([UNUSABLE] if self._chat else []))
+            observation = observed(summary)
         (stored,) = await self.store([observation], owner)
         return replace(stored, warnings=summary.warnings, by=summary.by)
 
@@ -161,71 +176,67 @@ class ObservationService:
         self, task: str, owner: str, top_k: int | None = None, min_sim: float | None = None
     ) -> list[Ranked]:
         """Return what is known about `task`, best rank first; quality counts before the cut to `top_k`."""
-        top_k = self.config.top_k if top_k is None else top_k
-        if top_k < 0:
-            raise InputError(f"top_k: {top_k} is negative")
-        if top_k == 0 or not task.strip():
-            return []
-        ranked = await self._ranked(task, owner, pool_size(top_k), self.config.min_sim if min_sim is None else min_sim)
-        return best_of_each_task(ranked)[:top_k]
+        top_k = checked_count(self.config.top_k if top_k is None else top_k, "top_k")
+        floor = self.config.min_sim if min_sim is None else checked_number(min_sim, "min_sim", -1, 1)
+        return best_of_each_task(await self._ranked(task, owner, top_k and pool_size(top_k), floor))[:top_k]
 
     async def related(self, task: str, owner: str) -> list[Ranked]:
         """Return what is about `task`, of up to RELATED_TASKS tasks and with all their repeats, best rank first."""
-        return await self._ranked(task, owner, RELATED_TASKS, self.config.min_sim) if task.strip() else []
+        return await self._ranked(task, owner, RELATED_TASKS, self.config.min_sim)
 
     async def get_context(self, task: str, owner: str, top_k: int | None = None) -> str:
         """Return the block to set before a planner; empty for a task that nothing is known about (O-18)."""
         found = [entry.observation for entry in await self.search(task, owner, top_k)]
-        return injection(found, self.config.context_characters)
+        return injection(found, self.config.max_context_characters)
 
     async def rate(self, identifier: str, rating: float, owner: str) -> bool:
         """Set a person's rating; False where the owner has no such observation."""
-        low, high = self.config.rating_min, self.config.rating_max
-        if isinstance(rating, bool) or not math.isfinite(rating) or not low <= rating <= high:
-            raise InputError(f"rating: {rating} is outside {low:g} to {high:g}")
+        wanted = self._id(identifier), checked_rating(rating, self.config)
         async with self._turn:
-            return await self._lane.run(self._store.rate, owner, identifier, rating)
+            return await self._lane.run(self._store.rate, checked_owner(owner), *wanted)
 
     async def get(self, identifier: str, owner: str) -> Observation | None:
         """Return one observation."""
-        found = await self._lane.run(self._store.get, owner, [identifier])
+        found = await self._lane.run(self._store.get, checked_owner(owner), [self._id(identifier)])
         return found[0] if found else None
 
     async def recent(self, owner: str, limit: int | None = None) -> list[Observation]:
         """Return observations, newest first."""
-        return await self._lane.run(self._store.recent, owner, limit)
+        most = None if limit is None else checked_count(limit, "limit", high=MOST_LISTED)
+        return await self._lane.run(self._store.recent, checked_owner(owner), most)
 
     async def delete(self, ids: Sequence[str], owner: str) -> list[str]:
         """Forget observations in both indexes; return the ids that existed."""
+        wanted = checked_texts(ids, "ids", MOST_AT_ONCE, self.config.max_query_characters)
+        checked_owner(owner)
         async with self._turn:
-            deleted = await self._lane.run(self._store.delete, owner, ids)
-            await self._catch_up()
+            deleted = await self._lane.run(self._store.delete, owner, wanted)
+            await self._outbox.catch_up()
             return deleted
 
     async def reindex(self, owner: str | None = None) -> int:
-        """Make the vector index anew from SQLite, for one owner or all; return how many observations it holds."""
+        """Make the vector index again from SQLite, for one owner or all; return how many observations it holds."""
         async with self._turn:
-            owners = [owner] if owner is not None else await self._lane.run(self._store.owners)
-            return sum([await self._rebuild(one) for one in owners])
+            owners = [checked_owner(owner)] if owner is not None else await self._lane.run(self._store.owners)
+            return sum([await self._outbox.rebuild(one) for one in owners])
 
     async def status(self, owner: str) -> Mapping[str, int]:
         """Return the number of rows in each index, and what waits to go from one to the other."""
         return {
-            "observations": await self._lane.run(self._store.count, owner),
-            "vectors": await (await self._index(owner)).count(),
+            "observations": await self._lane.run(self._store.count, checked_owner(owner)),
+            "vectors": await (await self._outbox.index(owner)).count(),
             "pending": len(await self._lane.run(self._store.pending)),
         }
 
-    async def _summarise(self, task: str, output: str) -> Summary:
+    def _id(self, identifier: object) -> str:
+        return checked_text(identifier, "id", self.config.max_query_characters)
+
+    async def _summarised(self, task: str, output: str) -> Summary | None:
         if self._chat is None:
-            return summary_by_rules(task, output)
-        messages = [Message(role="user", content=compression_prompt(task, output))]
-        for _ in range(ATTEMPTS):
-            reply = await self._chat.chat(messages, purpose=PURPOSE, temperature=TEMPERATURE)
-            summary = parse_summary(reply.content)
-            if summary:
-                return summary
-        return summary_by_rules(task, output, UNUSABLE)
+            return None
+        prompt = Message(role="user", content=compression_prompt(task, output))
+        reply = await self._chat.chat([prompt], purpose=PURPOSE, temperature=TEMPERATURE)
+        return parse_summary(reply.content)
 
     async def _embed(self, texts: Sequence[str], purpose: Purpose) -> Vectors:
         answer = await self._embedder.embed(texts, purpose)
@@ -233,9 +244,12 @@ class ObservationService:
         return checked_vectors(answer, count=len(texts), model=self._embedder.model, dimension=dimension)
 
     async def _ranked(self, task: str, owner: str, pool: int, floor: float) -> list[Ranked]:
+        checked_owner(owner)
+        if not checked_query(task, limits_of(self.config), may_be_blank=True).strip() or not pool:
+            return []
         keywords = extract_keywords(task)
         (query,) = await self._embed([task], Purpose.QUERY)
-        similarities = await self._near(query, owner, pool, floor)
+        similarities = await self._outbox.near(query, owner, pool, floor)
         named = await self._lane.run(self._store.named, owner, keywords, pool)
         far = [identifier for identifier in named if identifier not in similarities]
         for identifier, vector in (await self._lane.run(self._store.vectors, owner, far)).items():
@@ -247,61 +261,6 @@ class ObservationService:
             for one in found
         )
         return ordered(candidates, keywords, min_sim=floor)
-
-    async def _near(self, query: NDArray[np.float32], owner: str, tasks: int, floor: float) -> dict[str, float]:
-        """Return the similarities of the nearest observations: of so many tasks, or all those above the floor."""
-        index, fetch = await self._index(owner), tasks
-        while True:
-            matches = await index.query(query, fetch)
-            found = {match.record.id: match.similarity for match in matches}
-            known = await self._lane.run(self._store.tasks, owner, list(found))
-            is_last = len(matches) < fetch or matches[-1].similarity < floor
-            if is_last or len(set(known.values())) >= tasks:
-                return found
-            # Repeats of one task take one place in the end, and must not keep others out of the pool.
-            fetch *= 2
-
-    async def _rebuild(self, owner: str) -> int:
-        try:
-            index = await self._index(owner)
-        except InputError as refusal:
-            LOG.warning("the observations of %r are in no vector index: %s", owner, refusal)
-            return 0
-        ids = await self._lane.run(self._store.ids, owner)
-        stale = {record.id for record in await index.list()} - set(ids)
-        await index.delete(sorted(stale))
-        return sum([await self._copy(owner, batch) for batch in _batches(ids)])
-
-    async def _catch_up(self) -> None:
-        pending = await self._lane.run(self._store.pending)
-        for batch in _batches(pending):
-            for owner in dict.fromkeys(entry.owner for entry in batch):
-                await self._copy(owner, [entry.id for entry in batch if entry.owner == owner])
-            await self._lane.run(self._store.done, batch)
-
-    async def _copy(self, owner: str, ids: Sequence[str]) -> int:
-        """Bring rows of the vector index up to date; those that it refuses are set aside and reported."""
-        found = await self._lane.run(self._store.get, owner, ids)
-        vectors = await self._lane.run(self._store.vectors, owner, ids)
-        records = [Record(id=one.id, text=one.narrative, vector=vectors[one.id]) for one in found]
-        try:
-            index = await self._index(owner)
-            await index.delete(sorted(set(ids) - set(vectors)))
-            await index.upsert(records)
-        except REFUSALS as refusal:
-            if len(ids) == 1:
-                LOG.warning("observation %r of %r is in no vector index: %s", ids[0], owner, refusal)
-                return 0
-            return sum([await self._copy(owner, [one]) for one in ids])
-        return len(records)
-
-    async def _index(self, owner: str) -> VectorIndex:
-        return await self._vectors.index(COLLECTION, owner)
-
-
-def _batches(entries: Sequence[T]) -> Iterator[Sequence[T]]:
-    for start in range(0, len(entries), CATCH_UP_BATCH):
-        yield entries[start : start + CATCH_UP_BATCH]
 
 
 def cosine(left: NDArray[np.float32], right: NDArray[np.float32]) -> float:

@@ -31,7 +31,7 @@ from memstory_reference.targets.environment_ports import PORT_OPTIONS, Environme
 from memstory_reference.targets.system_target import SystemFactory, SystemTarget
 
 KIND = "observation"
-CONFIG = ("top_k", "min_sim", "rating_min", "rating_max", "context_characters")
+CONFIG = tuple(ObservationsConfig.rules)
 
 
 class ObservationsTarget(SystemTarget[ObservationService]):
@@ -169,7 +169,7 @@ class ObservationsTarget(SystemTarget[ObservationService]):
             id=item.key or self._ports.new_id(),
             title=str(given.pop("title", "")) or item.text[:80],
             narrative=item.text,
-            facts=tuple(given.pop("facts", ())),
+            facts=given.pop("facts", ()),
             task=str(given.pop("task", item.text)),
             task_type=given.pop("task_type", "research"),
             final_score=given.pop("score", None),

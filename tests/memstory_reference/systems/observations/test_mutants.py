@@ -55,8 +55,8 @@ def with_new_ids(plain):
 
 
 def with_facts_in_the_narrative(plain):
-    def checked(one):
-        kept = plain(one)
+    def checked(one, config):
+        kept = plain(one, config)
         return replace(kept, narrative=" ".join((kept.narrative, *kept.facts)))
 
     return checked
@@ -121,6 +121,11 @@ MUTANTS = [
         "'b' before 'a'",
         (ordering, "rank", lambda plain: lambda sim, score, _rating=None: plain(sim, score)),
     ),
+    (
+        "O25: a secret is stored",
+        "was not refused",
+        (observation, "refuse_secrets", None),
+    ),
     ("O4: low scores are excluded", "'near'", (ordering, "admitted", only_good_ones)),
     ("O13: the prompt is a format string", "Error", (service, "compression_prompt", by_format_string)),
     (
@@ -134,8 +139,8 @@ MUTANTS = [
         "was not refused",
         (
             observation,
-            "check_score",
-            lambda plain: lambda score: None if isinstance(score, (int, float)) else plain(score),
+            "checked_score",
+            lambda plain: lambda score: score if isinstance(score, (int, float)) else plain(score),
         ),
     ),
     (

@@ -168,7 +168,7 @@ async def test_a_score_that_would_break_the_order_is_refused(service, score):
 @pytest.mark.parametrize("rating", [float("nan"), 2.1, -2.1, True])
 async def test_a_rating_out_of_range_is_refused(service, rating):
     await service.store([observation("run", "Far.")], "ann")
-    with pytest.raises(InputError, match="outside -2 to 2"):
+    with pytest.raises(InputError, match="numbers from -2 to 2"):
         await service.rate("run", rating, "ann")
 
 

@@ -1,0 +1,85 @@
+"""Keeps the vector index in step with SQLite: what was written there, and only that, is found by meaning."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator, Sequence
+from typing import TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from memstory_reference.errors import InputError, StoreConflictError
+from memstory_reference.ports import Record, VectorIndex, VectorStore
+from memstory_reference.systems.observations.observations_store import ObservationsStore
+
+LOG = logging.getLogger(__name__)
+T = TypeVar("T")
+
+COLLECTION = "observations"
+BATCH = 500
+REFUSALS = (InputError, StoreConflictError)
+"""What an index says to a row that it will never take."""
+
+
+class Outbox:
+    """Carries rows from SQLite to the vector index; rows that the index refuses are set aside and reported."""
+
+    def __init__(self, store: ObservationsStore, vectors: VectorStore) -> None:
+        self._store = store
+        self._lane = store.lane
+        self._vectors = vectors
+
+    async def index(self, owner: str) -> VectorIndex:
+        """Return an owner's vectors."""
+        return await self._vectors.index(COLLECTION, owner)
+
+    async def catch_up(self) -> None:
+        """Carry what waits; a process may have died between the two writes."""
+        pending = await self._lane.run(self._store.pending)
+        for batch in _batches(pending):
+            for owner in dict.fromkeys(entry.owner for entry in batch):
+                await self._carry(owner, [entry.id for entry in batch if entry.owner == owner])
+            await self._lane.run(self._store.done, batch)
+
+    async def rebuild(self, owner: str) -> int:
+        """Carry all rows of an owner, and drop what SQLite does not know; return how many the index took."""
+        ids = await self._lane.run(self._store.ids, owner)
+        taken = sum([await self._carry(owner, batch) for batch in _batches(ids)])
+        if taken:
+            index = await self.index(owner)
+            await index.delete(sorted({record.id for record in await index.list()} - set(ids)))
+        return taken
+
+    async def near(self, query: NDArray[np.float32], owner: str, tasks: int, floor: float) -> dict[str, float]:
+        """Return the similarities of the nearest observations: of so many tasks, or all those above the floor."""
+        index, fetch = await self.index(owner), tasks
+        while True:
+            matches = await index.query(query, fetch)
+            found = {match.record.id: match.similarity for match in matches}
+            known = await self._lane.run(self._store.tasks, owner, list(found))
+            is_last = len(matches) < fetch or matches[-1].similarity < floor
+            if is_last or len(set(known.values())) >= tasks:
+                return found
+            # Repeats of one task take one place in the end, and must not keep others out of the pool.
+            fetch *= 2
+
+    async def _carry(self, owner: str, ids: Sequence[str]) -> int:
+        found = await self._lane.run(self._store.get, owner, ids)
+        vectors = await self._lane.run(self._store.vectors, owner, ids)
+        records = [Record(id=one.id, text=one.narrative, vector=vectors[one.id]) for one in found]
+        try:
+            index = await self.index(owner)
+            await index.delete(sorted(set(ids) - set(vectors)))
+            await index.upsert(records)
+        except REFUSALS as refusal:
+            if len(ids) == 1:
+                LOG.warning("observation %r of %r is in no vector index: %s", ids[0], owner, refusal)
+                return 0
+            return sum([await self._carry(owner, [one]) for one in ids])
+        return len(records)
+
+
+def _batches(entries: Sequence[T]) -> Iterator[Sequence[T]]:
+    for start in range(0, len(entries), BATCH):
+        yield entries[start : start + BATCH]

@@ -1,0 +1,181 @@
+"""Whatever callers give, the answer is a result or an InputError; what is refused is neither embedded nor written."""
+
+import json
+from contextlib import suppress
+from datetime import datetime
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from memstory_reference.errors import InputError
+from memstory_reference.ports import Reply
+
+CARD = "4111 1111 1111 1111"
+LONE = "half \ud800"
+
+
+@pytest.mark.parametrize("owner", ["", " ", "\n", "a" * 1000, LONE, 5, None, "\u2028"])
+async def test_a_name_that_is_no_owner_is_refused_everywhere(on_words, run_of, owner):
+    calls = (
+        lambda: on_words.store([run_of("run", "Covered caching.")], owner),
+        lambda: on_words.search("caching", owner),
+        lambda: on_words.search("", owner),
+        lambda: on_words.related("caching", owner),
+        lambda: on_words.get("run", owner),
+        lambda: on_words.rate("run", 1, owner),
+        lambda: on_words.recent(owner),
+        lambda: on_words.delete(["run"], owner),
+        lambda: on_words.status(owner),
+        lambda: on_words.compress_and_store(task="t", output="o", owner=owner),
+    )
+    for call in calls:
+        with pytest.raises(InputError, match="owner"):
+            await call()
+    await on_words.store([run_of("run", "Covered caching.")], "ann")
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        *(("facts", value) for value in ("abc", 5, None, [5], ["a" * 10_000], ["ok", LONE], ["x"] * 2000)),
+        *(("id", value) for value in ("", " ", "a" * 1_000_000, 5, None, LONE, "two\nlines")),
+        *(("narrative", value) for value in ("", 5, None, LONE, "a" * 100_001)),
+        *(("task", value) for value in (5, None, LONE, "a" * 100_001)),
+        *(("title", value) for value in (5, None, LONE, "a" * 10_000)),
+        *(("rating", value) for value in (1000, -2.5, float("nan"), "1", True, 10**400)),
+        *(("final_score", value) for value in (11, float("inf"), "9", True, 10**400)),
+        *(("task_type", value) for value in ("gossip", 5, None, ["research"])),
+        *(("sources", value) for value in ("abc", 5, [5], [LONE], ["s"] * 100_000)),
+        *(("timestamp", value) for value in (datetime(2026, 1, 1), "yesterday", None, 5)),  # noqa: DTZ001
+    ],
+)
+async def test_a_field_that_cannot_be_kept_is_refused_by_name(on_words, words, run_of, field, value):
+    identifier, narrative = (value if field == one else one for one in ("id", "narrative"))
+    others = {} if field in ("id", "narrative") else {field: value}
+    with pytest.raises(InputError, match=field):
+        await on_words.store([run_of(identifier, narrative, **others)], "ann")
+    assert (words.texts, await on_words.recent("ann")) == ([], [])
+
+
+async def test_arguments_of_a_wrong_kind_are_refused(on_words, run_of):
+    await on_words.store([run_of("run", "Covered caching.")], "ann")
+    calls = (
+        *(lambda k=k: on_words.search("caching", "ann", k) for k in ("3", 1.5, True, -1, 10**19)),
+        *(lambda text=text: on_words.search(text, "ann") for text in (None, 5, LONE, "a" * 20_000)),
+        *(lambda sim=sim: on_words.search("caching", "ann", min_sim=sim) for sim in ("x", 2, float("nan"))),
+        *(lambda r=r: on_words.rate("run", r, "ann") for r in ("x", None, True, 3, 10**400, float("nan"))),
+        *(lambda one=one: on_words.rate(one, 1, "ann") for one in (None, 5, LONE)),
+        *(lambda one=one: on_words.get(one, "ann") for one in (None, 5, LONE)),
+        *(lambda ids=ids: on_words.delete(ids, "ann") for ids in ("run", [5], [LONE], None)),
+        *(lambda limit=limit: on_words.recent("ann", limit) for limit in ("x", -1, 1.5, 10**19)),
+        *(
+            lambda output=output: on_words.compress_and_store(task="t", output=output, owner="ann")
+            for output in (None, 5, "", " ")
+        ),
+        lambda: on_words.compress_and_store(task=None, output="o", owner="ann"),
+        lambda: on_words.compress_and_store(task="t", output="o", owner="ann", run_id=5),
+        lambda: on_words.store("run", "ann"),
+        lambda: on_words.store([None], "ann"),
+    )
+    for call in calls:
+        with pytest.raises(InputError):
+            await call()
+    assert [one.id for one in await on_words.recent("ann")] == ["run"]
+
+
+@pytest.mark.parametrize("field", ["title", "narrative", "task", "facts", "sources"])
+async def test_a_secret_is_refused_on_every_way_in(on_words, words, run_of, field):
+    text = f"My card is {CARD} and my password is hunter22."
+    given = {field: [text] if field in ("facts", "sources") else text}
+    narrative = given.pop("narrative", "Covered cards.")
+    with pytest.raises(InputError, match="payment card") as refusal:
+        await on_words.store([run_of("run", narrative, **given)], "ann")
+    assert CARD not in str(refusal.value)
+    assert (words.texts, await on_words.recent("ann")) == ([], [])
+
+
+async def test_a_secret_in_a_run_s_output_is_refused(on_words):
+    with pytest.raises(InputError, match="key of a service"):
+        await on_words.compress_and_store(task="t", output="It used sk-abcdefghij0123456789.", owner="ann")
+    assert await on_words.recent("ann") == []
+
+
+async def test_an_operator_can_let_secrets_in(open_words, run_of):
+    service = await open_words(keep_secrets=True)
+    await service.store([run_of("run", f"The card was {CARD}.")], "ann")
+    await service.close()
+
+
+class Replies:
+    name = "replies"
+
+    def __init__(self, *replies):
+        self.replies = [*replies]
+
+    async def chat(self, messages, tools=(), **_):
+        return Reply(content=self.replies.pop(0))
+
+
+@pytest.mark.parametrize(
+    "reply",
+    [
+        json.dumps({"title": "T", "narrative": "n" * 100_001, "facts": []}),
+        json.dumps({"title": "T", "narrative": LONE, "facts": []}),
+        json.dumps({"title": LONE, "narrative": "fine", "facts": []}),
+        json.dumps({"title": "T", "narrative": "fine", "facts": [LONE]}),
+        json.dumps({"title": "T", "narrative": "\u200b", "facts": []}),
+    ],
+)
+async def test_a_summary_that_cannot_be_kept_costs_no_run(open_words, reply):
+    service = await open_words(chat=Replies(reply, reply))
+    stored = await service.compress_and_store(task="Survey caching", output="Caching helps. It is cheap.", owner="ann")
+    assert (stored.outcome, stored.by, stored.observation.narrative) == (
+        "stored",
+        "rules",
+        "Caching helps. It is cheap.",
+    )
+    await service.close()
+
+
+@pytest.mark.parametrize("output", [LONE, "word " * 100_000, "- " + "b" * 50_000, "\0\0 nothing", "x" * 300_000])
+async def test_no_output_is_lost_for_its_form(on_words, output):
+    assert (await on_words.compress_and_store(task="t", output=output, owner="ann")).outcome == "stored"
+
+
+async def test_a_planner_is_told_a_bounded_text(open_words, run_of):
+    service = await open_words(max_context_characters=500)
+    facts = ["a fact of many words " * 20] * 10
+    await service.store([run_of(f"r{n}", f"Covered caching {n}.", facts=facts) for n in range(3)], "ann")
+    context = await service.get_context("caching", "ann")
+    assert len(context) <= 500
+    assert context.startswith("Prior work on related topics:\n[r")
+    assert context.endswith("(more is known; it was left out for its length)")
+    await service.close()
+
+
+TREES = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(st.characters(), max_size=20),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=3), inner, max_size=3),
+    max_leaves=4,
+)
+
+
+@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(values=st.lists(TREES, min_size=4, max_size=4))
+async def test_no_call_raises_but_what_the_memory_says(on_words, run_of, values):
+    one, two, three, four = values
+    calls = (
+        lambda: on_words.store([run_of(one, two, facts=three, task=four)], "ann"),
+        lambda: on_words.store([run_of("run", "fine", rating=one, sources=two, title=three, timestamp=four)], "ann"),
+        lambda: on_words.search(one, two, three, four),
+        lambda: on_words.search(one, "ann"),
+        lambda: on_words.rate(one, two, three),
+        lambda: on_words.get(one, "ann"),
+        lambda: on_words.recent("ann", one),
+        lambda: on_words.delete(one, "ann"),
+        lambda: on_words.compress_and_store(task=one, output=two, owner="ann", final_score=three, run_id=four),
+    )
+    for call in calls:
+        with suppress(InputError):
+            await call()
