@@ -71,7 +71,7 @@ def test_a_rating_moves_the_rank(command):
 def test_an_unknown_run_or_rating_is_one_line_and_not_zero(command):
     unknown, out_of_range = command("rate", "no-run", "1"), command("rate", "run-0", "9")
     assert (unknown[0], unknown[2].count("\n"), out_of_range[0], out_of_range[2].count("\n")) == (1, 1, 1, 1)
-    assert "outside -2 to 2" in out_of_range[2]
+    assert "numbers from -2 to 2" in out_of_range[2]
 
 
 def test_a_folder_without_a_store_is_said_to_be_empty_and_stays_so(tmp_path, capsys):
