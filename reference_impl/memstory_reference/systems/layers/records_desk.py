@@ -6,12 +6,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from memstory_reference.errors import InputError
+from memstory_reference.input_checks import is_storable
 from memstory_reference.ports import Clock, NewId, Tree
 from memstory_reference.systems.layers.identity import iso_now
 from memstory_reference.systems.layers.operations.history import released
 from memstory_reference.systems.layers.policy.guards import (
     MALFORMED,
     MAX_NOTE,
+    checked_content,
     must_not_last,
     refused,
     refused_text,
@@ -197,16 +199,18 @@ class RecordsDesk:
         reason = f"by {outcome.by}" + (f", replaces {outcome.replaced}" if outcome.replaced else "")
         return Remembered(outcome=outcome.outcome, content=fit, id=outcome.id, reason=reason)
 
-    def _guarded(self, content: Content) -> tuple[Content, str | None]:
-        """Return the content as it may be stored, and why it may not be."""
-        if isinstance(content, Arc):
-            fit_arc = replace(content, summary=one_line(content.summary))
-            if not fit_arc.summary or len(fit_arc.summary) > MAX_NOTE:
-                return content, MALFORMED
-            return fit_arc, refused_text(fit_arc.summary)
-        fit = well_formed(content, longest=MAX_NOTE) if is_note(content) else well_formed(content)
+    def _guarded(self, content: object) -> tuple[Content, str | None]:
+        """Return the content as it may be stored, and why it may not be; InputError for what is no content at all."""
+        given = checked_content(content)
+        if isinstance(given, Arc):
+            fit_arc = replace(given, summary=one_line(given.summary), topics=tuple(map(one_line, given.topics)))
+            texts = (fit_arc.summary, *fit_arc.topics)
+            if not fit_arc.summary or len(fit_arc.summary) > MAX_NOTE or not all(map(is_storable, texts)):
+                return given, MALFORMED
+            return fit_arc, next((why_not for text in texts if (why_not := refused_text(text))), None)
+        fit = well_formed(given, longest=MAX_NOTE) if is_note(given) else well_formed(given)
         if fit is None:
-            return content, MALFORMED
+            return given, MALFORMED
         return fit, refused(fit, ()) or must_not_last(fit)
 
     async def _delete(self, owner: str, ids: Sequence[str], kept: str | None = None) -> list[str]:

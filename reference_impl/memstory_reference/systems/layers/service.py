@@ -15,6 +15,7 @@ from memstory_reference.systems.layers.config import LayersConfig
 from memstory_reference.systems.layers.feedback.session_feedback import SessionFeedbackRecord, checked_feedback
 from memstory_reference.systems.layers.identity import checked_id, hash_session_id, resolve_owner_id
 from memstory_reference.systems.layers.modes import MemoryMode
+from memstory_reference.systems.layers.policy.guards import without_secrets
 from memstory_reference.systems.layers.recall.embeddings import Embeddings
 from memstory_reference.systems.layers.recall.prompting import WINDOW_TURNS, memory_block, prompt, reply_by_rules
 from memstory_reference.systems.layers.recall.retrieval import Retrieval, TurnMemory
@@ -28,6 +29,7 @@ from memstory_reference.systems.layers.turns.idle import IdleWatch
 from memstory_reference.systems.layers.turns.lanes import Lanes
 from memstory_reference.systems.layers.turns.session_end import EndReason, EndReport, SessionEnds
 from memstory_reference.systems.layers.turns.writing import Writer
+from memstory_reference.text.secret_guard import secret_in
 
 LOG = logging.getLogger(__name__)
 MAX_SAID = 100_000
@@ -209,6 +211,8 @@ class LayersService:
     async def give_feedback(self, who: Who, label: str, source: str = "text", comment: str = "") -> str:
         """Keep what somebody thought of a session; return the record's id."""
         kind, origin, words = checked_feedback(label, source, comment)
+        if secret := secret_in(words):
+            raise InputError(f"feedback: the comment is not kept: {secret}")
         record = SessionFeedbackRecord(
             id=self._ports.new_id(),
             owner=who.owner,
@@ -336,6 +340,8 @@ class LayersService:
 
     async def _save_turn(self, who: Who, said: str, answer: str) -> int:
         now = self._ports.clock.now()
+        # What must not be kept is not kept until the session ends either.
+        said, answer = without_secrets(said), without_secrets(answer)
         async with self._store.lock(f"session/{who.owner}/{who.session}"):
             buffer = await self._store.aload(who.owner, who.session, last=0) or SessionMemoryBuffer(
                 owner=who.owner, session=who.session, arc_id=self._ports.new_id(), started_at=now, last_at=now

@@ -13,7 +13,7 @@ from memstory_reference.storage.database_store import Database
 from memstory_reference.systems.layers import records_desk, service
 from memstory_reference.systems.layers.config import LayersConfig
 from memstory_reference.systems.layers.modes import MemoryMode
-from memstory_reference.systems.layers.operations import dedup, promotion
+from memstory_reference.systems.layers.operations import dedup, episodic, promotion
 from memstory_reference.systems.layers.policy import guards, write
 from memstory_reference.systems.layers.recall import prompting, retrieval
 from memstory_reference.systems.layers.recall.retrieval import Retrieval
@@ -74,6 +74,10 @@ def first_turns(always):
 
 def alone(plain):
     return lambda content, _around: plain(content, ())
+
+
+def alone_of_all(plain):
+    return lambda text, _around=(): plain(text)
 
 
 def without_conflicts(plain):
@@ -242,6 +246,14 @@ MUTANTS = [
         (promotion, "refused", alone),
     ),
     ("C12b: a conflict that the model sees is ignored", "Be gentle", (write, "ask", without_conflicts)),
+    (
+        "C12c-one_session: a sentence is judged alone",
+        "safety check",
+        (episodic, "refused_text", alone_of_all),
+    ),
+    ("C12c-two_sessions: a vague wish is told again", "skip it", (guards, "is_vague_weakening", False)),
+    ("X7c: secrets are no matter", "dropped", (guards, "secret_in", None)),
+    ("X7c: a session keeps what it heard", "4111 1111", (service, "without_secrets", lambda _: lambda text: text)),
     ("C13: rules have no cap", "hits count 7", (writing.Writer, "cap", None)),
     (
         "C13b: writers do not wait for each other",

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from functools import partial
 
+from memstory_reference.input_checks import is_storable
 from memstory_reference.ports import ChatModel, Json
 from memstory_reference.systems.layers.config import LayersConfig
-from memstory_reference.systems.layers.policy.guards import refused_text
+from memstory_reference.systems.layers.policy.guards import MAX_TOPICS, refused_text
 from memstory_reference.systems.layers.records.candidates import SessionMemoryBuffer
 from memstory_reference.systems.layers.records.record import Arc
 from memstory_reference.systems.layers.structured import NoDecisionError, ask, text_in
@@ -16,7 +18,6 @@ from memstory_reference.text.token_sets import token_list
 
 PURPOSE = "summarise"
 MAX_SUMMARY = 1_200
-MAX_TOPICS = 8
 SHOWN_CHARACTERS = 24_000
 """Of the transcript, from its end: what was said last tells most of how a session ended."""
 
@@ -45,7 +46,9 @@ async def summarise(model: ChatModel | None, buffer: SessionMemoryBuffer) -> Arc
     """Return the arc; a model that fails costs its wording alone, for rules then sum up."""
     if model is not None:
         try:
-            summary, topics = await ask(model, _prompt(buffer), purpose=PURPOSE, schema=SCHEMA, read=_read)
+            said = [turn.user for turn in buffer.turns]
+            read = partial(_read, said=said)
+            summary, topics = await ask(model, _prompt(buffer), purpose=PURPOSE, schema=SCHEMA, read=read)
         except NoDecisionError:
             return _arc_by_rules(buffer)
         return _arc(buffer, summary, topics, by="model")
@@ -54,9 +57,10 @@ async def summarise(model: ChatModel | None, buffer: SessionMemoryBuffer) -> Arc
 
 def _arc_by_rules(buffer: SessionMemoryBuffer) -> Arc:
     """Take the first sentence of each of the user's turns, the last ones if there are many."""
-    heads = [next(iter(sentences(turn.user)), "") for turn in buffer.turns]
+    said = [turn.user for turn in buffer.turns]
+    heads = [next(iter(sentences(text)), "") for text in said]
     kept: list[str] = []
-    for head in reversed([one_line(head) for head in heads if head.strip() and not refused_text(head)]):
+    for head in reversed([one_line(head) for head in heads if head.strip() and not refused_text(head, said)]):
         if sum(map(len, kept)) + len(head) > MAX_SUMMARY - 200:
             break
         kept.insert(0, head)
@@ -79,14 +83,10 @@ def _prompt(buffer: SessionMemoryBuffer) -> str:
     return _PROMPT.replace("{transcript}", transcript)
 
 
-def _read(answer: Mapping[str, Json]) -> tuple[str, tuple[str, ...]] | None:
+def _read(answer: Mapping[str, Json], said: Sequence[str]) -> tuple[str, tuple[str, ...]] | None:
     summary, topics = one_line(text_in(answer, "summary")), answer.get("topics", [])
     # A summary is told in later sessions: what the guards would not let in by itself does not come in by it.
-    if not summary or not isinstance(topics, list) or refused_text(summary) or not _is_text(summary):
+    if not summary or not isinstance(topics, list) or refused_text(summary, said) or not is_storable(summary):
         return None
-    named = [one_line(topic)[:60] for topic in topics if isinstance(topic, str) and topic.strip() and _is_text(topic)]
-    return summary, tuple(named[:MAX_TOPICS])
-
-
-def _is_text(text: str) -> bool:
-    return not any("\ud800" <= sign <= "\udfff" for sign in text)
+    named = [one_line(topic)[:60] for topic in topics if isinstance(topic, str) and topic.strip()]
+    return summary, tuple(topic for topic in named if is_storable(topic) and not refused_text(topic, said))[:MAX_TOPICS]

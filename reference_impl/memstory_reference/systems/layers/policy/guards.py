@@ -3,18 +3,23 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Mapping, Sequence
+from dataclasses import fields, replace
 
+from memstory_reference.errors import InputError
+from memstory_reference.input_checks import checked_texts, is_storable
 from memstory_reference.systems.layers.audit.crisis_log import CrisisLevel
 from memstory_reference.systems.layers.audit.crisis_signals import notice
 from memstory_reference.systems.layers.policy.categories import Durability, durability, normal_category
-from memstory_reference.systems.layers.policy.safety import is_unsafe, is_unsafe_with, is_vague_weakening
-from memstory_reference.systems.layers.records.record import Fact, Rule
+from memstory_reference.systems.layers.policy.safety import is_unsafe_among, is_vague_weakening
+from memstory_reference.systems.layers.records.record import Arc, Content, Fact, Rule
 from memstory_reference.text.lines import one_line
+from memstory_reference.text.secret_guard import secret_in
+from memstory_reference.text.sentences import sentences
 from memstory_reference.text.token_sets import token_list
 
 MAX_PART = 400
+MAX_TOPICS = 8
 MAX_QUOTE = 1_000
 MAX_NOTE = 20_000
 """Characters of a text that is stored as it was given, without extraction."""
@@ -29,7 +34,24 @@ SESSION_ONLY = "guard: this category is of the moment"
 UNKNOWN_CATEGORY = "guard: the category is not known to last"
 VAGUE = "guard: what is to be left out is not named"
 
+_TYPES_OF: Mapping[str, type] = {"explicit": bool, "turns": int}
+"""Fields that are no text."""
+
 _PREDICATE = re.compile(r"\w{1,60}")
+
+
+def checked_content(content: object) -> Content:
+    """Return a content whose fields are what they should be; InputError names the one that is not."""
+    if not isinstance(content, Fact | Rule | Arc):
+        raise InputError(f"a memory is a Fact, a Rule or an Arc, not {type(content).__name__}")
+    values = {one.name: getattr(content, one.name) for one in fields(content)}
+    if isinstance(content, Arc):
+        checked_texts(values.pop("topics"), "topics", MAX_TOPICS, MAX_PART)
+    for name, value in values.items():
+        is_fit = isinstance(value, _TYPES_OF.get(name, str)) and (name == "explicit" or not isinstance(value, bool))
+        if not is_fit:
+            raise InputError(f"{name} must be {_TYPES_OF.get(name, str).__name__}, not {type(value).__name__}")
+    return content
 
 
 def well_formed(content: Fact | Rule, *, longest: int = MAX_PART) -> Fact | Rule | None:
@@ -39,7 +61,7 @@ def well_formed(content: Fact | Rule, *, longest: int = MAX_PART) -> Fact | Rule
     """
     if isinstance(content, Rule):
         rule, quote = one_line(content.rule), one_line(content.evidence_quote)
-        is_fit = _has_words(rule) and len(rule) <= MAX_PART and len(quote) <= MAX_QUOTE and _is_text(rule, quote)
+        is_fit = _has_words(rule) and len(rule) <= MAX_PART and len(quote) <= MAX_QUOTE and is_storable(rule + quote)
         return replace(content, rule=rule, evidence_quote=quote) if is_fit else None
     fact = Fact(
         category=normal_category(content.category),
@@ -56,7 +78,7 @@ def well_formed(content: Fact | Rule, *, longest: int = MAX_PART) -> Fact | Rule
         and len(fact.subject) <= MAX_PART
         and len(fact.object) <= longest
         and len(fact.evidence_quote) <= max(longest, MAX_QUOTE)
-        and _is_text(fact.subject, fact.object, fact.evidence_quote)
+        and is_storable(fact.subject + fact.object + fact.evidence_quote)
     )
     return fact if is_fit else None
 
@@ -70,21 +92,42 @@ def is_quoted(quote: str, said: Sequence[str]) -> bool:
 def refused(content: Fact | Rule, around: Sequence[str]) -> str | None:
     """Return why this must not be stored at all, None if it may. `around` are the user's turns up to now."""
     texts = _texts(content)
-    if any(is_unsafe(text) for text in texts):
-        return UNSAFE
+    secret = next((why_not for text in (" ".join(_parts(content)), *texts) if (why_not := secret_in(text))), None)
+    if secret:
+        return f"guard: {secret}"
     # What this text only hints at, the turn before or after may have named.
-    if any(is_unsafe_with(text, around) for text in texts):
+    if any(is_unsafe_among(text, around) for text in texts):
         return UNSAFE
     if any(_is_acute(text) for text in texts):
         return CRISIS
     return None
 
 
-def refused_text(text: str) -> str | None:
-    """Return why a text of any kind, such as a summary, must not be told in later prompts; None if it may."""
-    if is_unsafe(text):
+def refused_text(text: str, around: Sequence[str] = ()) -> str | None:
+    """Return why a text of any kind, such as a summary, must not be told in later prompts; None if it may.
+
+    A wish to leave out what is not named is refused too: what it means may be named in another session.
+    """
+    secret = secret_in(text)
+    if secret:
+        return f"guard: {secret}"
+    if any(is_unsafe_among(one, around) or is_vague_weakening(one) for one in (text, *sentences(text))):
         return UNSAFE
     return CRISIS if _is_acute(text) else None
+
+
+def without_secrets(text: str) -> str:
+    """Return what was said with every sentence that holds a secret left out, and said to be (SEC-12).
+
+    >>> without_secrets("I live in Oslo. My card is 4111 1111 1111 1111.")
+    'I live in Oslo. [left out: it holds the number of a payment card]'
+    """
+    if secret_in(text) is None:
+        return text
+    kept = [f"[left out: {why_not}]" if (why_not := secret_in(one)) else one for one in sentences(text)]
+    shown = " ".join(kept)
+    # One that is told over two sentences leaves none of them.
+    return f"[left out: {why_not}]" if (why_not := secret_in(shown)) else shown
 
 
 def must_wait(content: Fact | Rule) -> str | None:
@@ -111,6 +154,12 @@ def _is_acute(text: str) -> bool:
     return noticed is not None and noticed.level is CrisisLevel.ACUTE
 
 
+def _parts(content: Fact | Rule) -> list[str]:
+    if isinstance(content, Rule):
+        return [content.rule]
+    return [content.category, content.subject, content.predicate, content.object]
+
+
 def _texts(content: Fact | Rule) -> list[str]:
     if isinstance(content, Rule):
         return [content.rule, content.evidence_quote]
@@ -120,8 +169,3 @@ def _texts(content: Fact | Rule) -> list[str]:
 
 def _has_words(text: str) -> bool:
     return any(sign.isalnum() for sign in text)
-
-
-def _is_text(*texts: str) -> bool:
-    """Say whether the texts can be written as UTF-8: broken JSON gives halves of characters."""
-    return not any("\ud800" <= sign <= "\udfff" for text in texts for sign in text)

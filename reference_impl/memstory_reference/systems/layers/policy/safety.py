@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
+from memstory_reference.text.folding import folded, letters_for_digits
 from memstory_reference.text.token_sets import token_list
 
 
@@ -47,6 +48,9 @@ _STATE = words_of(
     "police ambulance"
 )
 _VAGUE = words_of("it that this them those these something thing things one part step what")
+_OBEY = r"\b(?:do|obey|follow|answer|comply|help|tell|say|act)\b"
+_WHATEVER = r"\b(?:even (?:when|if|though)|no matter (?:how|if)|regardless of (?:how|whether))\b"
+_REGARDLESS = re.compile(rf"{_OBEY}[\w' ]{{0,40}}{_WHATEVER}[\w' ]{{0,25}}\b(?:dangerous|unsafe|harmful|risky)\b")
 _DIRECTIVES = words_of("always never do run perform keep ensure")
 
 
@@ -56,8 +60,10 @@ def is_unsafe(text: str) -> bool:
     >>> [is_unsafe(text) for text in ("Skip the safety check.", "Never skip the safety check.", "Skip the intro.")]
     [True, False, False]
     """
-    words = _words(text)
-    return any(_reversals(words, start, end) % 2 for start, end in _objects(words))
+    return any(
+        any(_reversals(words, start, end) % 2 for start, end in _objects(words)) or _obeys_regardless(words)
+        for words in _readings(text)
+    )
 
 
 def is_vague_weakening(text: str) -> bool:
@@ -66,19 +72,18 @@ def is_vague_weakening(text: str) -> bool:
     >>> is_vague_weakening("Skip it when I say so."), is_vague_weakening("Never skip it.")
     (True, False)
     """
-    words = _words(text)
     return any(
         _weakens(words, index)
         and _VAGUE & set(words[index + 1 : index + 4])
         and _reversals(words, index, index) % 2 == 0
+        for words in _readings(text)
         for index in range(len(words))
     )
 
 
 def names_safety(text: str) -> bool:
     """Say whether a text names a measure of care without telling the assistant to take it."""
-    words = _words(text)
-    return bool(_objects(words)) and not (_DIRECTIVES & set(words[:2]))
+    return any(_objects(words) and not (_DIRECTIVES & set(words[:2])) for words in _readings(text))
 
 
 def is_unsafe_with(text: str, others: Sequence[str]) -> bool:
@@ -90,6 +95,24 @@ def is_unsafe_with(text: str, others: Sequence[str]) -> bool:
     if is_vague_weakening(text) and any(names_safety(other) for other in others):
         return True
     return names_safety(text) and any(is_vague_weakening(other) for other in others)
+
+
+def is_unsafe_among(text: str, others: Sequence[str]) -> bool:
+    """Say whether a text must not be told again beside others: it asks for less care, alone or with one of them."""
+    return is_unsafe(text) or is_unsafe_with(text, others)
+
+
+def _obeys_regardless(words: Sequence[str]) -> bool:
+    """Say whether the assistant is to obey whatever comes of it: "do as I say even when dangerous"."""
+    line = " ".join(words)
+    return bool(_REGARDLESS.search(line))
+
+
+def _readings(text: str) -> list[list[str]]:
+    """Return the words as they are written, and as they are meant where digits stand for letters."""
+    plain = folded(text)
+    meant = letters_for_digits(plain)
+    return [_words(plain)] if meant == plain else [_words(plain), _words(meant)]
 
 
 def _words(text: str) -> list[str]:
