@@ -18,21 +18,18 @@ class CheckedEmbedder:
     def __init__(self, inner: Embedder) -> None:
         self._inner = inner
         self.model = inner.model
-
-    @property
-    def dimension(self) -> int | None:
-        """What the embedder says of itself; None until known."""
-        return self._inner.dimension
+        self.dimension = inner.dimension
 
     async def embed(self, texts: Sequence[str], purpose: Purpose) -> Vectors:
         """Return one unit vector a text, (n, d) float32; EmbedderUnavailableError for anything else."""
         answer = await self._inner.embed(texts, purpose)
+        self.dimension = self._inner.dimension
         try:
             rows = np.asarray(answer, np.float64)
         except (TypeError, ValueError, OverflowError):
             rows = np.empty(0)
-        if rows.ndim != 2 or len(rows) != len(texts) or self._inner.dimension not in (None, rows.shape[1]):  # noqa: PLR2004
-            raise self._garbage(f"{len(texts)} vectors of {self._inner.dimension or 'some'} numbers were expected")
+        if rows.ndim != 2 or len(rows) != len(texts) or self.dimension not in (None, rows.shape[1]):  # noqa: PLR2004
+            raise self._garbage(f"{len(texts)} vectors of {self.dimension or 'some'} numbers were expected")
         with np.errstate(over="ignore"):
             lengths = np.linalg.norm(rows, axis=1, keepdims=True)
         if not np.isfinite(lengths).all() or not lengths.all():

@@ -44,6 +44,10 @@ class Nearest(Protocol):
         """Return the cosines of the k nearest memories by id."""
         ...
 
+    async def set_aside(self, owner: str) -> int:
+        """Count the memories whose vectors cannot be compared."""
+        ...
+
     async def count(self, owner: str) -> int:
         """Count the memories that can be found."""
         ...

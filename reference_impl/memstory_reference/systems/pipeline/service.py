@@ -310,7 +310,7 @@ class PipelineService:
         user = checked_name("user_id", user_id)
         broken = await self._lane.run(self._store.broken, user)
         texts = [content for _, _, content in broken]
-        vectors = await self._embedder.embed(texts, Purpose.DOCUMENT) if texts else []
+        vectors = list(await self._embedder.embed(texts, Purpose.DOCUMENT)) if texts else []
         async with self._writers:
             await self._lane.run(self._store.mend, user, broken, vectors)
         await self._preferences.rebuild(user)

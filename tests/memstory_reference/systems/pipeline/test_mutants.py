@@ -122,6 +122,17 @@ def generous(plain):
     return lambda sizes, budget, most: plain(sizes, budget * 4 if most == len(sizes) else budget, most)
 
 
+def by_signal(plain):
+    def route(text, used, **named):
+        return MemoryType.PROCEDURAL if used.preference(text) else plain(text, used, **named)
+
+    return route
+
+
+def by_last_word(_plain):
+    return lambda content, content_hash: content.split()[-1] if "prefer" in content else content_hash
+
+
 def like_a_recall(_plain):
     return lambda self, ask: self.recall(ask)
 
@@ -257,6 +268,8 @@ MUTANTS = [
     ("P6: signals inside code count", "0.4, 0.4, 0]", (detectors, "prose", lambda _: lambda text: text)),
     ("P6: signals count each time", "1.1", (importance, "salience", every_time)),
     ("P7: working comes before preference", "hits count 0", (planning, "route", working_first)),
+    ("P7b: a signal is a statement", "hits are 4", (planning, "route", by_signal)),
+    ("P9e: the last word says what it is about", "'outcome' is 'updated'", (chunking, "preference_key", by_last_word)),
     ("P7: a hint is only a hint", "'kind' is 'procedural'", (PipelineService, "ingest_all", without_hints)),
     (
         "P9: changed preferences are dropped",

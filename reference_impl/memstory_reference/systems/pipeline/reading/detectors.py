@@ -12,16 +12,16 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from memstory_reference.systems.pipeline.importance import Signals
+from memstory_reference.systems.pipeline.reading.preference_statements import PREFERENCE, states_preference
 from memstory_reference.systems.pipeline.reading.stated_facts import FACT_VERBS, holds_facts
 from memstory_reference.text.fences import prose
 from memstory_reference.text.keywords import STOP_WORDS
 
 Detector = Callable[[str], bool]
 
-_PREFERENCE = re.compile(r"\b(?:I\s+(?:prefer|always|hate)|my\s+favou?rite)\b", re.IGNORECASE)
 _PRESENT = re.compile(
     r"\b(?:right\s+now|for\s+now|just\s+now|at\s+the\s+moment|at\s+present|currently|(?:this|the\s+current)\s+session)\b"
-    r"|\b(?:am|are|is|'m|'re)\s+now\b|^now\b",
+    r"|\b(?:am|are|is|'m|'re)\s+now\b|^now\b(?!\s+(?:and\s+)?(?:then|again)\b)",
     re.IGNORECASE | re.MULTILINE,
 )
 _CALENDAR = """
@@ -93,7 +93,7 @@ def has_preference(text: str) -> bool:
     >>> has_preference("Oh, MY FAVOURITE colour!"), has_preference("AI prefers data")
     (True, False)
     """
-    return bool(_PREFERENCE.search(text))
+    return bool(PREFERENCE.search(text))
 
 
 def is_technical(text: str) -> bool:
@@ -118,6 +118,7 @@ class Detectors:
     entity: Detector = has_entity
     number: Detector = has_number
     preference: Detector = has_preference
+    statement: Detector = states_preference
     technical: Detector = is_technical
     present: Detector = is_about_now
     fact: Detector = holds_facts

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 
 from memstory_reference.text.fences import prose
 from memstory_reference.text.keywords import STOP_WORDS
@@ -23,23 +22,36 @@ _CLAUSE_END = re.compile(r"[.,;!?\n]")
 _FILLER_TOKENS = 6
 _LONGEST_THING = 3
 
-_KNOWN = {
-    "indentation": "tabs spaces",
-    "theme": "dark light",
+_CHOICES = {
+    "indentation": "tab space",
     "hot drink": "tea coffee cocoa espresso",
-    "pet": "cats dogs",
-    "time of day": "mornings evenings nights",
-    "units": "metric imperial celsius fahrenheit kilometres miles",
-    "tone": "formal informal casual",
-    "contact": "email calls texts chat",
-    "transport": "trains planes buses bikes cars",
+    "pet": "cat dog",
+    "contact": "email call text chat",
+    "transport": "train plane bus bike car",
 }
-_ATTRIBUTE_OF = {word: attribute for attribute, words in _KNOWN.items() for word in words.split()}
+"""Things of which one is chosen, named alone."""
+_QUALITIES = {
+    "shade": "dark light",
+    "place": "window aisle middle",
+    "length": "short long brief detailed",
+    "size": "small big large",
+    "temperature": "hot warm cold iced",
+    "tone": "formal informal casual",
+    "hour": "morning noon evening night",
+    "units": "metric imperial celsius fahrenheit kilometre mile",
+}
+"""Words that exclude each other where they are said of one and the same thing."""
+_CHOICE_OF = {word: choice for choice, words in _CHOICES.items() for word in words.split()}
+_QUALITY_OF = {word: quality for quality, words in _QUALITIES.items() for word in words.split()}
+_SHADED = ("mode", "theme")
+_PLACEHOLDERS = ("one", "ones")
 _DROPPED = STOP_WORDS | frozenset({"please", "really", "always", "usually", "much", "lot", "instead"})
 
 
 def preference_key(text: str, content_hash: str) -> str:
     """Return `signal:attribute`, or `content:HASH` where no attribute is told or the text says more than this.
+
+    Two preferences share a key only where they exclude each other, as window seats and aisle seats, not leather seats.
 
     Last write wins for each key, so a text that holds more than one preference keeps a key of its own: what else it
     says must not be lost to a later word on one part.
@@ -87,17 +99,35 @@ def _attribute(verb: str, what: str) -> str | None:
 
 def _topic(thing: str) -> str | None:
     chosen, *rivals = _RIVAL.split(thing, maxsplit=1)
-    known = next(_known([*_names(chosen), *_names(" ".join(rivals))]), None)
-    if known:
-        return known
-    if rivals:
-        return " or ".join(sorted((" ".join(_names(chosen)), " ".join(_names(rivals[0])))))
-    names = _names(thing)
-    return names[-1] if 1 < len(names) <= _LONGEST_THING else None
+    names, others = _singular(chosen), _singular(" ".join(rivals))
+    topic, dimension = _known(names)
+    if not rivals:
+        return topic
+    if topic and dimension in {_CHOICE_OF.get(one) or _QUALITY_OF.get(one) for one in others}:
+        return topic
+    return " or ".join(sorted((" ".join(names), " ".join(others))))
 
 
-def _known(names: list[str]) -> Iterator[str]:
-    return (_ATTRIBUTE_OF[name] for name in names if name in _ATTRIBUTE_OF)
+def _known(names: list[str]) -> tuple[str | None, str | None]:
+    """Return what is chosen, and the kind of choice: a thing named alone, or a quality with what it is said of."""
+    if len(names) == 1:
+        (name,) = names
+        choice = _CHOICE_OF.get(name) or _QUALITY_OF.get(name)
+        return ("theme" if choice == "shade" else choice), choice
+    if len(names) == 2 and (quality := _QUALITY_OF.get(names[0])):  # noqa: PLR2004  (a quality and its thing)
+        is_theme = quality == "shade" and names[1] in _SHADED
+        return ("theme" if is_theme else f"{names[1]} by {quality}"), quality
+    return None, None
+
+
+def _singular(text: str) -> list[str]:
+    """Return the names without the s of a plural.
+
+    >>> _singular("buses, seats and glass")
+    ['bus', 'seat', 'glass']
+    """
+    names = [name for name in _names(text) if name not in _PLACEHOLDERS]
+    return [re.sub(r"(?<=s)es$|(?<=[^s]{2})(?<!u)s$", "", name) for name in names]
 
 
 def _names(text: str) -> list[str]:

@@ -17,13 +17,21 @@ am have work live own use like love speak run need want know study play teach be
 write read keep make sell wear hate come
 """
 
+_LASTING = """
+moved married divorced quit joined left founded built bought sold adopted graduated retired died became won lost broke
+learned learnt inherited owned lived worked
+"""
+"""What these tell of a third person holds from then on; of the first they are told as what happened."""
+_TOLD_OF_ONESELF = "moved married divorced quit joined bought sold adopted graduated retired became"
+
 _ADVERB = r"(?:(?:also|now|usually|often|really|still|both|only|already)\s+)?"
 _NAME = r"[^\W\d_a-z]\w*(?:\s+(?:of|de|von|van|the)?\s*[^\W\d_a-z]\w*){0,3}"
 _OWNED = r"(?:my|our|his|her|their|the|user's|[A-Z]\w*'s)(?:\s+[\w'-]+){1,3}"
 _SUBJECT = rf"(?:(?-i:{_NAME})|(?:the\s+)?user|{_OWNED})"
 _STATED = re.compile(
     rf"(?:{_SUBJECT})\s+{_ADVERB}(?:{'|'.join(FACT_VERBS)})\s+\S"
-    rf"|(?:I|we)(?:\s+{_ADVERB}(?:{'|'.join(_FIRST_PERSON.split())}|are)|'(?:m|ve|re))\s+\S",
+    rf"|(?!(?:I|we)\b)(?:{_SUBJECT})\s+{_ADVERB}(?:{'|'.join(_LASTING.split())})\b"
+    rf"|(?:I|we)(?:\s+{_ADVERB}(?:{'|'.join((_FIRST_PERSON + _TOLD_OF_ONESELF).split())}|are)|'(?:m|ve|re))\s+\S",
     re.IGNORECASE,
 )
 _NO_SUBJECT = re.compile(
@@ -34,7 +42,9 @@ _BULLET = re.compile(r"[-*\u2022]\s+")
 
 
 def holds_facts(text: str) -> bool:
-    """Say whether at least half of the sentences state a fact in the present tense; a question states none.
+    """Say whether at least half of the sentences state a fact: in the present tense, or a change that lasts.
+
+    A question states none.
 
     >>> holds_facts("Alice works at Acme"), holds_facts("We talked about the trip"), holds_facts("Is Alice at Acme?")
     (True, False, False)

@@ -107,6 +107,31 @@ def test_salience_counts_each_signal_once(text, expected):
     assert salience(DETECTORS.signals(text)) == pytest.approx(expected, abs=1e-9)
 
 
+@pytest.mark.parametrize(
+    ("text", "kind"),
+    [
+        ("Do I prefer tea?", "episodic"), ("He told me 'I hate you'", "episodic"),
+        ("She said I always lie", "episodic"),
+        ("She told me: \u201cI hate you\u201d", "episodic"), ("I wonder if I prefer tea", "episodic"),
+        ("I always knew that she would come", "episodic"), ("I always wanted a boat", "episodic"),
+        ("My favorite part was the end", "episodic"), ("Star Wars! It's my favorite movie.", "episodic"),
+        (f"I always walk home, {'and on ' * 20}", "episodic"), ("Now and then we meet", "episodic"),
+        ("We left at noon", "episodic"), ("The meeting was long", "episodic"),
+        ("Bob moved to Rome", "semantic"), ("My boss quit yesterday", "semantic"), ("I moved to Oslo", "semantic"),
+        ("I told you I prefer tea", "procedural"), ("Green is my favorite color", "procedural"),
+        ("I prefer tea. What about you?", "procedural"), ("I don't like it, I hate rain", "procedural"),
+        ("I hate Bob's 'quotes'", "procedural"), ("If you ask me, I prefer tea", "procedural"),
+    ],
+)  # fmt: skip
+def test_only_a_short_statement_is_a_preference_and_what_lasts_a_fact(text, kind):
+    assert route(text, DETECTORS) == kind
+
+
+@given(st.text(max_size=300))
+def test_any_text_has_a_kind(text):
+    assert route(f"I prefer {text} 'I hate", DETECTORS)
+
+
 def test_only_the_user_has_preferences():
     assert not DETECTORS.signals("I prefer tabs", is_from_user=False).has_preference
     assert route("I prefer tabs", DETECTORS, is_from_user=False) != "procedural"

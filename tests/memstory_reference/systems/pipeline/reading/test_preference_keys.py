@@ -18,6 +18,11 @@ from memstory_reference.systems.pipeline.reading.preference_keys import preferen
         ("my favorite color is blue", "Green is my favorite color"),
         ("I prefer FastAPI for small services", "I prefer Flask for small services"),
         ("I hate olives", "I hate olives, really"),
+        ("I prefer short answers", "I prefer long answers over short ones"),
+        ("I prefer dark over light", "I prefer the light theme"),
+        ("I prefer big dogs over small dogs", "I prefer small dogs"),
+        ("I prefer metric", "I prefer imperial"),
+        ("I prefer buses", "I prefer the train to the bus"),
     ],
 )
 def test_the_later_word_on_one_thing_has_the_same_key(earlier, later):
@@ -34,6 +39,18 @@ def test_the_later_word_on_one_thing_has_the_same_key(earlier, later):
         ("I prefer short answers in the morning", "I prefer porridge in the morning"),
         ("I always drink tea in the morning", "I always drink tea at noon"),
         ("my favorite color is blue", "my favorite city is Graz"),
+        ("I prefer dark mode", "I prefer dark chocolate"),
+        ("I prefer window seats", "I prefer leather seats"),
+        ("I prefer short answers", "I prefer precise answers"),
+        ("I prefer light mode", "I prefer light meals"),
+        ("I prefer formal letters", "I prefer casual shoes"),
+        ("I prefer email", "I prefer calls from my mother on Sundays"),
+        ("I prefer bikes", "I prefer planes for long trips"),
+        ("I prefer tea", "I prefer iced tea in summer"),
+        ("I prefer cats", "I prefer big dogs over small dogs"),
+        ("I prefer cats", "I prefer dogs to children"),
+        ("I prefer Italian food", "I prefer Thai food"),
+        ("I prefer chamomile tea", "I prefer dark coffee"),
     ],
 )
 def test_different_things_have_different_keys(one, other):
