@@ -10,6 +10,8 @@ from memstory_reference.errors import InputError
 TOOL_SCHEMA = "tool.schema"
 TOOL_SCHEMA_WANTED = "tool.schema.wanted"
 RESPONSE_GENERATION = "response.generation"
+RESPONSE_FEEDBACK = "response.feedback"
+"""How good an answer was: `query_id` of the answer, and `value` from -1 to 1."""
 QUERY_RECEIVED = "query.received"
 
 TOOL_REQUEST = "tool.request"

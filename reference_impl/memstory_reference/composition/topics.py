@@ -13,6 +13,7 @@ from memstory_reference.ports import SystemPorts
 from memstory_reference.systems.topics.config import TopicsConfig
 from memstory_reference.systems.topics.memory_service import MemoryService
 from memstory_reference.systems.topics.system import TopicsSystem
+from memstory_reference.systems.topics.tool_schemas import FORGET_MEMORY
 from memstory_reference.text.secret_guard import secret_in
 from memstory_reference.tooling.agent import AgentConfig
 
@@ -73,7 +74,12 @@ def memory_service(settings: TopicsSettings, store: VectorStore, embedder: Embed
 
 def agent_config(settings: TopicsSettings) -> AgentConfig:
     """Return what the agent that talks may do."""
-    return AgentConfig(steps=settings.steps, window_turns=settings.window_turns, limits=limits_of(settings))
+    return AgentConfig(
+        steps=settings.steps,
+        window_turns=settings.window_turns,
+        limits=limits_of(settings),
+        forgetting=frozenset({FORGET_MEMORY.name}),
+    )
 
 
 def _config(settings: TopicsSettings) -> TopicsConfig:

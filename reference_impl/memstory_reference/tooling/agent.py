@@ -33,6 +33,8 @@ class AgentConfig:
     sessions: int = 256
     system_prompt: str = SYSTEM_PROMPT
     limits: Limits = DEFAULT_LIMITS
+    forgetting: frozenset[str] = frozenset()
+    """Tools after whose success nothing that was said so far stays in sight of the model."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -107,9 +109,18 @@ class GeneratorAgent:
                 tool_calls=talk.outcomes,
                 query_id=query_id or self._new_id(),
             )
-            window.turns.append([question, *talk.messages, Message(role="assistant", content=answer.answer)])
+            if any(one.name in self._config.forgetting and one.error is None for one in talk.outcomes):
+                self.forget_windows(owner)
+            else:
+                window.turns.append([question, *talk.messages, Message(role="assistant", content=answer.answer)])
         await self._tell(query, answer, owner=owner, session_id=session_id)
         return answer
+
+    def forget_windows(self, owner: str) -> None:
+        """Take all that `owner` said so far out of the model's sight."""
+        for (of, _), window in self._windows.items():
+            if of == owner:
+                window.turns.clear()
 
     async def _tell(self, query: str, answer: Answer, *, owner: str, session_id: str) -> None:
         payload = {

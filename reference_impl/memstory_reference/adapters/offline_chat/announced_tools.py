@@ -57,9 +57,10 @@ class Roles:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Finding:
-    """A memory that was found: what was said, and the answer it got; `rank` counts from 0."""
+    """A memory that was found: what was said, and the answer it got, or what `topic` holds; `rank` counts from 0."""
 
     text: str
+    topic: str = ""
     answer: str = ""
     date: str = ""
     id: str = ""
@@ -123,7 +124,7 @@ def read_result(request: ToolRequest, text: str) -> ToolResult:
         with suppress(ValueError):
             tree = json.loads(text)
     is_refused = isinstance(tree, Mapping) and (False in (tree.get("success"), tree.get("ok")) or tree.get("error"))
-    if _FAILED.match(text) or (is_refused and not reads):
+    if _FAILED.match(text) or (is_refused and not reads) or (forgets(request) and _NOTHING.match(text)):
         return ToolResult(request=request, failure=text.strip())
     entries = _lines(text) if tree is None else _entries(tree)
     found = [_finding(entry, rank) for rank, entry in enumerate(entries)] if reads and not _NOTHING.match(text) else []
@@ -148,7 +149,8 @@ def _finding(entry: Mapping[str, Tree], rank: int) -> Finding:
     text, date, memory_id = (_first(fields, names) for names in (_KINDS["text"], _DATE_FIELDS, _KINDS["id"]))
     exchange = _EXCHANGE.match(text)
     said = exchange.groupdict() if exchange else {"text": text}
-    return Finding(**said, date=date.removeprefix("undated"), id=memory_id, rank=rank)
+    topic = _first(fields, ("topic",))
+    return Finding(**said, topic=topic, date=date.removeprefix("undated"), id=memory_id, rank=rank)
 
 
 def _first(fields: Mapping[str, Tree], names: Sequence[str]) -> str:

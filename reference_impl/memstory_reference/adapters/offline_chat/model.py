@@ -129,7 +129,9 @@ def _closing(talk: _Conversation, answer: str) -> str:
     parts = [*_on_saves(talk), *([_on_forgetting(talk)] if reading.forget else [])]
     parts += [f'I have not saved this: "{said}".' if said else "I have not saved anything." for said in reading.unsaved]
     if reading.lists:
-        parts.append(answers.listed(talk.kept, answers.candidates(talk.findings, talk.earlier)))
+        told = [finding for finding in talk.findings if not finding.topic]
+        named = {finding.topic: finding.text for finding in talk.findings if finding.topic}
+        parts.append(answers.listed({**talk.kept, **named}, answers.candidates(told, talk.earlier)))
     if reading.question is not None:
         failure = next((result.failure for result in talk.results if result.failure), "")
         parts.append(answer or f"{answers.UNKNOWN} {failure}".strip())
@@ -174,7 +176,8 @@ def _forget(talk: _Conversation, thing: str) -> Iterator[list[ToolRequest]]:
     """Yield the look for what is to be forgotten, then the calls that forget it."""
     question = parse_question(thing, talk.known)
     if any("id" in tool.parameters for tool in talk.roles.forgets):
-        yield [*_recalls(talk, question.keys), *_searches(talk, thing)]
+        shown = [tools.call(talk.roles.lists)] if talk.roles.lists else []
+        yield [*_recalls(talk, question.keys), *(shown or _searches(talk, thing))]
     elif talk.roles.save_topic and not talk.roles.forgets:
         # Without a tool that forgets, the topic can at least lose its value.
         yield _recalls(talk, question.keys)
@@ -191,7 +194,8 @@ def _ids(talk: _Conversation, question: Question) -> list[str]:
     saying = [
         finding.id
         for finding in talk.findings
-        if echo.search(finding.answer)
+        if finding.topic in question.keys
+        or echo.search(finding.answer)
         or any(answers.support(question, one, None) >= 1 for one in sentences(finding.text))
     ]
     return [one for one in saying if one][:_MOST_FORGOTTEN]

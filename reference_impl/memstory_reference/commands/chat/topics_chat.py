@@ -24,11 +24,13 @@ from memstory_reference.errors import InputError
 from memstory_reference.input_checks import checked_owner
 from memstory_reference.ports import Tree
 from memstory_reference.systems.topics.anywhere import TopicsMemory
+from memstory_reference.systems.topics.forgetting import Forgotten
 from memstory_reference.systems.topics.processes.agent_process import PART as AGENT
 from memstory_reference.systems.topics.processes.agent_process import START_BY as START_AGENT_BY
 from memstory_reference.systems.topics.processes.agent_process import RemoteTopics
 from memstory_reference.systems.topics.processes.memory_process import PART as MEMORY
 from memstory_reference.systems.topics.processes.memory_process import START_BY as START_MEMORY_BY
+from memstory_reference.systems.topics.result_texts import past_turns
 from memstory_reference.tooling.agent import Answer
 
 DEFAULT_OWNER = "me"
@@ -50,6 +52,10 @@ class TopicsTalk(Protocol):
 
     async def settle(self) -> None:
         """Return when what was said is remembered."""
+        ...
+
+    async def forget(self, owner: str, entry_id: str) -> Forgotten | None:
+        """Delete an entry and every engram that holds what it says."""
         ...
 
 
@@ -86,13 +92,15 @@ class TopicsConversation(Conversation):
     help = """\
 /topics [PREFIX]   what is remembered by name
 /search TEXT       what is remembered of earlier conversations, by meaning
-/forget TOPIC|ID   delete one memory
+/forget TOPIC|ID   delete a memory and every past turn that says it
+/good, /bad        rate the last answer; better ones are found first
 /new               start a new session: the memory stays, the conversation so far is out of sight
 /quit              end, as Ctrl-D does; Ctrl-C stops an answer"""
 
     system: TopicsTalk
     owner: str
     _session: str = field(default_factory=random_id)
+    _answered: str = ""
 
     async def turn(self, said: str) -> None:
         answer = await self.system.say(said, owner=self.owner, session_id=self._session)
@@ -101,9 +109,17 @@ class TopicsConversation(Conversation):
             self.speech.aside(f"! {note}")
         # While the next line is awaited nothing runs: the turn is remembered before.
         await self.system.settle()
+        self._answered = answer.query_id
 
     def commands(self) -> Mapping[str, Command]:
-        return {"/topics": self._topics, "/search": self._search, "/forget": self._forget, "/new": self._new}
+        return {
+            "/topics": self._topics,
+            "/search": self._search,
+            "/forget": self._forget,
+            "/good": lambda _: self._rate(1),
+            "/bad": lambda _: self._rate(-1),
+            "/new": self._new,
+        }
 
     async def _topics(self, prefix: str) -> None:
         topics = await self.system.service.list_topics(self.owner, prefix)
@@ -119,10 +135,17 @@ class TopicsConversation(Conversation):
         if not name:
             raise InputError("/forget: name a topic, or an id as /search shows it")
         entry = await entry_named(self.system.service, self.owner, name)
-        await self.system.service.forget(self.owner, entry.id)
-        self.speech.aside(
-            f"Forgotten: {name_of(row_of(self.owner, entry))}. This session may still mention it; /new starts another."
-        )
+        found = await self.system.forget(self.owner, entry.id)
+        self.speech.aside(f"Forgotten: {name_of(row_of(self.owner, entry))}{_and_more(found)}.")
+        if found and found.mentions:
+            self.speech.aside("These mention it too; /forget with an id forgets one:")
+            self._show([row_of(self.owner, one) for one in found.mentions], "")
+
+    async def _rate(self, value: float) -> None:
+        if not self._answered:
+            raise InputError("/good and /bad rate an answer; there is none yet")
+        is_kept = await self.system.service.rate_turn(self.owner, self._answered, value)
+        self.speech.aside("Rated." if is_kept else "That turn is not remembered, so there is nothing to rate.")
 
     async def _new(self, _: str) -> None:
         self._session = random_id()
@@ -130,6 +153,11 @@ class TopicsConversation(Conversation):
 
     def _show(self, rows: list[Row], for_none: str) -> None:
         self.speech.aside(table(rows) if rows else for_none)
+
+
+def _and_more(found: Forgotten | None) -> str:
+    number = len(found.engrams) if found else 0
+    return f", and {past_turns(number)} that said it" if number else ""
 
 
 def _greet(status: Mapping[str, Tree], place: str, owner: str, speech: Speech) -> None:

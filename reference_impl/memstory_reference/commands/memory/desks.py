@@ -36,6 +36,10 @@ class Desk(Protocol):
         """Return the memories of these names or ids, each once; InputError if one is unknown."""
         ...
 
+    async def with_echoes(self, rows: Sequence[Row]) -> Sequence[Row]:
+        """Return the memories and those that repeat what they say, each once: what goes when they are forgotten."""
+        ...
+
     async def forget(self, ids: Sequence[str]) -> Sequence[str]:
         """Delete memories; return the ids of those that were there."""
         ...

@@ -94,7 +94,7 @@ async def forget_memories(parsed: argparse.Namespace, desk: Desk) -> int:
             print_text(json_text({"forgotten": gone.data}) if parsed.json else f"Forgotten: {gone.text}.")
             return 0
     else:
-        rows = await desk.named(parsed.names)
+        rows = await desk.with_echoes(await desk.named(parsed.names))
         if confirm(rows):
             ids = list(await desk.forget([row["id"] for row in rows]))
             print_text(json_text({"forgotten": ids}) if parsed.json else f"Forgotten: {len(ids)}.")

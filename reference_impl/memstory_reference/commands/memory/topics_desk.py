@@ -60,6 +60,12 @@ class TopicsDesk:
         entries = [await entry_named(self.memory.service, owner, name) for name in names]
         return list({entry.id: row_of(owner, entry) for entry in entries}.values())
 
+    async def with_echoes(self, rows: Sequence[Row]) -> Sequence[Row]:
+        owner = self.memory.of(self.owner)
+        found = [await self.memory.service.held(owner, row["id"]) for row in rows]
+        entries = [one for each in found if each for one in (each.entry, *each.engrams)]
+        return list({one.id: row_of(owner, one) for one in entries}.values())
+
     async def forget(self, ids: Sequence[str]) -> Sequence[str]:
         owner = self.memory.of(self.owner)
         return [one for one in ids if await self.memory.service.forget(owner, one)]

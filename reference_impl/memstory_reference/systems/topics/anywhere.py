@@ -7,6 +7,7 @@ from typing import Protocol
 
 from memstory_reference.ports import Json
 from memstory_reference.systems.topics.engrams import EngramEntry, FoundEngram, TopicEntry
+from memstory_reference.systems.topics.forgetting import Forgotten
 
 
 class TopicsMemory(Protocol):
@@ -38,6 +39,18 @@ class TopicsMemory(Protocol):
 
     async def entry(self, owner: str, entry_id: str) -> TopicEntry | EngramEntry | None:
         """Return what has this id, or None."""
+        ...
+
+    async def reward(self, owner: str, engram_id: str, value: float) -> bool:
+        """Rate an engram from -1 to 1; False if unknown."""
+        ...
+
+    async def rate_turn(self, owner: str, query_id: str, value: float) -> bool:
+        """Rate the turn that answered a query; False if it is not remembered."""
+        ...
+
+    async def forget_told(self, owner: str, entry_id: str) -> Forgotten | None:
+        """Delete an entry and every engram that holds what it says; None if unknown."""
         ...
 
     async def forget(self, owner: str, entry_id: str) -> bool:

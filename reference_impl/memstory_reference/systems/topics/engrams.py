@@ -54,6 +54,11 @@ def turn_text(query: str, answer: str) -> str:
     return f"Q: {query}{_ANSWER}{answer}"
 
 
+def told_in(content: str) -> str:
+    """Return what the user said in an engram: the question of a turn, else all of it."""
+    return content.removeprefix("Q: ").partition(_ANSWER)[0]
+
+
 def ranked(candidates: Sequence[FoundEngram], *, top_k: int, min_score: float) -> list[FoundEngram]:
     """Return the best `top_k` of those at or above `min_score`, by `effective_score`; ties by score, then id.
 
@@ -67,32 +72,32 @@ def ranked(candidates: Sequence[FoundEngram], *, top_k: int, min_score: float) -
     """
     admitted = sorted((found for found in candidates if found.score >= min_score - _ROUNDING), key=_best_first)
     empty = [found for found in admitted if is_empty(found)]
-    first_hand = [found for found in admitted if not is_empty(found) and not _is_recall(found)]
-    recalls = [found for found in admitted if not is_empty(found) and _is_recall(found)]
+    first_hand = [found for found in admitted if not is_empty(found) and not is_recall(found)]
+    recalls = [found for found in admitted if not is_empty(found) and is_recall(found)]
     told = [*first_hand, *recalls[: max(top_k // 2, top_k - len(first_hand))]]
     return [*sorted(told, key=_best_first), *empty][:top_k]
 
 
 def is_settled(found: Sequence[FoundEngram], *, top_k: int, bonus: float) -> bool:
     """Say whether no engram beyond `found`, nearest first, can be among the best; reward gives it `bonus` at most."""
-    own = (one for one in found if not is_empty(one) and not _is_recall(one))
+    own = (one for one in found if not is_empty(one) and not is_recall(one))
     scores = sorted(map(effective_score, own), reverse=True)
     return len(scores) >= top_k and scores[top_k - 1] >= found[-1].score + bonus
 
 
-def is_empty(found: FoundEngram) -> bool:
+def is_empty(found: FoundEngram | EngramEntry) -> bool:
     """Say whether a turn told the memory nothing: only questions and courtesies, looked up or without an answer."""
     question, has_answer, answer = found.content.removeprefix("Q: ").partition(_ANSWER)
     if not has_answer or not tells_nothing(question):
         return False
-    return _is_recall(found) or is_no_answer(answer) or "?" not in question
+    return is_recall(found) or is_no_answer(answer) or "?" not in question
 
 
 def effective_score(found: FoundEngram) -> float:
     """Return the score that decides the order: similarity + 0.1 reward, and 0.05 less for a recall's own engram."""
     reward = found.metadata.get("reward", 0.0)
     rating = min(1.0, max(-1.0, float(reward))) if isinstance(reward, (int, float)) else 0.0
-    echo = ECHO_MARGIN if _is_recall(found) else 0.0
+    echo = ECHO_MARGIN if is_recall(found) else 0.0
     return found.score + REWARD_WEIGHT * rating - echo
 
 
@@ -100,11 +105,12 @@ def _best_first(found: FoundEngram) -> tuple[float, bool, float, str]:
     # Rounded, so that float32 noise does not decide between equals: then what is no echo comes first.
     return (
         -round(effective_score(found), 6),
-        _is_recall(found),
+        is_recall(found),
         -round(found.score, 6),
         found.id,
     )
 
 
-def _is_recall(found: FoundEngram) -> bool:
+def is_recall(found: FoundEngram | EngramEntry) -> bool:
+    """Say whether a memory was looked up for the turn: then it may only repeat what is remembered."""
     return found.metadata.get("is_recall") is True

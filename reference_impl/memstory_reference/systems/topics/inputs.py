@@ -13,7 +13,7 @@ MAX_METADATA_KEYS = 50
 MAX_METADATA_CHARACTERS = 10_000
 _INT64 = 1 << 63
 
-RESERVED = frozenset({"id", "is_recall", "owner", "reward", "rewarded", "topic", "type", "user_id"})
+RESERVED = frozenset({"id", "is_recall", "owner", "reward", "rewarded", "topic", "topics", "type", "user_id"})
 """Metadata that only the memory itself writes."""
 
 _KEY = re.compile(r"[A-Za-z][A-Za-z0-9_.\-]{0,99}")

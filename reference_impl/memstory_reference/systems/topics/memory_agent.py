@@ -1,17 +1,18 @@
-"""Turns every answered question into an engram, without anybody waiting for it."""
+"""Turns every answered question into an engram, and takes ratings of answers, without anybody waiting for it."""
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 
-from memstory_reference.bus.subjects import RESPONSE_GENERATION
+from memstory_reference.bus.subjects import RESPONSE_FEEDBACK, RESPONSE_GENERATION
 from memstory_reference.errors import InputError, UnavailableError
-from memstory_reference.ports import Bus, Envelope, Json, Subscription
+from memstory_reference.ports import Bus, Envelope, Json, Subscription, Tree
 from memstory_reference.systems.topics.engrams import turn_text
 from memstory_reference.systems.topics.memory_service import MemoryService
-from memstory_reference.systems.topics.tool_schemas import RECALL_TOOLS
+from memstory_reference.systems.topics.tool_schemas import FORGET_MEMORY, RECALL_TOOLS
+from memstory_reference.systems.topics.topic_keys import is_key, lookup_key
 from memstory_reference.text.lines import shortened
 
 NAME = "MemoryAgent"
@@ -22,33 +23,36 @@ _log = logging.getLogger(__name__)
 
 @dataclass(slots=True, kw_only=True)
 class IngestCounts:
-    """What became of the responses that were heard."""
+    """What became of the responses and ratings that were heard."""
 
     ingested: int = 0
     skipped_no_query: int = 0
     skipped_no_answer: int = 0
     skipped_secret: int = 0
+    skipped_forgetting: int = 0
+    rated: int = 0
     refused: int = 0
     failed: int = 0
 
 
 class MemoryAgent:
-    """Hears `response.generation` and nothing else, and publishes nothing."""
+    """Hears `response.generation` and `response.feedback`, nothing else, and publishes nothing."""
 
     def __init__(self, service: MemoryService, bus: Bus) -> None:
         self._service = service
         self._bus = bus
         self._counts = IngestCounts()
-        self._subscription: Subscription | None = None
+        self._subscriptions: list[Subscription] = []
 
     async def start(self) -> None:
         """Hear responses from now on."""
-        self._subscription = await self._bus.subscribe(RESPONSE_GENERATION, self._heard, name=NAME)
+        for subject, handler in ((RESPONSE_GENERATION, self._heard), (RESPONSE_FEEDBACK, self._rated)):
+            self._subscriptions.append(await self._bus.subscribe(subject, handler, name=NAME))
 
     async def stop(self) -> None:
         """Hear no more; what was heard is still written."""
-        if self._subscription is not None:
-            await self._subscription.unsubscribe()
+        while self._subscriptions:
+            await self._subscriptions.pop().unsubscribe()
 
     def counts(self) -> dict[str, int]:
         """Return what became of the responses so far."""
@@ -73,13 +77,17 @@ class MemoryAgent:
             self._counts.skipped_secret += 1
             _log.warning("a response is not kept: %s", reason)
             return
-        calls = payload.get("tool_calls")
-        calls = calls if isinstance(calls, list) else []
+        found = payload.get("tool_calls")
+        calls = [call for call in found if isinstance(call, dict)] if isinstance(found, list) else []
+        if any(str(call.get("name")) == FORGET_MEMORY.name and not call.get("error") for call in calls):
+            # "Forget that my name is Carla" would keep what was to be forgotten.
+            self._counts.skipped_forgetting += 1
+            return
         ids = {name: payload[name] for name in ("session_id", "query_id") if _is_id(payload.get(name))}
-        is_recall = any(isinstance(call, dict) and str(call.get("name")) in RECALL_TOOLS for call in calls)
-        metadata = {**ids, "tool_calls": len(calls), "source": "conversation"}
+        is_recall = any(str(call.get("name")) in RECALL_TOOLS for call in calls)
+        metadata = {**ids, "tool_calls": len(found) if isinstance(found, list) else 0, "source": "conversation"}
         try:
-            await self._service.write_episodic(owner, content, metadata, is_recall=is_recall)
+            await self._service.write_turn(owner, content, metadata, is_recall=is_recall, topics=_topics(calls))
         except InputError as error:
             self._counts.refused += 1
             _log.warning("a response is not kept: %s", error)
@@ -88,6 +96,22 @@ class MemoryAgent:
             _log.warning("a response could not be kept: %s", error)
         else:
             self._counts.ingested += 1
+
+    async def _rated(self, envelope: Envelope) -> None:
+        query_id, value = envelope.payload.get("query_id"), envelope.payload.get("value")
+        if not isinstance(query_id, str) or not isinstance(value, int | float):
+            raise InputError(f"{RESPONSE_FEEDBACK}: the payload has 'query_id', a text, and 'value', from -1 to 1")
+        if not await self._service.rate_turn(envelope.owner, query_id, value):
+            raise InputError(f"{RESPONSE_FEEDBACK}: no turn with the query_id {query_id!r:.80} is remembered")
+        self._counts.rated += 1
+
+
+def _topics(calls: Sequence[Mapping[str, Tree]]) -> list[str]:
+    """Return the topics that tools were called with, each once."""
+    given = (call.get("arguments") for call in calls)
+    named = (args.get("topic") for args in given if isinstance(args, dict))
+    keys = (lookup_key(topic) for topic in named if isinstance(topic, str))
+    return list(dict.fromkeys(key for key in keys if key and is_key(key)))
 
 
 def _text(value: Json) -> str:

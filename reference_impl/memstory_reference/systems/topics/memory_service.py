@@ -44,6 +44,7 @@ from memstory_reference.systems.topics.engrams import (
     is_settled,
     ranked,
 )
+from memstory_reference.systems.topics.forgetting import TOPICS, Forgotten, forgotten
 from memstory_reference.systems.topics.inputs import check_metadata, clamped_reward, timestamp
 from memstory_reference.systems.topics.topic_keys import is_under, lookup_key, topic_id, topic_key
 from memstory_reference.text.secret_guard import refuse_secrets
@@ -100,26 +101,33 @@ class MemoryService:
         record = await self._record(owner, topic_id(owner, key))
         return _topic_entry(record) if record and record.metadata.get("topic") == key else None
 
-    async def write_episodic(
-        self, owner: str, content: str, metadata: Mapping[str, Json] | None = None, *, is_recall: bool = False
-    ) -> str:
+    async def write_episodic(self, owner: str, content: str, metadata: Mapping[str, Json] | None = None) -> str:
         """Add an engram, never merged with another; return its id."""
-        (entry_id,) = await self.write_engrams(
-            owner, [(content, {} if metadata is None else metadata)], is_recall=is_recall
-        )
+        (entry_id,) = await self.write_engrams(owner, [(content, {} if metadata is None else metadata)])
         return entry_id
 
-    async def write_engrams(self, owner: str, engrams: Sequence[Engram], *, is_recall: bool = False) -> list[str]:
+    async def write_engrams(self, owner: str, engrams: Sequence[Engram]) -> list[str]:
         """Add several engrams with one embedding call."""
-        _, ids = await self.write(owner, engrams=engrams, is_recall=is_recall)
+        _, ids = await self.write(owner, engrams=engrams)
         return ids
 
+    async def write_turn(
+        self, owner: str, content: str, metadata: Mapping[str, Json], *, is_recall: bool, topics: Sequence[str]
+    ) -> str:
+        """Add the engram of a turn that looked something up, or not, and that had to do with `topics`."""
+        noted: dict[str, Primitive] = {"is_recall": True} if is_recall else {}
+        if topics:
+            noted[TOPICS] = " ".join(topics)
+        record = self._engram_record(content, metadata, noted)
+        await self._embed_and_store(checked_owner(owner), [record])
+        return record.id
+
     async def write(
-        self, owner: str, *, facts: Sequence[Fact] = (), engrams: Sequence[Engram] = (), is_recall: bool = False
+        self, owner: str, *, facts: Sequence[Fact] = (), engrams: Sequence[Engram] = ()
     ) -> tuple[list[str], list[str]]:
         """Store facts and engrams with one embedding call; if one is refused, none is stored. Return their ids."""
         topics = [self._topic_record(owner, *fact) for fact in facts]
-        episodes = [self._engram_record(*engram, is_recall=is_recall) for engram in engrams]
+        episodes = [self._engram_record(*engram) for engram in engrams]
         async with self._turn(owner) if topics else nullcontext():
             await self._embed_and_store(checked_owner(owner), [*topics, *episodes])
         return [record.id for record in topics], [record.id for record in episodes]
@@ -197,6 +205,25 @@ class MemoryService:
             await index.upsert([Record(id=record.id, text=record.text, metadata=rated)])
         return True
 
+    async def held(self, owner: str, entry_id: str) -> Forgotten | None:
+        """Return what `forget_told` would delete; nothing is."""
+        entry = await self.entry(owner, entry_id)
+        return forgotten(entry, await self.list_engrams(owner)) if entry else None
+
+    async def forget_told(self, owner: str, entry_id: str) -> Forgotten | None:
+        """Delete an entry and every engram that holds what it says; None if unknown."""
+        async with self._turn(owner):
+            found = await self.held(owner, entry_id)
+            if found is not None:
+                index = await self._index(owner)
+                await index.delete([found.entry.id, *(engram.id for engram in found.engrams)])
+        return found
+
+    async def rate_turn(self, owner: str, query_id: str, value: float) -> bool:
+        """Reward the engram of the turn that answered a query; False if there is none."""
+        turns = await self.list_engrams(owner, {"query_id": self._text(query_id, "query_id")})
+        return bool(turns) and await self.reward(owner, turns[-1].id, value)
+
     async def forget(self, owner: str, entry_id: str) -> bool:
         """Delete an entry of this owner's; False if unknown."""
         async with self._turn(owner):
@@ -230,11 +257,12 @@ class MemoryService:
         metadata = {"type": TOPIC, "topic": key, "timestamp_utc": timestamp(self._clock.now())}
         return Record(id=topic_id(owner, key), text=self._content(content), metadata=metadata)
 
-    def _engram_record(self, content: str, metadata: Mapping[str, Json], *, is_recall: bool) -> Record:
+    def _engram_record(
+        self, content: str, metadata: Mapping[str, Json], noted: Mapping[str, Primitive] | None = None
+    ) -> Record:
         # What the memory writes comes last: nothing that a caller attaches can turn an engram into a topic.
         attached = {"timestamp_utc": timestamp(self._clock.now()), **self._attached(metadata), "type": EPISODIC}
-        text = self._content(content)
-        return Record(id=self._new_id(), text=text, metadata={**attached, "is_recall": True} if is_recall else attached)
+        return Record(id=self._new_id(), text=self._content(content), metadata={**attached, **(noted or {})})
 
     def _content(self, content: object) -> str:
         text = checked_memory(content, self.config.limits)

@@ -2,17 +2,25 @@
 
 from __future__ import annotations
 
+import json
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import date
 
-from memstory_reference.systems.topics.engrams import FoundEngram
+from memstory_reference.ports import Primitive
+from memstory_reference.systems.topics.engrams import EngramEntry, FoundEngram, TopicEntry, is_empty
+from memstory_reference.systems.topics.forgetting import Forgotten
 from memstory_reference.text.lines import one_line
 
 NO_MEMORIES = "No memories found."
 NOTE_SAVED = "Memory saved."
+RATED = "Memory rated."
 SHOWN_CHARACTERS = 2_000
 """Of one engram in a list: a prompt must hold several of them."""
+
+LISTED_CHARACTERS, MENTIONED = 500, 10
+LIST_CHARACTERS = 12_000
+"""Of a list of everything: what is older is counted, not shown."""
 
 _MARK = re.compile(r"\[(?=\s*memory\b)", re.IGNORECASE)
 
@@ -39,6 +47,47 @@ def engrams_text(found: Sequence[FoundEngram], today: date) -> str:
     return "\n".join([f"[Memory recall — {today.isoformat()}]", *items])
 
 
+def memories_text(topics: Sequence[TopicEntry], engrams: Sequence[EngramEntry]) -> str:
+    """Return everything as JSON: topics by name, then engrams, newest first, as many as fit; NO_MEMORIES for none."""
+    every = [{"id": one.id, "topic": one.topic, "text": _clipped(one.content)} for one in topics]
+    every += [
+        {"id": one.id, "date": _day(one.metadata), "text": _clipped(one.content)}
+        for one in reversed(engrams)
+        if not is_empty(one)
+    ]
+    room, shown = LIST_CHARACTERS, list[str]()
+    for one in every:
+        line = json.dumps(one, ensure_ascii=False)
+        room -= len(line)
+        if room < 0:
+            break
+        shown.append(line)
+    more = f', "more": {len(every) - len(shown)}' if len(shown) < len(every) else ""
+    lines = ",\n".join(shown)
+    return f'{{"memories": [\n{lines}\n]{more}}}' if every else NO_MEMORIES
+
+
+def forgotten_text(found: Forgotten) -> str:
+    """Return what was forgotten, and what still mentions it."""
+    what = found.entry.topic if isinstance(found.entry, TopicEntry) else "1 memory"
+    more = f", and {past_turns(len(found.engrams))} that said it" if found.engrams else ""
+    text = f"Memory forgotten: {what}{more}."
+    if not found.mentions:
+        return text
+    shown = [f"- id {one.id}: {_clipped(one.content)}" for one in found.mentions[:MENTIONED]]
+    head = f"{len(found.mentions)} other turns mention it; ask the user whether to forget them too, by id:"
+    return "\n".join([text, head, *shown])
+
+
+def past_turns(number: int) -> str:
+    """Return a number of turns in words.
+
+    >>> past_turns(1), past_turns(2)
+    ('the 1 past turn', 'the 2 past turns')
+    """
+    return f"the {number} past turn{'' if number == 1 else 's'}"
+
+
 def unavailable(reason: object) -> str:
     """Return what a tool says while the memory cannot answer."""
     return f"Memory unavailable: {one_line(str(reason))}"
@@ -54,8 +103,14 @@ def as_data(text: str) -> str:
 
 
 def _item(engram: FoundEngram) -> str:
-    day = str(engram.metadata.get("timestamp_utc", ""))[:10] or "undated"
-    content = as_data(engram.content)
-    if len(content) > SHOWN_CHARACTERS:
-        content = f"{content[: SHOWN_CHARACTERS - 1]}…"
-    return f"(relevance: {engram.score:.2f}) {day} {content}"
+    content = _clipped(engram.content, SHOWN_CHARACTERS)
+    return f"(relevance: {engram.score:.2f}) {_day(engram.metadata)} {content}"
+
+
+def _clipped(text: str, at_most: int = LISTED_CHARACTERS) -> str:
+    content = as_data(text)
+    return content if len(content) <= at_most else f"{content[: at_most - 1]}…"
+
+
+def _day(metadata: Mapping[str, Primitive]) -> str:
+    return str(metadata.get("timestamp_utc", ""))[:10] or "undated"

@@ -13,6 +13,7 @@ from memstory_reference.ports import (
     ToolSpec,
 )
 from memstory_reference.systems.topics.config import TopicsConfig
+from memstory_reference.systems.topics.forgetting import Forgotten
 from memstory_reference.systems.topics.memory_agent import MemoryAgent
 from memstory_reference.systems.topics.memory_service import MemoryService
 from memstory_reference.systems.topics.topic_tools import Toolset, topic_tools
@@ -78,6 +79,13 @@ class TopicsSystem:
     async def say(self, text: str, *, owner: str, session_id: str) -> Answer:
         """Take one turn of a conversation; the engram is written after the answer is there."""
         return await self._agent.ask(text, owner=owner, session_id=session_id)
+
+    async def forget(self, owner: str, entry_id: str) -> Forgotten | None:
+        """Delete an entry and every engram that holds what it says, out of the sight of running talks too."""
+        await self.bus.settle()  # the turn that told it may be on its way into the memory
+        found = await self.service.forget_told(owner, entry_id)
+        self._agent.forget_windows(owner)
+        return found
 
     def tools(self) -> Sequence[ToolSpec]:
         """Return the announced tools, as the model sees them."""

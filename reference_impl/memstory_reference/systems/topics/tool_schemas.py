@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from memstory_reference.ports import Json, ToolSpec
 
-RECALL_TOOLS = frozenset({"memory_recall", "recall_topic", "search_memory"})
+RECALL_TOOLS = frozenset({"list_memories", "memory_recall", "recall_topic", "search_memory"})
 """Tools that look something up: an answer that used one may only repeat what is remembered already."""
 
 _TOPIC = "Topic key (e.g. 'user.name', 'project.deadline')."
@@ -73,4 +73,35 @@ SEARCH_MEMORY = ToolSpec(
     name="search_memory",
     description="Recall something from past sessions when no exact key is known — search by meaning",
     parameters=_text_parameters(("query",), query="What to look for, in words that the memory may have used."),
+)
+
+LIST_MEMORIES = ToolSpec(
+    name="list_memories",
+    description=(
+        "List everything that is remembered about the user, newest first, each with its id: standing facts, then past "
+        "turns. Use it when the user asks what you know about them, and to find the ids of what is to be forgotten."
+    ),
+    parameters=_text_parameters(),
+)
+
+FORGET_MEMORY = ToolSpec(
+    name="forget_memory",
+    description=(
+        "Forget something because the user asks for it, with every past turn that says it. Give the topic key of a "
+        "standing fact, or the id of a memory as list_memories shows it. It cannot be undone."
+    ),
+    parameters=_text_parameters(topic=_TOPIC, id="The id of a memory."),
+)
+
+RATE_MEMORY = ToolSpec(
+    name="rate_memory",
+    description="Note how useful a past turn was, because the user said so: better ones are found first from then on",
+    parameters={
+        "type": "object",
+        "properties": {
+            "id": {"type": "string", "description": "The id of a past turn, as list_memories shows it."},
+            "value": {"type": "number", "description": "From -1, misleading, to 1, very useful."},
+        },
+        "required": ["id", "value"],
+    },
 )

@@ -43,6 +43,11 @@ def lookup_key(topic: str) -> str | None:
     return stripped.lower()
 
 
+def is_key(key: str) -> bool:
+    """Say whether something may be stored under `key`, which is in lower case."""
+    return _RELAXED.fullmatch(key) is not None
+
+
 def topic_id(owner: str, topic: str) -> str:
     """Return the id of an owner's topic: the same at every write, so that a newer value replaces the older.
 

@@ -68,7 +68,7 @@ def test_topics_search_and_forget_work_on_the_memory_itself(typed):
     out = typed("chat", lines=[SAVED, "/topics", "/search preferred language", "/forget user.language_preference"]).out
     assert "user.language_preference  20" in out
     assert "Q: Please remember my preferred language is Elixir." in out
-    assert "Forgotten: user.language_preference." in out
+    assert "Forgotten: user.language_preference, and the 1 past turn that said it." in out
     assert "No topics." in typed("chat", lines=["/topics"]).out
 
 
@@ -98,7 +98,7 @@ def test_a_new_session_does_not_see_the_conversation_so_far(typed, model):
     ("line", "said"),
     [
         ("/topic", "Did you mean '/topics'?"),
-        ("/unheard", "There are: /topics, /search, /forget, /new, /help, /quit"),
+        ("/unheard", "There are: /topics, /search, /forget, /good, /bad, /new, /help, /quit"),
         ("/search", "say what to look for"),
         ("/forget", "name a topic, or an id"),
         ("/forget user.nothing", "nothing is remembered under 'user.nothing'"),
@@ -203,3 +203,24 @@ def test_settings_of_a_file_hold_and_options_win(typed):
     assert "memory_save(" in typed("chat", "--settings", "mine.yaml", lines=[SAVED]).out
     typed("chat", "--settings", "mine.yaml", "--store", "two", lines=[SAVED])
     assert sorted(path.name for path in Path().iterdir()) == ["mine.yaml", "one", "two"]
+
+
+def test_what_is_forgotten_does_not_come_back_in_another_session_or_after_a_restart(typed):
+    lines = ["I have two kids, Tomas and Lea.", "How many kids do I have?", "/forget user.two_kid_toma_lea"]
+    out = typed("chat", lines=[*lines, "How many kids do I have?", "/new", "How many kids do I have?"]).out
+    assert "Forgotten: user.two_kid_toma_lea, and the 2 past turns that said it." in out
+    assert "Tomas" not in out.partition("Forgotten:")[2]
+    assert "Tomas" not in typed("chat", lines=["How many kids do I have?"]).out
+
+
+def test_who_else_mentions_what_is_forgotten_is_listed_with_ids(typed):
+    out = typed("chat", lines=["My name is Carla.", "Carla Bruni sang at the Musikverein.", "/forget user.name"]).out
+    assert "These mention it too; /forget with an id forgets one:" in out
+    assert "Carla Bruni" in out.partition("These mention it too")[2]
+
+
+def test_the_last_answer_is_rated(typed):
+    assert "there is none yet" in typed("chat", lines=["/good"]).out
+    assert "Rated." in typed("chat", lines=["The relay is blue.", "/good"]).out
+    rows = typed("memory", "list", "--json").out
+    assert '"reward": 1' in rows

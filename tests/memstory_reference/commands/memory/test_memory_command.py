@@ -71,7 +71,7 @@ def test_forget_without_a_yes_forgets_nothing(filled, answer):
 
 
 def test_forget_deletes_after_a_yes_or_without_asking(filled):
-    assert filled("memory", "forget", "user.name", "--store", "s", lines=["y"]).out == "Forgotten: 1.\n"
+    assert filled("memory", "forget", "user.name", "--store", "s", lines=["y"]).out == "Forgotten: 2.\n"
     assert filled("memory", "forget", "user.language_preference", "--store", "s", "--yes").err == ""
     assert in_json(filled("memory", "list", "--store", "s", "--json", "--kind", "topic")) == []
 

@@ -13,12 +13,14 @@ from memstory_reference.composition import topics as composition
 from memstory_reference.ports import Purpose
 from memstory_reference.systems.topics import engrams, memory_agent, memory_service, result_texts, topic_tools
 from memstory_reference.systems.topics.engrams import effective_score
+from memstory_reference.systems.topics.forgetting import Forgotten
 from memstory_reference.systems.topics.memory_agent import MemoryAgent
 from memstory_reference.systems.topics.memory_service import MemoryService
 from memstory_reference.systems.topics.system import TopicsSystem
 from memstory_reference.targets.topics.target import TopicsFactory
 from memstory_reference.text.secret_guard import secret_in
 from memstory_reference.tooling import tools
+from memstory_reference.tooling.agent import GeneratorAgent
 
 pytestmark = pytest.mark.usefixtures("minilm_weights")
 
@@ -57,6 +59,13 @@ def of_the_plain_alone(plain):
         return [] if memory_service.REWARDED in where else await plain(self, index, vector, wanted, where, **rest)
 
     return nearest
+
+
+def for_anybody(plain):
+    async def forget_told(self, owner, entry_id):
+        return await plain(self, entry_id.split(":")[1] if ":" in entry_id else owner, entry_id)
+
+    return forget_told
 
 
 def only_once(plain):
@@ -143,8 +152,8 @@ MUTANTS = [
         (CheckedIndex, "query", lambda plain: lambda self, vector, k, _where: plain(self, vector, k)),
     ),
     ("L7: what was thought is remembered", "cheese", (InProcessBus, "publish", of_payloads(with_thoughts))),
-    ("L7: tool calls are not counted", "'tool_calls' is 1", (MemoryService, "write_episodic", with_one_call)),
-    ("L7: engrams get lost", "hits count 0", (MemoryService, "write_episodic", "")),
+    ("L7: tool calls are not counted", "'tool_calls' is 1", (MemoryService, "write_turn", with_one_call)),
+    ("L7: engrams get lost", "hits count 0", (MemoryService, "write_turn", "")),
     ("L8: a question is made up", "hits are 2", (InProcessBus, "publish", of_payloads(with_a_question))),
     ("L8b: secrets become engrams", "hits count 2", (composition, "secret_in", None)),
     (
@@ -184,6 +193,19 @@ MUTANTS = [
     ("L14b: a recall's own engram comes first", "scores that is", (engrams, "is_empty", False)),
     ("L14c: questions stand before what was told", "hits", (engrams, "is_empty", False)),
     ("L14b: no recall is known as one", "scores that is", (memory_agent, "RECALL_TOOLS", frozenset())),
+    (
+        "L17: only the topic is forgotten",
+        "which must not be so",
+        (memory_service, "forgotten", lambda _: lambda entry, _: Forgotten(entry=entry, engrams=(), mentions=())),
+    ),
+    ("L17: the talk still holds what was forgotten", "which must not be so", (GeneratorAgent, "forget_windows", None)),
+    (
+        "L17: the wish to forget is remembered word for word",
+        "which must not be so",
+        (memory_agent, "FORGET_MEMORY", lambda plain: replace(plain, name="no_tool")),
+    ),
+    ("L17c: a memory is forgotten whoever asks", "was not refused", (MemoryService, "forget_told", for_anybody)),
+    ("L23: a rating over the bus is not heard", "hits do not have 'praised' first", (MemoryService, "rate_turn", True)),
     (
         "L15: a tool does not say what it is for",
         "'description'",

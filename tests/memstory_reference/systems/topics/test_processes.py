@@ -117,7 +117,7 @@ async def test_in_whatever_order_the_parts_start_a_turn_is_answered_and_remember
     (engram,) = await memory.list_engrams("ann")
     assert engram.content == "Q: save it\nA: Memory saved: user.x"
     status = await stage.talk.status("ann")
-    assert (status["topics"], status["episodic"], status["chat"], len(status["tools"])) == (1, 1, SayingChat.name, 4)
+    assert (status["topics"], status["episodic"], status["chat"], len(status["tools"])) == (1, 1, SayingChat.name, 7)
 
 
 async def test_the_memory_from_afar_is_the_memory(stage):

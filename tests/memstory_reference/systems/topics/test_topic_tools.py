@@ -13,6 +13,7 @@ from memstory_reference.systems.topics.topic_tools import topic_tools
 from memstory_reference.tooling.tools import ToolServer, call_tool
 
 SINGLE = ["save_topic", "recall_topic", "save_memory", "search_memory"]
+ASKED_FOR = ["list_memories", "forget_memory", "rate_memory"]
 
 
 @pytest.fixture
@@ -40,10 +41,10 @@ def serve(memory):
 
 
 @pytest.mark.parametrize(("toolset", "names"), [("single", SINGLE), ("dual", ["memory_recall", "memory_save"])])
-def test_a_toolset_is_four_tools_or_two_with_valid_schemas(memory, toolset, names):
+def test_a_toolset_is_four_tools_or_two_and_those_that_people_ask_for(memory, toolset, names):
     # LF-1
     tools = topic_tools(memory.service, memory.clock, toolset)
-    assert [tool.spec.name for tool in tools] == names
+    assert [tool.spec.name for tool in tools] == [*names, *ASKED_FOR]
     for tool in tools:
         Draft202012Validator.check_schema(tool.spec.parameters)
         assert tool.spec.parameters["type"] == "object"
@@ -60,6 +61,9 @@ def test_the_schemas_require_what_the_calls_need(memory):
         "search_memory": ["query"],
         "memory_recall": [],
         "memory_save": ["topic", "content"],
+        "list_memories": [],
+        "forget_memory": [],
+        "rate_memory": ["id", "value"],
     }
 
 

@@ -255,7 +255,7 @@ async def test_outside_agents_call_tools_over_the_bus_without_the_generator(targ
     assert "subject" in (await target.tool("no tool!", {}, ANN)).error
 
 
-@pytest.mark.parametrize(("toolset", "count"), [("single", 4), ("dual", 2)])
+@pytest.mark.parametrize(("toolset", "count"), [("single", 7), ("dual", 5)])
 async def test_the_announced_tools_are_those_of_the_toolset(open_target, env, toolset, count):
     target = await open_target(replace(env, options={"toolset": toolset}))
     tools = await target.tools()

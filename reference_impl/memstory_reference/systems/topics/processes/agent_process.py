@@ -8,6 +8,7 @@ from dataclasses import asdict, dataclass, replace
 from memstory_reference.bus.calls import Caller, CallServer, refuse_a_second
 from memstory_reference.errors import InputError, UnavailableError
 from memstory_reference.ports import Bus, ChatModel, NewId, Tree
+from memstory_reference.systems.topics.forgetting import Forgotten
 from memstory_reference.systems.topics.processes.memory_process import PART as MEMORY
 from memstory_reference.systems.topics.processes.memory_process import START_BY as START_MEMORY_BY
 from memstory_reference.systems.topics.processes.memory_process import RemoteMemory
@@ -31,7 +32,9 @@ class AgentPart:
         self._chat = chat
         self._toolbox = ToolBox(bus=bus, new_id=new_id, caller=NAME, timeout_seconds=tool_timeout_seconds)
         self._agent = GeneratorAgent(chat=chat, toolbox=self._toolbox, bus=bus, new_id=new_id, config=config)
-        self._server = CallServer(PART, {"ask": self._ask, "status": self._status}, bus, store="", new_id=new_id)
+        self._server = CallServer(
+            PART, {"ask": self._ask, "status": self._status, "forget": self._forget}, bus, store="", new_id=new_id
+        )
         self._caller = Caller(bus=bus, part=PART, new_id=new_id, name=PART, start_by=START_BY)
         self._memory = Caller(bus=bus, part=MEMORY, new_id=new_id, name=PART, start_by=START_MEMORY_BY)
 
@@ -63,6 +66,10 @@ class AgentPart:
 
     async def _status(self, _: Mapping[str, Tree], __: str) -> Tree:
         return {"chat": self._chat.name, "tools": [spec.name for spec in self._toolbox.specs()]}
+
+    async def _forget(self, _: Mapping[str, Tree], owner: str) -> Tree:
+        self._agent.forget_windows(owner)
+        return None
 
     async def _has_memory(self) -> bool:
         try:
@@ -104,6 +111,14 @@ class RemoteTopics:
         """Return when the memory has written what it heard; at once if there is no memory."""
         if await self.memory.alive() is not None:
             await self.memory.call("settle", "")
+
+    async def forget(self, owner: str, entry_id: str) -> Forgotten | None:
+        """Delete an entry and every engram that holds what it says, out of the sight of running talks too."""
+        await self.settle()
+        found = await self.service.forget_told(owner, entry_id)
+        if await self.agent.alive() is not None:
+            await self.agent.call("forget", owner)
+        return found
 
     async def status(self, owner: str) -> dict[str, Tree]:
         """Return what agent and memory say of themselves; who is not there is left out."""

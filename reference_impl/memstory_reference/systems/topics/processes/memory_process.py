@@ -9,6 +9,7 @@ from memstory_reference.bus.calls import Act, Caller, CallServer, refuse_a_secon
 from memstory_reference.errors import InputError
 from memstory_reference.ports import Bus, NewId, Tree
 from memstory_reference.systems.topics.engrams import EngramEntry, FoundEngram, TopicEntry
+from memstory_reference.systems.topics.forgetting import Forgotten
 from memstory_reference.systems.topics.memory_agent import MemoryAgent
 from memstory_reference.systems.topics.memory_service import MemoryService
 
@@ -24,10 +25,18 @@ _TEXTS: Mapping[str, Sequence[str]] = {
     "list_engrams": (),
     "entry": ("entry_id",),
     "forget": ("entry_id",),
+    "forget_told": ("entry_id",),
+    "reward": ("engram_id",),
+    "rate_turn": ("query_id",),
 }
 """The methods of the service that other processes may call, each with the arguments that must be texts."""
 
-_OTHERS: Mapping[str, Sequence[str]] = {"write_episodic": ("metadata",), "search_episodic": ("top_k",)}
+_OTHERS: Mapping[str, Sequence[str]] = {
+    "write_episodic": ("metadata",),
+    "search_episodic": ("top_k",),
+    "reward": ("value",),
+    "rate_turn": ("value",),
+}
 
 
 class MemoryPart:
@@ -112,9 +121,20 @@ class RemoteMemory:
 
     async def entry(self, owner: str, entry_id: str) -> TopicEntry | EngramEntry | None:
         found = await self._caller.call("entry", owner, entry_id=entry_id)
+        return None if found is None else _entry(found)
+
+    async def reward(self, owner: str, engram_id: str, value: float) -> bool:
+        return bool(await self._caller.call("reward", owner, engram_id=engram_id, value=value))
+
+    async def rate_turn(self, owner: str, query_id: str, value: float) -> bool:
+        return bool(await self._caller.call("rate_turn", owner, query_id=query_id, value=value))
+
+    async def forget_told(self, owner: str, entry_id: str) -> Forgotten | None:
+        found = await self._caller.call("forget_told", owner, entry_id=entry_id)
         if found is None:
             return None
-        return TopicEntry(**found) if "topic" in found else EngramEntry(**found)
+        engrams, mentions = ([EngramEntry(**one) for one in found[name]] for name in ("engrams", "mentions"))
+        return Forgotten(entry=_entry(found["entry"]), engrams=engrams, mentions=mentions)
 
     async def forget(self, owner: str, entry_id: str) -> bool:
         return bool(await self._caller.call("forget", owner, entry_id=entry_id))
@@ -123,4 +143,8 @@ class RemoteMemory:
 def _data(found: object) -> Tree:
     if isinstance(found, list):
         return [_data(one) for one in found]
-    return asdict(found) if isinstance(found, TopicEntry | EngramEntry | FoundEngram) else found
+    return asdict(found) if isinstance(found, TopicEntry | EngramEntry | FoundEngram | Forgotten) else found
+
+
+def _entry(found: Mapping[str, Tree]) -> TopicEntry | EngramEntry:
+    return TopicEntry(**found) if "topic" in found else EngramEntry(**found)

@@ -1,0 +1,65 @@
+"""Which engrams still hold a fact that is to be forgotten, and which only mention somebody or something in it; pure."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from memstory_reference.systems.topics.engrams import EngramEntry, TopicEntry, is_recall, told_in
+from memstory_reference.text.asking import tells_nothing
+from memstory_reference.text.sentences import sentences
+
+TOPICS = "topics"
+"""Metadata of a turn: the topics that it saved or looked up, parted by blanks."""
+
+_WORD = re.compile(r"\w+")
+_LEAST_WORDS, _LEAST_LETTERS = 3, 3
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Forgotten:
+    """What was deleted, and the engrams that were kept though they mention a name or a number in it."""
+
+    entry: TopicEntry | EngramEntry
+    engrams: Sequence[EngramEntry]
+    mentions: Sequence[EngramEntry]
+
+
+def forgotten(entry: TopicEntry | EngramEntry, engrams: Sequence[EngramEntry]) -> Forgotten:
+    """Return what goes with `entry`: turns that had to do with its topic, or say the same, or repeat it in an answer.
+
+    A name alone does not say whose it is: who else mentions it is told, and kept. Short common words say nothing.
+    """
+    facts = [(_plain(fact), len(_WORD.findall(fact)) >= _LEAST_WORDS) for fact in _facts(entry)]
+    names = {name for fact in _facts(entry) for name in _names(fact)}
+    holding, mentions = list[EngramEntry](), list[EngramEntry]()
+    for one in engrams:
+        text = _plain(one.content)
+        is_named = not names.isdisjoint(text.split())
+        is_same = any(fact in text and (is_long or (is_named and is_recall(one))) for fact, is_long in facts)
+        if one.id != entry.id and (is_same or is_named or _is_about(one, entry)):
+            (holding if is_same or _is_about(one, entry) else mentions).append(one)
+    return Forgotten(entry=entry, engrams=holding, mentions=mentions)
+
+
+def _facts(entry: TopicEntry | EngramEntry) -> list[str]:
+    if isinstance(entry, TopicEntry):
+        return [entry.content]
+    return [one for one in sentences(told_in(entry.content)) if not tells_nothing(one)]
+
+
+def _is_about(engram: EngramEntry, entry: TopicEntry | EngramEntry) -> bool:
+    topics = str(engram.metadata.get(TOPICS, "")).split()
+    return isinstance(entry, TopicEntry) and entry.topic in topics
+
+
+def _names(fact: str) -> list[str]:
+    """Return what is written as a name or a number."""
+    found = (word for word in _WORD.findall(fact) if len(word) >= _LEAST_LETTERS)
+    return [word.casefold() for word in found if not word.islower()]
+
+
+def _plain(text: str) -> str:
+    """Return the words between blanks, so that one text is in another only at the limits of words."""
+    return f" {' '.join(_WORD.findall(text)).casefold()} "
