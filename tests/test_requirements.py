@@ -50,7 +50,7 @@ def test_every_covered_id_exists():
 
 DESCRIBED_PARTS = [
     "reference_impl/memstory_reference/systems/topics/memory_service.py",
-    "reference_impl/memstory_reference/systems/topics/topic_tools.py",
+    "reference_impl/memstory_reference/systems/topics/toolset/topic_tools.py",
     "reference_impl/memstory_reference/systems/topics/memory_agent.py",
     "reference_impl/memstory_reference/systems/topics/memory.yaml",
     "reference_impl/memstory_reference/bus/subjects.py",

@@ -13,7 +13,7 @@ from memstory_reference.ports import SystemPorts
 from memstory_reference.systems.topics.config import TopicsConfig
 from memstory_reference.systems.topics.memory_service import MemoryService
 from memstory_reference.systems.topics.system import TopicsSystem
-from memstory_reference.systems.topics.tool_schemas import FORGET_MEMORY
+from memstory_reference.systems.topics.toolset.tool_schemas import FORGET_MEMORY
 from memstory_reference.text.secret_guard import secret_in
 from memstory_reference.tooling.agent import AgentConfig
 

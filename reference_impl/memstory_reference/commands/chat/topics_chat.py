@@ -30,7 +30,7 @@ from memstory_reference.systems.topics.processes.agent_process import START_BY a
 from memstory_reference.systems.topics.processes.agent_process import RemoteTopics
 from memstory_reference.systems.topics.processes.memory_process import PART as MEMORY
 from memstory_reference.systems.topics.processes.memory_process import START_BY as START_MEMORY_BY
-from memstory_reference.systems.topics.result_texts import past_turns
+from memstory_reference.systems.topics.toolset.result_texts import past_turns
 from memstory_reference.tooling.agent import Answer
 
 DEFAULT_OWNER = "me"

@@ -16,7 +16,7 @@ from memstory_reference.systems.topics.config import TopicsConfig
 from memstory_reference.systems.topics.forgetting import Forgotten
 from memstory_reference.systems.topics.memory_agent import MemoryAgent
 from memstory_reference.systems.topics.memory_service import MemoryService
-from memstory_reference.systems.topics.topic_tools import Toolset, topic_tools
+from memstory_reference.systems.topics.toolset.topic_tools import Toolset, topic_tools
 from memstory_reference.tooling.agent import AgentConfig, Answer, GeneratorAgent
 from memstory_reference.tooling.tools import ToolBox, ToolOutcome, ToolServer, call_tool
 

@@ -26,8 +26,8 @@ from memstory_reference.errors import InputError
 from memstory_reference.ports import Envelope
 from memstory_reference.systems.topics.engrams import EngramEntry, FoundEngram, TopicEntry
 from memstory_reference.systems.topics.memory_service import MemoryService
-from memstory_reference.systems.topics.result_texts import engrams_text
 from memstory_reference.systems.topics.system import TopicsSystem
+from memstory_reference.systems.topics.toolset.result_texts import engrams_text
 from memstory_reference.targets.environment_ports import EnvironmentPorts, environment_ports
 from memstory_reference.targets.system_target import SystemFactory, SystemTarget, tool_call, tool_schema
 from memstory_reference.targets.topics.options import OPTIONS, topics_options

@@ -7,7 +7,7 @@ from memstory_reference.input_checks import DEFAULT_LIMITS
 from memstory_reference.ports import Bus, Clock, NewId
 from memstory_reference.systems.topics.processes.memory_process import PART as MEMORY
 from memstory_reference.systems.topics.processes.memory_process import START_BY, RemoteMemory
-from memstory_reference.systems.topics.topic_tools import Toolset, topic_tools
+from memstory_reference.systems.topics.toolset.topic_tools import Toolset, topic_tools
 from memstory_reference.tooling.tools import ToolServer
 
 PART = "tools"

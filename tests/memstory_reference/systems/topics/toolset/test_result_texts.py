@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memstory_reference.systems.topics.engrams import FoundEngram
-from memstory_reference.systems.topics.result_texts import (
+from memstory_reference.systems.topics.toolset.result_texts import (
     SHOWN_CHARACTERS,
     as_data,
     engrams_text,

@@ -8,7 +8,7 @@ from typing import Literal
 from memstory_reference.errors import InputError, StoreConflictError, UnavailableError
 from memstory_reference.ports import Clock, ToolSpec, Tree
 from memstory_reference.systems.topics.anywhere import TopicsMemory
-from memstory_reference.systems.topics.result_texts import (
+from memstory_reference.systems.topics.toolset.result_texts import (
     NO_MEMORIES,
     NOTE_SAVED,
     RATED,
@@ -19,7 +19,7 @@ from memstory_reference.systems.topics.result_texts import (
     topic_text,
     unavailable,
 )
-from memstory_reference.systems.topics.tool_schemas import (
+from memstory_reference.systems.topics.toolset.tool_schemas import (
     FORGET_MEMORY,
     LIST_MEMORIES,
     MEMORY_RECALL,

@@ -1,0 +1,1 @@
+"""The tools of the topics memory: what a model sees of them, what they do, and the texts that they answer with."""
