@@ -30,7 +30,10 @@ _GROUPS: Final[Mapping[str, Mapping[str, str]]] = {
         "schema": "write the JSON Schema by which editors complete and check stories",
         "mcp": "look at the tools of an MCP server, and draft a target from them",
     },
-    "running": {"run": "run stories with pytest"},
+    "running": {
+        "run": "run stories with pytest",
+        "proxy": "record, replay, count or script the language model of a memory",
+    },
     "results": {
         "show": "show what happened in a recorded case, step by step",
         "rejudge": "judge the recordings of a run again, without the target",

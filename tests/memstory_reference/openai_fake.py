@@ -86,8 +86,12 @@ class _Handler(BaseHTTPRequestHandler):
         elif self.path == "/v1/embeddings":
             rows = [{"index": place, "embedding": fake.embed(text)} for place, text in enumerate(body["input"])]
             self._send(200, {"object": "list", "model": fake.model, "data": rows[::-1], "usage": USAGE})
-        else:
+        elif body.get("stream"):
             self._stream(list(self._chunks()))
+        else:
+            content = "".join(delta.get("content", "") for delta in fake.deltas)
+            choice = {"index": 0, "message": {"role": "assistant", "content": content}, "finish_reason": fake.finish}
+            self._send(200, {"id": "c", "model": fake.model, "choices": [choice], "usage": USAGE})
 
     def _chunks(self) -> Iterator[bytes]:
         fake = self.fake

@@ -1,0 +1,129 @@
+"""`memstory proxy`: a language model's server on this machine, recorded, replayed, counted or scripted."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+import yaml
+
+from memstory.commands.command import FINDINGS, OK, Command
+from memstory.commands.output import complain, say, table
+from memstory.errors import SetupError
+from memstory.values import Tree
+
+if TYPE_CHECKING:
+    from memstory.proxy.answering import Answering
+    from memstory.proxy.server import Proxy
+
+_SHOWN: Final = 3
+_KEY: Final = "OPENAI_API_KEY"
+
+
+def _options(parser: argparse.ArgumentParser) -> None:
+    source = parser.add_mutually_exclusive_group(required=True)
+    source.add_argument(
+        "--forward", metavar="URL", help="pass every call on to this server, such as http://box:8080/v1"
+    )
+    source.add_argument("--replay", type=Path, metavar="FILE", help="answer from a recording, without any server")
+    source.add_argument("--script", type=Path, metavar="FILE", help="answer by the rules under `model:` in this file")
+    parser.add_argument("--record", type=Path, metavar="FILE", help="with --forward: write the calls to a new file")
+    parser.add_argument(
+        "--key", metavar="VARIABLE", help="with --forward: the variable with its key (default: what each caller sends)"
+    )
+    parser.add_argument("--port", type=int, default=0, metavar="N", help="port on 127.0.0.1 (default: a free one)")
+    parser.add_argument(
+        "command", nargs="*", metavar="COMMAND",
+        help="behind --: run it with OPENAI_BASE_URL set, and end when it ends (default: serve until Ctrl-C)",
+    )  # fmt: skip
+
+
+def _run(chosen: argparse.Namespace) -> int:
+    if chosen.record is not None and chosen.forward is None:
+        raise SetupError("--record goes with --forward: there is nothing to record otherwise.")
+    try:
+        from memstory.proxy.server import Proxy, totals  # noqa: PLC0415  (an extra)
+    except ImportError as error:
+        raise SetupError(f"the proxy needs '{error.name}'. Install it with: pip install 'memstory[proxy]'") from error
+    with Proxy(_answering(chosen), chosen.port) as proxy:
+        code = _carried_out(chosen.command, proxy)
+    if proxy.calls:
+        heads = ["path", "model", "answer", "calls", "prompt tokens", "answer tokens", "seconds"]
+        say(table(heads, totals(proxy.calls), [None] * len(heads)))
+    for one in proxy.failures[:_SHOWN]:
+        complain(one)
+    if len(proxy.failures) > _SHOWN:
+        complain(f"… {len(proxy.failures) - _SHOWN} more calls failed")
+    return code or (FINDINGS if proxy.failures else OK)
+
+
+def _carried_out(command: Sequence[str], proxy: Proxy) -> int:
+    if not command:
+        say(
+            f"{proxy.url} answers; in another terminal: export OPENAI_BASE_URL={proxy.url} {_KEY}=none. Ctrl-C ends it."
+        )
+        sys.stdout.flush()
+        with suppress(KeyboardInterrupt):
+            signal.sigwait({signal.SIGINT, signal.SIGTERM})
+        return OK
+    environ = {**os.environ, "OPENAI_BASE_URL": proxy.url, "OPENAI_API_BASE": proxy.url}
+    environ.setdefault(_KEY, "none")
+    try:
+        return subprocess.run(command, env=environ, check=False).returncode  # noqa: S603  (what the user typed)
+    except OSError as error:
+        raise SetupError(f"{command[0]!r} cannot be started: {error.strerror}.") from error
+
+
+def _answering(chosen: argparse.Namespace) -> Answering:
+    from memstory.proxy.answering import Forwarding, Replaying, Scripted  # noqa: PLC0415  (an extra)
+    from memstory.proxy.cassette import Recorder, read_calls  # noqa: PLC0415
+    from memstory.results.secrecy.secret_values import Secrets, known_secrets  # noqa: PLC0415
+
+    if chosen.replay is not None:
+        return Replaying(read_calls(chosen.replay))
+    if chosen.script is not None:
+        return Scripted(_rules(chosen.script))
+    if not chosen.forward.startswith(("http://", "https://")):
+        raise SetupError(f"--forward is {chosen.forward!r}; allowed: a URL such as http://127.0.0.1:8080/v1")
+    key = os.environ.get(chosen.key) if chosen.key else None
+    if chosen.key and not key:
+        raise SetupError(f"--key names the variable {chosen.key!r}, which is not set. Type: export {chosen.key}=…")
+    secrets = Secrets(known_secrets({}, os.environ))
+    return Forwarding(chosen.forward, key, Recorder(chosen.record, secrets) if chosen.record else None)
+
+
+def _rules(path: Path) -> Sequence[Mapping[str, Tree]]:
+    try:
+        documents = [one for one in yaml.safe_load_all(path.read_text(encoding="utf-8")) if isinstance(one, dict)]
+    except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
+        raise SetupError(f"{path} cannot be read as YAML: {' '.join(str(error).split())}") from error
+    rules = [rule for one in documents for rule in one.get("model") or ()]
+    wrong = [number for number, rule in enumerate(rules, 1) if not isinstance(rule, dict) or "reply" not in rule]
+    if wrong or not rules:
+        what = f"rule {wrong[0]} has no `reply`" if wrong else "there are no rules under `model:`"
+        raise SetupError(f"{path}: {what}. Write: model: [{{when: {{contains: TEXT}}, reply: TEXT}}]")
+    return rules
+
+
+COMMAND: Final = Command(
+    about=(
+        "Stands between a memory and its language model, on 127.0.0.1. What takes a base URL for OpenAI's protocol can "
+        "be tested with it without a key and twice alike: record once with a real model, replay ever after, or answer "
+        "by rules.\n\nRequests are compared without ids, dates and times; ids in recorded answers are filled in from "
+        "the new request. Keys are never written."
+    ),
+    examples="""\
+  memstory proxy --forward https://example.org/v1 --key MY_KEY --record run.jsonl -- memstory run --target mem0
+  memstory proxy --replay run.jsonl -- memstory run --target mem0
+  memstory proxy --script model.yaml --port 8089""",
+    exit_codes=f"{OK} fine, {FINDINGS} a call failed or was not in the recording, else that of COMMAND",
+    options=_options,
+    run=_run,
+)

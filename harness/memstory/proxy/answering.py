@@ -1,0 +1,206 @@
+"""Where an answer comes from: a server elsewhere, a recording, or rules."""
+
+from __future__ import annotations
+
+import difflib
+import hashlib
+import json
+import math
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import islice
+from typing import Final, Protocol
+
+import httpx
+
+from memstory.proxy.blanking import Asked, asked
+from memstory.proxy.cassette import Call, Recorder
+from memstory.values import Tree
+
+TIMEOUT_SECONDS: Final = 600.0
+DIMENSION: Final = 384
+_SHOWN_LINES: Final = 60
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Answer:
+    """What is sent back: an HTTP status and JSON; `how` is forwarded, replayed, scripted or missed."""
+
+    status: int
+    body: Tree
+    how: str
+
+
+class Answering(Protocol):
+    """Gives the answer to a request; `path` is what comes after /v1/."""
+
+    async def answer(self, path: str, body: Mapping[str, Tree], key: str | None) -> Answer:
+        """Return the answer; `key` is the caller's, for a server elsewhere."""
+        ...
+
+    async def close(self) -> None:
+        """Release what it holds."""
+        ...
+
+
+class Forwarding:
+    """Asks the server at `url`, and writes down what it says where there is a `recorder`."""
+
+    def __init__(self, url: str, key: str | None = None, recorder: Recorder | None = None) -> None:
+        self._client = httpx.AsyncClient(base_url=url.rstrip("/") + "/", timeout=TIMEOUT_SECONDS)
+        self._url, self._key, self._recorder = url, key, recorder
+
+    async def answer(self, path: str, body: Mapping[str, Tree], key: str | None) -> Answer:
+        """Ask for a whole answer, which is easier to keep than a stream; the caller still gets one."""
+        sent = {name: value for name, value in body.items() if name not in {"stream", "stream_options"}}
+        bearer = self._key or key
+        headers = {"Authorization": f"Bearer {bearer}"} if bearer else {}
+        try:
+            got = await self._client.post(path, json=sent, headers=headers)
+            answer = got.json()
+        except httpx.HTTPError as error:
+            said = f"the proxy got no answer from {self._url}: {str(error) or type(error).__name__}"
+            return _failed(502, said)
+        except ValueError:
+            return _failed(502, f"{self._url} answered with what is not JSON")
+        if got.is_success and self._recorder is not None:
+            self._recorder.write(asked(path, body), answer)
+        return Answer(status=got.status_code, body=answer, how="forwarded")
+
+    async def close(self) -> None:
+        """Close the connections."""
+        await self._client.aclose()
+
+
+class Replaying:
+    """Answers from a recording: equal requests get their answers in the order of the recording, the last one again."""
+
+    def __init__(self, calls: Sequence[Call]) -> None:
+        self._calls = calls
+        self._answers: dict[str, list[Tree]] = defaultdict(list)
+        self._next: dict[str, int] = defaultdict(int)
+        for call in calls:
+            self._answers[call.key].append(call.answer)
+
+    async def answer(self, path: str, body: Mapping[str, Tree], key: str | None) -> Answer:
+        """Return the recorded answer with this request's ids, or how the nearest recorded request differs."""
+        request = asked(path, body)
+        recorded = self._answers.get(request.key)
+        if recorded is None:
+            # Not 5xx or 409: a client would ask again and again.
+            return _failed(404, self._miss(request), how="missed")
+        place = self._next[request.key]
+        self._next[request.key] += 1
+        return Answer(status=200, body=request.filled(recorded[min(place, len(recorded) - 1)]), how="replayed")
+
+    async def close(self) -> None:
+        """Release nothing."""
+
+    def _miss(self, request: Asked) -> str:
+        head = f"the recording has no such request to {request.path}"
+        there = [call.request for call in self._calls if call.path == request.path]
+        if not there:
+            return f"{head}, and none to this path at all. Record the run again."
+        new = _lines(request.body)
+        nearest = max(
+            (_lines(one) for one in there),
+            key=lambda lines: difflib.SequenceMatcher(None, lines, new, autojunk=False).quick_ratio(),
+        )
+        difference = difflib.unified_diff(nearest, new, "nearest recorded request", "this request", lineterm="", n=1)
+        return "\n".join([f"{head}. Record the run again.", *islice(difference, _SHOWN_LINES)])
+
+
+class Scripted:
+    """Answers by rules, as a story's `model:`; embeddings are made of hashed words, 384 numbers.
+
+    A rule is `{when: {contains, tool_result_contains}, reply}`: `contains` looks at all that was said but tool results.
+    The first that fits answers.
+    """
+
+    def __init__(self, rules: Sequence[Mapping[str, Tree]]) -> None:
+        self._rules = rules
+
+    async def answer(self, path: str, body: Mapping[str, Tree], key: str | None) -> Answer:
+        """Return what the first rule that fits says."""
+        if path == "embeddings":
+            given = body.get("input", "")
+            texts = [given] if isinstance(given, str) else list(given)
+            size = int(body.get("dimensions") or DIMENSION)
+            rows = [
+                {"object": "embedding", "index": place, "embedding": hashed(str(text), size)}
+                for place, text in enumerate(texts)
+            ]
+            return Answer(status=200, body={"object": "list", "data": rows, "model": body.get("model")}, how="scripted")
+        if path != "chat/completions":
+            return _failed(404, f"rules answer chat/completions and embeddings, not {path}")
+        messages = list(body.get("messages") or ())
+        said = "\n".join(_text(one) for one in messages if one.get("role") != "tool")
+        results = "\n".join(_text(one) for one in messages if one.get("role") == "tool")
+        for rule in self._rules:
+            when = rule.get("when") or {}
+            if all(part in said for part in _parts(when.get("contains"))) and all(
+                part in results for part in _parts(when.get("tool_result_contains"))
+            ):
+                return Answer(status=200, body=_completion(body, rule["reply"]), how="scripted")
+        return _failed(404, f"no rule under `model:` fits this request:\n{said[-2000:]}", how="missed")
+
+    async def close(self) -> None:
+        """Release nothing."""
+
+
+def hashed(text: str, size: int = DIMENSION) -> list[float]:
+    """Return a unit vector of `size` numbers in which texts that share words are near.
+
+    >>> len(hashed("green tea")), hashed("green tea") == hashed("tea green")
+    (384, True)
+    """
+    vector = [0.0] * size
+    for word in text.lower().split() or [""]:
+        digest = hashlib.sha256(word.encode(errors="replace")).digest()
+        vector[int.from_bytes(digest[:4], "big") % size] += 1.0
+    length = math.sqrt(sum(number * number for number in vector))
+    return [number / length for number in vector]
+
+
+def _completion(body: Mapping[str, Tree], reply: Tree) -> Tree:
+    calls = [] if isinstance(reply, str) else list(reply.get("tool_calls") or ())
+    message: dict[str, Tree] = {"role": "assistant", "content": reply if isinstance(reply, str) else reply.get("text")}
+    if calls:
+        message["tool_calls"] = [
+            {
+                "id": f"call_scripted{place}",
+                "type": "function",
+                "function": {"name": one["name"], "arguments": json.dumps(one.get("args") or {})},
+            }
+            for place, one in enumerate(calls)
+        ]
+    choice = {"index": 0, "message": message, "finish_reason": "tool_calls" if calls else "stop"}
+    return {
+        "id": "scripted",
+        "object": "chat.completion",
+        "created": 0,
+        "model": body.get("model"),
+        "choices": [choice],
+    }
+
+
+def _failed(status: int, message: str, how: str = "forwarded") -> Answer:
+    return Answer(status=status, body={"error": {"message": message, "type": "memstory_proxy"}}, how=how)
+
+
+def _lines(body: Tree) -> list[str]:
+    return json.dumps(body, indent=1, ensure_ascii=False, sort_keys=True).replace("\\n", "\n").splitlines()
+
+
+def _text(message: Mapping[str, Tree]) -> str:
+    content = message.get("content")
+    if isinstance(content, str):
+        return content
+    return " ".join(str(part.get("text", "")) for part in content or () if isinstance(part, Mapping))
+
+
+def _parts(value: Tree) -> list[str]:
+    if value is None:
+        return []
+    return [value] if isinstance(value, str) else list(value)

@@ -1,0 +1,58 @@
+"""A recording is read back, also one whose run was killed; other files are refused in one line."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from memstory.errors import SetupError
+from memstory.proxy.blanking import asked
+from memstory.proxy.cassette import Recorder, read_calls
+from memstory.results.secrecy.secret_values import Secrets
+
+REQUEST = asked("chat/completions", {"messages": ["tea"]})
+
+
+@pytest.fixture
+def recorded(tmp_path):
+    path = tmp_path / "deep" / "run.jsonl"
+    recorder = Recorder(path, Secrets())
+    recorder.write(REQUEST, {"text": "one"})
+    recorder.write(REQUEST, {"text": "two"})
+    return path
+
+
+def test_calls_come_back_in_their_order(recorded):
+    calls = read_calls(recorded)
+    assert [call.answer for call in calls] == [{"text": "one"}, {"text": "two"}]
+    assert {call.key for call in calls} == {REQUEST.key}
+
+
+def test_a_torn_last_line_is_left_out(recorded):
+    recorded.write_text(recorded.read_text("utf-8")[:-10], encoding="utf-8")
+    assert [call.answer for call in read_calls(recorded)] == [{"text": "one"}]
+
+
+def test_a_broken_line_within_is_named(recorded):
+    lines = recorded.read_text("utf-8").splitlines()
+    recorded.write_text("\n".join([lines[0], "{}", lines[2], ""]), encoding="utf-8")
+    with pytest.raises(SetupError, match=r"run\.jsonl:2: this line is no call"):
+        read_calls(recorded)
+
+
+def test_a_recording_is_never_written_over(recorded):
+    with pytest.raises(SetupError, match="exists already"):
+        Recorder(recorded, Secrets())
+
+
+def test_a_missing_recording_says_how_to_make_one(tmp_path):
+    with pytest.raises(SetupError, match="--forward URL --record"):
+        read_calls(tmp_path / "none.jsonl")
+
+
+@given(st.binary(max_size=200))
+def test_any_other_file_is_one_line(tmp_path_factory, data):
+    path = tmp_path_factory.mktemp("files") / "some"
+    path.write_bytes(data)
+    with pytest.raises(SetupError) as caught:
+        read_calls(path)
+    assert "\n" not in str(caught.value)
