@@ -34,6 +34,7 @@ commands:
     schema    write the JSON Schema by which editors complete and check stories
     mcp       look at the tools of an MCP server, and draft a target from them
     run       run stories with pytest
+    proxy     record, replay, count or script the language model of a memory
     show      show what happened in a recorded case, step by step
     rejudge   judge the recordings of a run again, without the target
     merge     put the shards of one run together

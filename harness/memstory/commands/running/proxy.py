@@ -123,7 +123,7 @@ COMMAND: Final = Command(
   memstory proxy --forward https://example.org/v1 --key MY_KEY --record run.jsonl -- memstory run --target mem0
   memstory proxy --replay run.jsonl -- memstory run --target mem0
   memstory proxy --script model.yaml --port 8089""",
-    exit_codes=f"{OK} fine, {FINDINGS} a call failed or was not in the recording, else that of COMMAND",
+    exit_codes=f"exit codes: {OK} fine, {FINDINGS} a call failed or was not in the recording, else that of COMMAND",
     options=_options,
     run=_run,
 )
