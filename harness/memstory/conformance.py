@@ -113,6 +113,7 @@ class TargetContract:
         conditions = {
             "search.min_score": Query(text=HARBOUR, min_score=0.5),
             "search.budget": Query(text=HARBOUR, token_budget=9),
+            "search.as_of": Query(text=HARBOUR, as_of="2026-01-01T00:00:00+00:00"),
             "search.where": Query(text=HARBOUR, where={"topic": "x"}),
         }
 
@@ -338,6 +339,8 @@ def _calls(target: Target) -> Mapping[str, Callable[[], Coroutine[Any, Any, Any]
         "list": lambda: target.list(ANN),
         "update": lambda: target.update(Ref(id="x"), Item(text=REPLACED), ANN),
         "delete": lambda: target.delete(Ref(id="x"), ANN),
+        "update.about": lambda: target.update_about(["x"], Item(text=REPLACED), ANN),
+        "delete.about": lambda: target.delete_about(["x"], ANN),
         "feedback": lambda: target.feedback(Ref(id="x"), 1.0, ANN),
         "context": lambda: target.context(Query(text=HARBOUR), ANN),
         "chat": lambda: target.say(HARBOUR, ANN),

@@ -94,6 +94,30 @@ class Delete:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class UpdateAbout:
+    """A new text for what is remembered about some things."""
+
+    op: ClassVar[str] = "update_about"
+    about: Sequence[str]
+    item: Item
+
+    def on(self, target: Target, scope: Scope) -> Awaitable[Receipt]:
+        return target.update_about(self.about, self.item, scope)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DeleteAbout:
+    """All to forget that is remembered about some things."""
+
+    op: ClassVar[str] = "delete_about"
+    about: Sequence[str]
+    durable: bool = False
+
+    def on(self, target: Target, scope: Scope) -> Awaitable[int]:
+        return target.delete_about(self.about, scope, durable=self.durable)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Feedback:
     """A rating of one memory."""
 

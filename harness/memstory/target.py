@@ -150,6 +150,14 @@ class Target:
         """Forget what `ref` names (everything in scope if it names nothing); False when it was unknown."""
         raise NotSupported("delete")
 
+    async def update_about(self, about: Sequence[str], item: Item, scope: Scope) -> Receipt:
+        """Replace what is remembered about any of these things; where there is nothing, `Refused`."""
+        raise NotSupported("update.about")
+
+    async def delete_about(self, about: Sequence[str], scope: Scope, *, durable: bool = False) -> int:
+        """Forget what is remembered about any of these things; return how many memories that were."""
+        raise NotSupported("delete.about")
+
     async def feedback(self, ref: Ref, value: float, scope: Scope) -> bool:
         """Rate what `ref` names; False when it was unknown."""
         raise NotSupported("feedback")

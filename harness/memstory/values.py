@@ -29,26 +29,40 @@ class Scope:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Item:
-    """One thing to remember."""
+    """One thing to remember.
+
+    It is to be forgotten `ttl` seconds after it was told. `source` is where it comes from and `role` who said it: user,
+    assistant, tool or web.
+    """
 
     text: str
     key: str | None = None
     kind: str | None = None
     metadata: Mapping[str, Json] = field(default_factory=dict)
+    ttl: float | None = None
+    source: str | None = None
+    role: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ref:
-    """One remembered thing, by the id that the backend gave or by the key that the caller chose."""
+    """One remembered thing, by the id that the backend gave or by the key that the caller chose.
+
+    What is deleted for good (`durable`) stays away when its source is told again.
+    """
 
     id: str | None = None
     key: str | None = None
     kind: str | None = None
+    durable: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Query:
-    """A ranked retrieval; whatever is None or empty is left to the backend's own default."""
+    """A ranked retrieval; whatever is None or empty is left to the backend's own default.
+
+    `as_of` is a moment, ISO 8601 in UTC: what the memory held then of what it still may tell.
+    """
 
     text: str
     kinds: Sequence[str] = ()
@@ -57,6 +71,7 @@ class Query:
     token_budget: int | None = None
     where: Mapping[str, Json] = field(default_factory=dict)
     options: Mapping[str, Json] = field(default_factory=dict)
+    as_of: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -73,6 +73,12 @@ class Nothing(Target):
     async def delete(self, ref: Ref, scope: Scope) -> bool:
         return False
 
+    async def update_about(self, about: Sequence[str], item: Item, scope: Scope) -> Receipt:
+        return Receipt(items=(self._receipt(item, "updated"),))
+
+    async def delete_about(self, about: Sequence[str], scope: Scope, *, durable: bool = False) -> int:
+        return 0
+
     async def feedback(self, ref: Ref, value: float, scope: Scope) -> bool:
         return False
 
@@ -159,7 +165,8 @@ class _UnrankedFactory(TargetFactory):
 
     def capabilities(self, options: Mapping[str, Json]) -> frozenset[Capability]:
         words = (
-            "add add.key add.verbatim search search.scores search.min_score restart crash clock persistent scope.user"
+            "add add.key add.metadata add.source add.role add.verbatim search search.scores search.min_score "
+            "restart crash clock persistent scope.user"
         )
         return frozenset({*words.split(), *(f"option.{name}" for name in options)})
 

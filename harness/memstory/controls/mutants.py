@@ -88,6 +88,9 @@ class Undeleting(Mutant):
     async def delete(self, ref: Ref, scope: Scope) -> bool:
         return bool(self._in(scope)) if ref == Ref() else self._find(ref, scope) is not None
 
+    async def delete_about(self, about: Sequence[str], scope: Scope, *, durable: bool = False) -> int:
+        return len(self._about(about, scope))
+
 
 class Duplicating(Mutant):
     """Remembers everything twice."""

@@ -2,22 +2,23 @@
 
 It keeps everything in one JSON file of its workspace, so that it survives restart and crash, and ranks by shared words;
 in a retrieval task it is told the right answers. A memory whose metadata has `expires_at` is gone when that time comes.
+What a user said comes before what others said, and what repeats a few words comes last.
 """
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
-import re
-import unicodedata
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import ClassVar, Final
+from typing import Any, ClassVar, Final
 
 from memstory.clock import Clock
 from memstory.codec import decode, encode
+from memstory.controls.matching import distrust, fingerprints, is_about, is_stuffed, words_of
 from memstory.errors import NotSupported, Refused
 from memstory.target import (
     Capability,
@@ -43,10 +44,23 @@ class Memory:
     user: str
     session: str | None
     hit: Hit
+    begun: str | None = None
+    until: str | None = None
+    source: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Past:
+    """What a memory said before it was changed, and when it ceased to say so."""
+
+    memory: Memory
+    ended: str
 
 
 _WORDS: Final = """
-add add.key add.verbatim add.exact get.id get.key search search.scores search.min_score search.where list update
+add add.key add.metadata add.metadata.lists add.ttl add.source add.role search.as_of update.about delete.about
+delete.durable delete.erases identifiers.spellings integrity
+add.verbatim add.exact get.id get.key search search.scores search.min_score search.where list update
 restart crash clock persistent scope.user scope.session scope.session_all expiry.at
 delete delete.reports_missing delete.scope
 """
@@ -59,6 +73,8 @@ class Oracle(Target):
 
     def __init__(self) -> None:
         self._memories: list[Memory] = []
+        self._past: list[Past] = []
+        self._forgotten: set[str] = set()
         self._made = 0
         self._path: Path | None = None
         self._clock: Clock | None = None
@@ -75,11 +91,15 @@ class Oracle(Target):
         self._clock, self._seed = clock, env.seed
         self._path = Path(env.workspace) / "oracle.json"
         if self._path.exists():
-            data = json.loads(self._path.read_text(encoding="utf-8"))
+            digest, _, text = self._path.read_text(encoding="utf-8").partition("\n")
+            if not self._is_sound(digest, text):
+                raise Refused("the file of the memory was changed by somebody else")
+            data = json.loads(text)
             self._made, self._memories = data["made"], [decode(Memory, one) for one in data["memories"]]
+            self._past, self._forgotten = [decode(Past, one) for one in data["past"]], set(data["forgotten"])
 
     async def close(self) -> None:
-        self._memories = []
+        self._memories, self._past, self._forgotten = [], [], set()
 
     async def about(self) -> Mapping[str, str]:
         return {"memory": "oracle (a control, not a backend)"}
@@ -87,9 +107,12 @@ class Oracle(Target):
     async def add(self, items: Sequence[Item], scope: Scope) -> Receipt:
         receipts = []
         for item in items:
+            if self._was_forgotten(item, scope):
+                receipts.append(_receipt(Hit(id=None, text=item.text), "discarded"))
+                continue
             old = self._find(Ref(key=item.key, kind=item.kind), scope) if item.key else None
             hit = replace(old.hit if old else self._new(item), text=item.text, metadata=dict(item.metadata))
-            self._put(Memory(user=scope.user, session=scope.session, hit=hit), old)
+            self._put(self._told(item, scope, hit), old)
             receipts.append(_receipt(hit, "updated" if old else "stored"))
         self._save()
         return Receipt(items=tuple(receipts))
@@ -107,12 +130,12 @@ class Oracle(Target):
         asked = words_of(query.text)
         scored = [
             replace(one.hit, score=len(asked & words_of(self._indexed(one.hit))) / max(1, len(asked)))
-            for one in self._searched(scope)
+            for one in (self._searched(scope) if query.as_of is None else self._as_of(query.as_of, scope))
             if not query.kinds or one.hit.kind in query.kinds
         ]
         least = max(query.min_score or 0.0, 1e-9)
         found = [hit for hit in scored if (hit.score or 0.0) >= least and self._fits(hit, query.where)]
-        return sorted(found, key=lambda hit: (-(hit.score or 0.0), hit.id or ""))[: query.top_k]
+        return sorted(found, key=self._place)[: query.top_k]
 
     async def list(self, scope: Scope, kinds: Sequence[str] = (), limit: int | None = None) -> Sequence[Hit]:
         return [one.hit for one in self._listed(scope) if not kinds or one.hit.kind in kinds][:limit]
@@ -121,16 +144,78 @@ class Oracle(Target):
         old = self._find(ref, scope)
         if old is None:
             raise Refused(f"no memory has the {'id' if ref.id else 'key'} '{ref.id or ref.key}'")
-        hit = replace(old.hit, text=item.text, metadata={**old.hit.metadata, **item.metadata})
-        self._put(replace(old, hit=hit), old)
+        hit = self._change(old, item)
         self._save()
         return Receipt(items=(_receipt(hit, "updated"),))
 
+    async def update_about(self, about: Sequence[str], item: Item, scope: Scope) -> Receipt:
+        found = self._about(about, scope)
+        if not found:
+            raise Refused(f"nothing is remembered about {', '.join(about)}")
+        receipt = _receipt(self._change(found[0], item), "updated")
+        self._forget(found[1:], durable=False)
+        self._save()
+        return Receipt(items=(receipt,))
+
+    async def delete_about(self, about: Sequence[str], scope: Scope, *, durable: bool = False) -> int:
+        found = self._about(about, scope)
+        self._forget(found, durable=durable)
+        self._save()
+        return len(found)
+
     async def delete(self, ref: Ref, scope: Scope) -> bool:
-        gone = self._in(scope) if ref == Ref() else [found for found in [self._find(ref, scope)] if found]
-        self._memories = [one for one in self._memories if one not in gone]
+        everything = replace(ref, durable=False) == Ref()
+        gone = self._in(scope) if everything else [found for found in [self._find(ref, scope)] if found]
+        self._forget(gone, durable=ref.durable)
         self._save()
         return bool(gone)
+
+    def _told(self, item: Item, scope: Scope, hit: Hit) -> Memory:
+        now = self._clock.now() if self._clock else None
+        until = now + timedelta(seconds=item.ttl) if now and item.ttl is not None else None
+        return Memory(user=scope.user, session=scope.session, hit=hit, begun=now.isoformat() if now else None,
+                      until=until.isoformat() if until else None, source=item.source)  # fmt: skip
+
+    def _change(self, old: Memory, item: Item) -> Hit:
+        hit = replace(old.hit, text=item.text, metadata={**old.hit.metadata, **item.metadata})
+        self._put(replace(old, hit=hit, begun=self._clock.now().isoformat() if self._clock else None), old)
+        return hit
+
+    def _about(self, about: Sequence[str], scope: Scope) -> Sequence[Memory]:
+        return [one for one in self._in(scope) if any(is_about(one.hit.text, thing) for thing in about)]
+
+    def _forget(self, gone: Sequence[Memory], *, durable: bool) -> None:
+        """Take memories out, with all that they said before."""
+        ids = {(one.user, one.hit.id) for one in gone}
+        texts = [one for one in self._past if (one.memory.user, one.memory.hit.id) in ids]
+        if durable:
+            for memory in (*gone, *(one.memory for one in texts)):
+                self._forgotten |= {f"{memory.user}/{mark}" for mark in fingerprints(memory.hit.text)}
+        self._past = [one for one in self._past if one not in texts]
+        self._memories = [one for one in self._memories if one not in gone]
+
+    def _was_forgotten(self, item: Item, scope: Scope) -> bool:
+        return not self._forgotten.isdisjoint(f"{scope.user}/{mark}" for mark in fingerprints(item.text))
+
+    def _as_of(self, moment: str, scope: Scope) -> Sequence[Memory]:
+        """Return what was remembered then, of what still may be told."""
+        then = datetime.fromisoformat(moment)
+        told = [one for one in self._in(scope) if one.begun is None or datetime.fromisoformat(one.begun) <= then]
+        past = [
+            one.memory
+            for one in self._past
+            if one.memory.user == scope.user
+            and (one.memory.begun is None or datetime.fromisoformat(one.memory.begun) <= then)
+            and then < datetime.fromisoformat(one.ended)
+        ]
+        return [*told, *past]
+
+    def _place(self, hit: Hit) -> tuple[Any, ...]:
+        source = next((one.source for one in self._memories if one.hit.id == hit.id), None)
+        return (is_stuffed(hit.text), distrust(source), -(hit.score or 0.0), hit.id or "")
+
+    def _is_sound(self, digest: str, text: str) -> bool:
+        return digest == _digest(text)
 
     def _searched(self, scope: Scope) -> Sequence[Memory]:
         return self._in(scope)
@@ -154,7 +239,10 @@ class Oracle(Target):
 
     def _now_valid(self) -> Sequence[Memory]:
         now = self._clock.now() if self._clock else None
-        return [one for one in self._memories if now is None or not _expired(one.hit, now)]
+        return [one for one in self._memories if now is None or not self._is_over(one, now)]
+
+    def _is_over(self, one: Memory, now: datetime) -> bool:
+        return _expired(one.hit, now) or (one.until is not None and now >= datetime.fromisoformat(one.until))
 
     def _find(self, ref: Ref, scope: Scope) -> Memory | None:
         everywhere = self._in(
@@ -176,23 +264,25 @@ class Oracle(Target):
             self._memories.append(new)
         else:
             self._memories[self._memories.index(old)] = new
+            if self._clock:
+                self._past.append(Past(memory=old, ended=self._clock.now().isoformat()))
 
     def _save(self) -> None:
         if self._path is None:
             return
-        text = json.dumps({"made": self._made, "memories": encode(self._memories)})
+        kept = {"memories": encode(self._memories), "past": encode(self._past), "forgotten": sorted(self._forgotten)}
+        text = json.dumps({"made": self._made, **kept})
         draft = self._path.with_suffix(".tmp")
-        draft.write_text(text, encoding="utf-8")
+        draft.write_text(f"{_digest(text)}\n{text}", encoding="utf-8")
         os.replace(draft, self._path)  # noqa: PTH105  (a rename is whole or not at all, even if we are killed)
+
+
+def _digest(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()
 
 
 def _receipt(hit: Hit, outcome: str) -> ReceiptItem:
     return ReceiptItem(id=hit.id, text=hit.text, outcome=outcome, kind=hit.kind, key=hit.key)
-
-
-def words_of(text: str) -> frozenset[str]:
-    """Return the words of `text`, whatever their case and however their accents are encoded."""
-    return frozenset(re.findall(r"\w+", unicodedata.normalize("NFKC", text).casefold()))
 
 
 def _is_same(one: Json, other: Json) -> bool:

@@ -11,7 +11,7 @@ from memstory.language.references import pick
 from memstory.language.story import Expectation, Matcher, Step, Story
 from memstory.language.words import WORDS
 from memstory.results.outcomes import Verdict
-from memstory.results.recording import Recording, StepRecord
+from memstory.results.recording import Probe, Recording, StepRecord
 from memstory.target import ToolSchema, Tree
 
 
@@ -110,6 +110,24 @@ def _of_record(
             yield from _of_field(step, expected, record, context)
     for field, check, fault in WORDS[step.op].faults(record, announced):
         yield _bare(step, record, field, check, fault)
+    if record.probe is not None:
+        yield from _of_probe(step, record, record.probe)
+
+
+def _of_probe(step: Step, record: StepRecord, probe: Probe) -> Iterator[Verdict]:
+    for one in probe.forbidden:
+        places = ", ".join(one.found or probe.looked)
+        says = f"{one.text!r:.60} is still in: {places}" if one.found else f"{one.text!r:.60} is not in: {places}"
+        yield _of_text(step, record, "forbid", "absent", says, passed=not one.found)
+    for text in probe.twins:
+        is_lost = text in probe.lost
+        says = f"{text!r:.60}, which nobody deleted, is {'no longer found' if is_lost else 'found'}"
+        yield _of_text(step, record, "twin", "found", says, passed=not is_lost)
+
+
+def _of_text(step: Step, record: StepRecord, field: str, check: str, says: str, *, passed: bool) -> Verdict:
+    return Verdict(passed=passed, field=field, check=check, where=str(step.mark), reason=f"{field}: {says}",
+                   step=record.path, actual=says)  # fmt: skip
 
 
 def _of_refusal(expected: Expectation, record: StepRecord, refusal: str | None, context: Context) -> Iterator[Verdict]:

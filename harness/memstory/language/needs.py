@@ -16,7 +16,9 @@ def reasons(story: Story) -> Mapping[Capability, Sequence[str]]:
     """
     found: dict[Capability, list[str]] = {}
     for name, reason in (*_of_steps(story.steps), *_of_keys(story)):
-        found.setdefault(name, []).append(reason)
+        # A story for some targets speaks of the metadata that these have.
+        if not (story.targets and name.startswith("add.metadata")):
+            found.setdefault(name, []).append(reason)
     return {name: found.get(name, ["requires:"]) for name in sorted(found.keys() | story.needs)}
 
 
@@ -25,6 +27,8 @@ def _of_steps(steps: Sequence[Step]) -> Iterator[tuple[Capability, str]]:
     for number, step in numbered:
         for name in WORDS[step.op].needed(step.args, step.expect):
             yield name, f"step {number} ({step.op}), line {step.mark.line}"
+        if step.forbid:
+            yield "search", f"forbid: of step {number} ({step.op}), line {step.mark.line}"
     users = {step.user for _, step in numbered if WORDS[step.op].has_user}
     if len(users) > 1 or any("${" in (user or "") for user in users):
         yield "scope.user", "steps of several users"

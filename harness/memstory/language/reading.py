@@ -59,6 +59,7 @@ class Reading:
     broken: Sequence[TreePath] = ()
     saved: set[str] = field(default_factory=set)
     vectors: dict[str, Sequence[float]] = field(default_factory=dict)
+    has_twin: bool = False
 
     def fault(self, path: TreePath, message: str, *, at_key: bool = False) -> None:
         """Note what is wrong at `path`."""

@@ -60,6 +60,7 @@ class Step:
 
     `args` are the operation's own, in the one form that `Word.args` describes (`say: text` is `{"text": text}`,
     `add` is `{"items": [...]}`); `steps` are the inner steps of `parallel` and `repeat`, and what a `crash` falls into.
+    `forbid` are texts that nothing may hold when it is done.
     `save` maps a name to a dotted path in `StepRecord.result` as it is recorded, where "" is the whole result.
     """
 
@@ -70,6 +71,7 @@ class Step:
     session: str | None = None
     save: Mapping[str, str] = field(default_factory=dict)
     expect: Sequence[Expectation] = ()
+    forbid: Sequence[str] = ()
     steps: Sequence[Step] = ()
 
 

@@ -18,6 +18,7 @@ from memstory.language.rows import Row
 from memstory.language.story import Expectation, Retrieval, Step, Story, Trials
 from memstory.language.violations import violations
 from memstory.language.words.step_parsing import read_steps
+from memstory.language.words.times import LONGEST_WAIT
 from memstory.target import Tree
 
 _BELONGS = {"path": "dataset", "split": "dataset", "unit": "dataset", "where": "corpus", "distractors": "corpus"}
@@ -42,6 +43,7 @@ def story_of(
     steps = read_steps(reading, row.tree.get("steps"))
     parts = _parts(reading, row.tree)
     _known_controls(reading, row.tree, controls)
+    _waits_briefly(reading, steps)
     every = [error for _, error in found] + errors
     if every:
         return None, tuple(every)
@@ -99,6 +101,19 @@ def _parts(reading: Reading, tree: Mapping[str, Tree]) -> Mapping[str, Any]:
         "trials": _trials(reading, tree),
         "expect": _story_expectations(reading, tree, retrieval),
     }
+
+
+def _waits_briefly(reading: Reading, steps: Sequence[Step]) -> None:
+    waited = sum(_waited(step) for step in steps)
+    if waited > LONGEST_WAIT:
+        message = f"the steps 'wait' of a story last {LONGEST_WAIT / 1e6:g} s at most, here {waited / 1e6:g} s"
+        reading.fault(("steps",), f"{message}; 'advance' moves the clock of a target that has one", at_key=True)
+
+
+def _waited(step: Step) -> int:
+    own: int = step.args.get("microseconds", 0) if step.op == "wait" else 0
+    times: int = step.args["times"] if step.op == "repeat" else 1
+    return own + times * sum(_waited(inner) for inner in step.steps)
 
 
 def _known_controls(reading: Reading, tree: Mapping[str, Tree], controls: Collection[str] | None) -> None:

@@ -22,12 +22,34 @@ class Failure:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Forbidden:
+    """A text that nothing may hold, and the places where it was found: `result`, `search`, `list`, `files` …."""
+
+    text: str
+    found: Sequence[str] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Probe:
+    """What a search for texts that must be gone has shown.
+
+    `looked` are the places that could be looked at, `lost` the twins, which must be found, that were not.
+    """
+
+    forbidden: Sequence[Forbidden]
+    looked: Sequence[str]
+    twins: Sequence[str]
+    lost: Sequence[str] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class StepRecord:
     """One step that was carried out.
 
     `path` is its place in the story, with the pass of a `repeat` or `parallel` behind the index of that step.
     `result` is the operation's result as JSON (see `memstory.codec`); `error` is the text of a refusal.
     `names` maps every name saved so far to its value, which is what expectations on this step may refer to.
+    `probe` is what was looked for afterwards.
     `embedding_seconds` is the part of `seconds` in which the memory waited for its embedder, None if it cannot say.
     """
 
@@ -42,6 +64,7 @@ class StepRecord:
     names: Mapping[str, Tree] = field(default_factory=dict)
     seconds: float = 0.0
     embedding_seconds: float | None = None
+    probe: Probe | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

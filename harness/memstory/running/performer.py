@@ -15,10 +15,11 @@ from memstory.errors import Refused, StoryError, TargetError
 from memstory.language.references import pick, substitute
 from memstory.language.story import Step
 from memstory.language.words import WORDS
-from memstory.results.recording import StepRecord
+from memstory.results.recording import Probe, StepRecord
+from memstory.running.probing import ECHOES, Prober, Twin
 from memstory.running.stage import Stage
 from memstory.running.workspace_files import inspect_files
-from memstory.target import Scope, Tree
+from memstory.target import Capability, Scope, Tree
 
 Holds = Callable[[Step, StepRecord], bool]
 """Whether all that a step expects is so; given from outside, because the runner judges nothing."""
@@ -32,13 +33,23 @@ class Branch:
 
     names: dict[str, Tree] = field(default_factory=dict)
     records: list[StepRecord] = field(default_factory=list)
+    twins: list[Twin] = field(default_factory=list)
 
 
 class Performer:
     """Does steps, in order, and knows at any time where it is."""
 
-    def __init__(self, stage: Stage, bounds: Bounds, holds: Holds | None = None, *, settles: bool = True) -> None:
+    def __init__(
+        self,
+        stage: Stage,
+        bounds: Bounds,
+        holds: Holds | None = None,
+        *,
+        able: frozenset[Capability] = frozenset(),
+        settles: bool = True,
+    ) -> None:
         self._stage = stage
+        self._able = able
         self._bounds = bounds
         self._holds = holds
         self._settles = settles
@@ -98,6 +109,8 @@ class Performer:
         embedding = self._stage.embedding_since(embedded) if is_known else None
         if word.is_settled and self._settles:
             await self._stage.settle()
+        branch.twins += _twins(args, scope.user) if step.op == "add" and error is None else []
+        probed = await self._probe(step, scope, branch, result) if step.forbid else None
         branch.names.update({name: pick(result, field_path) for name, field_path in step.save.items()})
         return StepRecord(
             path=path,
@@ -111,7 +124,14 @@ class Performer:
             names=dict(branch.names),
             seconds=seconds,
             embedding_seconds=embedding,
+            probe=probed,
         )
+
+    async def _probe(self, step: Step, scope: Scope, branch: Branch, result: Tree) -> Probe:
+        texts = [str(text) for text in substitute([*step.forbid], branch.names)]
+        seen = None if step.op in ECHOES else result
+        prober = Prober(stage=self._stage, able=self._able, scope=scope)
+        return await prober.probe(texts, branch.twins, seen)
 
     async def _do(self, op: str, args: Mapping[str, Tree], scope: Scope) -> Tree:
         stage = self._stage
@@ -122,6 +142,8 @@ class Performer:
                 await self._move_clock(_moment(args["moment"]))
             case "advance":
                 await self._move_clock(stage.clock.now() + timedelta(microseconds=args["microseconds"]))
+            case "wait":
+                await stage.wait(timedelta(microseconds=args["microseconds"]))
             case "restart":
                 await stage.reopen()
             case "inspect" if args["what"] == "files":
@@ -153,7 +175,7 @@ class Performer:
 
     async def _parallel(self, step: Step, args: Mapping[str, Tree], path: tuple[int, ...], branch: Branch) -> None:
         outer = branch.names.get("i")
-        passes = [Branch(names={**branch.names, "i": number}) for number in range(args["times"])]
+        passes = [Branch(names={**branch.names, "i": number}, twins=[*branch.twins]) for number in range(args["times"])]
         running = (self.perform(step.steps, one, (*path, number)) for number, one in enumerate(passes))
         self._at_once += 1
         try:
@@ -181,6 +203,14 @@ class Performer:
                 # What was in flight when the process died has no answer: that is what the story asked for.
                 self._broken = ()
         await self._stage.crash()
+
+
+def _twins(args: Mapping[str, Tree], user: str) -> list[Twin]:
+    marked = [item for item in args["items"] if item.get("twin")]
+    return [
+        Twin(asked=item["text"], wanted=item["text"] if item["twin"] is True else item["twin"], user=user)
+        for item in marked
+    ]
 
 
 def _moment(text: str) -> datetime:

@@ -153,7 +153,8 @@ class _Run:
         return chats.shim(able, env.options)
 
     async def _steps(self, stage: Stage, able: frozenset[Capability]) -> None:
-        self.performer = Performer(stage, self.bounds, self.holds, settles=self.case.story.settles)
+        self.performer = Performer(stage, self.bounds, self.holds, able=able, settles=self.case.story.settles)
+        stage.has_clock = "clock" in able
         await stage.open()
         about = await stage.target.perform(About())
         self.parts["about"] = {**about, **(stage.shim.about if stage.shim else {})}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import datetime, timedelta
 from pathlib import Path
 
 from memstory.chat import Agent, Shim
@@ -42,8 +42,9 @@ class Sessions:
 class Stage:
     """One open memory in its environment; `make` returns a fresh target of the same factory.
 
-    `is_shared` says that other cases write to the same memory. `agent` talks in place of a target that does not chat,
-    where there is a `shim`; it goes with the target that it talks for.
+    `is_shared` says that other cases write to the same memory, `has_clock` that it goes by the story's clock.
+    `agent` talks in place of a target that does not chat, where there is a `shim`; it goes with the target that it
+    talks for.
     """
 
     env: Environment
@@ -51,6 +52,7 @@ class Stage:
     make: Callable[[], Connection]
     target: Connection
     is_shared: bool = False
+    has_clock: bool = False
     sessions: Sessions = field(default_factory=Sessions)
     shim: Shim | None = None
     agent: Agent | None = None
@@ -73,6 +75,12 @@ class Stage:
         await self.clock.advance_to(moment, self.settle)
         await self.target.perform(TimeMoved())
         await self.settle()
+
+    async def wait(self, span: timedelta) -> None:
+        """Let time pass: the story's, or real time where the target goes by that."""
+        if not self.has_clock:
+            await asyncio.sleep(span.total_seconds())
+        await self.move_to(self.clock.now() + span)
 
     async def close(self) -> None:
         """Close the target; one that does not come to its end is a TargetError."""

@@ -27,3 +27,9 @@ def inspect_files(folder: Path, words: Sequence[str] = ()) -> Tree:
             if word in name or word.encode() in content:
                 containing[word].append(name)
     return {"files": files, "digest": whole.hexdigest(), "containing": containing}
+
+
+def texts_in_files(folder: Path, texts: Sequence[str]) -> Sequence[str]:
+    """Return those of `texts` that stand in a file under `folder`, whatever the case of English letters."""
+    contents = [path.read_bytes().lower() for path in folder.rglob("*") if path.is_file() and not path.is_symlink()]
+    return [text for text in texts if any(text.encode().lower() in content for content in contents)]

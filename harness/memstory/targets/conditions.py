@@ -12,6 +12,7 @@ def refuse_undeclared(query: Query, scope: Scope, able: frozenset[Capability]) -
         ("scope.session", scope.session is not None),
         ("search.min_score", query.min_score is not None),
         ("search.budget", query.token_budget is not None),
+        ("search.as_of", query.as_of is not None),
         ("search.where", bool(query.where or query.kinds)),
     )
     for capability, is_asked in asked:

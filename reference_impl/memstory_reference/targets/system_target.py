@@ -166,6 +166,7 @@ class SystemTarget(Target, Generic[S]):
             "search.min_score": query.min_score is not None,
             "search.where": bool(query.where),
             "search.budget": query.token_budget is not None,
+            "search.as_of": query.as_of is not None,
         }
         known = self.capabilities()
         for capability in (name for name, is_asked in asked.items() if is_asked and name not in known):

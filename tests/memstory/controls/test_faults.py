@@ -8,7 +8,7 @@ from memstory.bundled import bundled_stories
 from memstory.case import cases_of
 from memstory.clock import StoryClock
 from memstory.controls import BROAD, FAULTS, MUTANTS, OracleFactory
-from memstory.controls.faults import changes, durability, names, owners, searching, texts, writes
+from memstory.controls.faults import changes, durability, expiry, names, owners, searching, texts, writes
 from memstory.controls.mutants import Mutant
 from memstory.language.stories import load_stories
 from memstory.target import Environment, Item, Query, Ref, Scope
@@ -32,7 +32,7 @@ def opened(tmp_path):
 
 
 def test_every_fault_is_registered_under_its_own_name():
-    modules = (changes, durability, names, owners, searching, texts, writes)
+    modules = (changes, durability, expiry, names, owners, searching, texts, writes)
     written = [
         one for module in modules for one in vars(module).values()
         if isinstance(one, type) and issubclass(one, Mutant) and "fault_name" in vars(one)

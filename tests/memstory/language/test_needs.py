@@ -12,6 +12,16 @@ from memstory.language.stories import parse_stories
         ("{say: a}", {"chat"}),
         ("{say: a, expect: {tool_calls: []}}", {"chat", "chat.tools"}),
         ("{add: {text: a, key: k}}", {"add", "add.key"}),
+        ("{add: {text: a, ttl: 1s, source: web, role: tool}}", {"add", "add.ttl", "add.source", "add.role"}),
+        ("{add: {text: a, metadata: {b: 1}}}", {"add", "add.metadata"}),
+        ("{add: {text: a, metadata: {b: [1]}}}", {"add", "add.metadata", "add.metadata.lists"}),
+        ("{add: {text: a, metadata: {b: {}}}, expect: {refusal: allowed}}", {"add", "add.metadata"}),
+        ("{update: {id: k, text: a, metadata: {b: 1}}}", {"update", "add.metadata"}),
+        ("{update: {about: tea, text: a}}", {"update.about"}),
+        ("{delete: {about: [tea, ale]}}", {"delete.about"}),
+        ("{delete: {id: k, durable: true}}", {"delete", "delete.durable"}),
+        ("{search: {query: q, as_of: '2026-01-01T00:00:00Z'}}", {"search", "search.as_of"}),
+        ("{add: {text: a, twin: true}}, {wait: 1s, forbid: [tea]}", {"add", "search"}),
         ("{get: k}", {"get.key"}),
         ("{get: {id: k}}", {"get.id"}),
         ("{search: {query: q, min_score: .3, where: {a: 1}, token_budget: 9}}",
@@ -36,6 +46,12 @@ from memstory.language.stories import parse_stories
 def test_needs_follow_from_steps(steps, needs):
     (story,) = parse_stories(f"story: A\ntitle: T\nsteps: [{steps}]\n", "f.yaml")
     assert story.needs == needs
+
+
+def test_a_story_for_some_targets_may_use_the_metadata_that_these_have():
+    text = "story: A\ntitle: T\ntargets: [topics]\nsteps: [{add: {text: a, metadata: {b: [1]}}}]\n"
+    (story,) = parse_stories(text, "f.yaml")
+    assert story.needs == {"add"}
 
 
 @pytest.mark.parametrize("name", ["expiry", "search", "job.compress", "option.toolset"])

@@ -117,11 +117,22 @@ def test_a_saved_field_becomes_a_path_into_the_recorded_result(step, save):
         ("steps: [{delete: {id: a, key: b}}]", "a memory is named by 'id' or by 'key', but both are given"),
         (
             "steps: [{delete: {all: true, key: b}}]",
-            "'all' forgets everything; leave out 'id' and 'key', or leave out 'all'",
+            "'all' forgets everything; leave out what else names memories",
         ),
         ("steps: [{at: '2026-05-31T10:00:00'}]", "the moment '2026-05-31T10:00:00' has no time zone"),
         ("steps: [{at: noon}]", "'noon' is no moment; write it like \"2026-05-31T10:00:00Z\""),
         ("steps: [{advance: 0s}]", "the clock can be advanced by 1us at least and 200 years at most"),
+        ("steps: [{wait: 4s}]", "a story waits for 3 s at most, in real time where it must"),
+        (
+            "steps: [{repeat: {times: 4, steps: [{wait: 1s}]}}]",
+            "the steps 'wait' of a story last 3 s at most, here 4 s; 'advance' moves the clock",
+        ),
+        ("steps: [{add: {text: a, ttl: 0s}}]", "a memory that is forgotten at once was never told; 'ttl' is 1us or"),
+        ("steps: [{add: {text: a, ttl: soon}}]", "'ttl' is 'soon', which is no duration"),
+        ("steps: [{add: {text: a, source: radio}}]", "radio"),
+        ("steps: [{search: {query: q, as_of: noon}}]", "'noon' is no moment"),
+        ("steps: [{add: a}, {list: , forbid: [bb]}]", "mark an item of an earlier 'add' as 'twin'"),
+        ("steps: [{delete: {about: a, key: b}}]", "'about' says in words what is meant"),
         ("steps: [{restart: false}]", "'false' says nothing here; leave the step out, or leave its value empty"),
         ("steps: [{fault: {embedder: down, store: slow}}]", "one fault a step: {part: embedder, mode: down}, or"),
         (

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from memstory.controls.faults import changes, durability, names, owners, searching, texts, writes
+from memstory.controls.faults import changes, durability, expiry, names, owners, searching, texts, writes
 from memstory.controls.mutants import MutantFactory, factory_of
 
 __all__ = ["FAULTS"]
@@ -40,6 +40,8 @@ FAULTS: Mapping[str, type[MutantFactory]] = {
         *(durability.Renumbering, durability.CountingAnew, durability.RecyclingIds, durability.UnwrittenUpdates),
         *(durability.UnwrittenKeys, durability.UnwrittenDeletions, durability.WritingAtTheEnd),
         durability.RedatingAtOpening,
+        *(expiry.FindingExpired, expiry.ListingExpired, expiry.GettingExpired, expiry.ForgettingEarly),
+        *(expiry.SpreadingTtl, expiry.UnwrittenTtl),
     )
 }
 """By the name behind `control:`."""

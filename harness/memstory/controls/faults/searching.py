@@ -8,8 +8,9 @@ from dataclasses import replace
 from math import nan
 from typing import ClassVar
 
+from memstory.controls.matching import words_of
 from memstory.controls.mutants import Mutant
-from memstory.controls.oracle import Memory, words_of
+from memstory.controls.oracle import Memory
 from memstory.target import Hit, Item, Json, Query, Receipt, Scope
 
 _MOST_FOUND = 5

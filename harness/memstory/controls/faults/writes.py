@@ -8,8 +8,9 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import ClassVar
 
+from memstory.controls.matching import words_of
 from memstory.controls.mutants import Mutant
-from memstory.controls.oracle import Memory, words_of
+from memstory.controls.oracle import Memory
 from memstory.target import Hit, Item, Query, Receipt, ReceiptItem, Ref, Scope
 
 _BATCH = 10

@@ -8,6 +8,7 @@ from typing import Final
 
 from memstory.language.reading import Reading, TreePath
 from memstory.language.references import REFERENCE, unmarked
+from memstory.language.words.item_keys import ABLE, ITEM_KEYS, needs_of_item
 from memstory.language.words.parts import (
     KIND,
     KINDS,
@@ -21,19 +22,24 @@ from memstory.language.words.parts import (
     number,
     text,
 )
+from memstory.language.words.times import microseconds
 from memstory.language.words.word import Args, Word, in_items, in_list, whole
-from memstory.requests import Add, Delete, Feedback, Get, List, Update
+from memstory.requests import Add, Delete, DeleteAbout, Feedback, Get, List, Update, UpdateAbout
 from memstory.results.recording import StepRecord
-from memstory.target import Item, Ref, ToolSchema, Tree
+from memstory.target import Item, Receipt, Ref, Request, ToolSchema, Tree
 
 _ITEM = keys(
     "key of an item",
     {
         "text": text("What to remember."),
-        "key": text("The key to find it by."),
         "kind": KIND,
         "vector": VECTOR,
-        "metadata": free("What else is kept with it."),
+        **{name: one.grammar for name, one in ITEM_KEYS.items()},
+        "twin": {
+            "description": "It is not to be forgotten: each later `forbid` looks for it, too, or for this part of it.",
+            "type": ["boolean", "string"],
+            "minLength": 1,
+        },
         "save": text("A name for the id that it gets.", title="saved name", **NAME_PATTERN),
     },
     "text",
@@ -41,6 +47,14 @@ _ITEM = keys(
 _ID_OR_KEY: Schema = {"id": name_of("The id, as ${saved}."), "key": text("The key."), "kind": KIND}
 _TITLE = "key of a reference"
 _ONE = "id? or key?, kind?"
+_ABOUT: Schema = {
+    "description": "What the memories to change are about, in words; or several such things.",
+    "type": ["string", "array"],
+    "minLength": 1,
+    "minItems": 1,
+    "items": {"type": "string", "minLength": 1},
+}
+_DURABLE: Schema = {"description": "It stays forgotten when its source is told again.", "enum": [True]}
 
 
 def without_vector(reading: Reading, value: Args, name: str, path: TreePath) -> Args:
@@ -85,8 +99,18 @@ def _read_items(reading: Reading, value: Tree, path: TreePath) -> Args:
     listed = (
         [(inner, (*path, index)) for index, inner in enumerate(value)] if isinstance(value, list) else [(value, path)]
     )
-    items = [said(reading, item, place) for item, place in listed]
+    items = [_read_item(reading, item, place) for item, place in listed]
     return {"items": [{name: inner for name, inner in item.items() if name != "save"} for item in items]}
+
+
+def _read_item(reading: Reading, value: Tree, path: TreePath) -> Args:
+    item = said(reading, value, path)
+    reading.has_twin |= bool(item.get("twin"))
+    if "ttl" in item:
+        item["ttl"] = microseconds(item["ttl"]) / 1e6
+        if not item["ttl"]:
+            reading.fault((*path, "ttl"), "a memory that is forgotten at once was never told; 'ttl' is 1us or more")
+    return item
 
 
 def _saved_items(value: Tree) -> Mapping[str, str]:
@@ -110,9 +134,13 @@ def _read_ref(reading: Reading, value: Tree, path: TreePath) -> Args:
         return {"id" if REFERENCE.fullmatch(value) else "key": value}
     args = dict(value)
     if args.pop("all", False):
-        if "id" in args or "key" in args:
-            reading.fault(path, "'all' forgets everything; leave out 'id' and 'key', or leave out 'all'")
+        if {"id", "key", "about"} & args.keys():
+            reading.fault(path, "'all' forgets everything; leave out what else names memories, or leave out 'all'")
         return args
+    if "about" in args:
+        if {"id", "key", "kind"} & args.keys():
+            reading.fault(path, "'about' says in words what is meant; leave out 'id', 'key' and 'kind'")
+        return {**args, "about": [args["about"]] if isinstance(args["about"], str) else args["about"]}
     if ("id" in args) == ("key" in args):
         found = "both are given" if "id" in args else "neither is"
         reading.fault(path, f"a memory is named by 'id' or by 'key', but {found}")
@@ -130,17 +158,41 @@ def _receipt(record: StepRecord) -> Tree:
 
 
 def _item(args: Mapping[str, Tree]) -> Item:
-    return Item(text=args["text"], key=args.get("key"), kind=args.get("kind"), metadata=args.get("metadata") or {})
+    given = {name: args.get(name) for name in ("key", "kind", "ttl", "source", "role")}
+    return Item(text=args["text"], metadata=args.get("metadata") or {}, **given)
 
 
 def _ref(args: Mapping[str, Tree]) -> Ref:
-    return Ref(id=args.get("id"), key=args.get("key"), kind=args.get("kind"))
+    return Ref(id=args.get("id"), key=args.get("key"), kind=args.get("kind"), durable=args.get("durable", False))
 
 
 def _needs_of_add(args: Args) -> Iterator[str]:
     yield "add"
-    if any("key" in item for item in args["items"]):
-        yield "add.key"
+    for item in args["items"]:
+        yield from needs_of_item(item)
+
+
+def _update(args: Mapping[str, Tree]) -> Request[Receipt]:
+    if "about" in args:
+        return UpdateAbout(about=args["about"], item=_item(args))
+    return Update(ref=Ref(id=args.get("id"), key=args.get("key")), item=_item(args))
+
+
+def _delete(args: Mapping[str, Tree]) -> Request[bool] | Request[int]:
+    if "about" in args:
+        return DeleteAbout(about=args["about"], durable=args.get("durable", False))
+    return Delete(ref=_ref(args))
+
+
+def _needs_of_change(operation: str) -> Callable[[Args], Iterator[str]]:
+    def needs(args: Args) -> Iterator[str]:
+        yield f"{operation}.about" if "about" in args else operation
+        if args.get("durable"):
+            yield f"{operation}.durable"
+        if "text" in args:
+            yield from (need for need in needs_of_item(args) if need != "add.key")
+
+    return needs
 
 
 STEPS: Final = (
@@ -155,10 +207,10 @@ STEPS: Final = (
             "items": {"type": ["string", "object"], **_ITEM},
         },
         read=_read_items,
-        args="items: [{text, key?, kind?, metadata?}]",
+        args="items: [{text, key?, kind?, metadata?, ttl? (seconds), source?, role?, twin?}]",
         saves=_saved_items,
         request=lambda args: Add(items=[_item(item) for item in args["items"]]),
-        able={"add": "remembers texts", "add.key": "remembers a text under a key that the caller chose"},
+        able={"add": "remembers texts", **ABLE},
         needs=_needs_of_add,
         results={"receipt": _receipt},
         leads=in_items,
@@ -170,8 +222,9 @@ STEPS: Final = (
 - add:
     - {text: Tea is steeped for two minutes., key: tea, metadata: {source: kitchen}}
     - {text: Bread bakes for an hour., kind: recipe, save: bread}
+    - {text: The rice is on special offer., ttl: 2d, source: web, role: tool}
   expect:
-    receipt: {items: {length: 2}}
+    receipt: {items: {length: 3}}
 """,
     ),
     Word(
@@ -219,45 +272,67 @@ STEPS: Final = (
     Word(
         name="update",
         summary="replace what a memory says",
-        forms="{id} or {key}, and the new text",
+        forms="{id}, {key} or {about}, and the new text",
         grammar=keys(
             "argument of update",
-            {**_ID_OR_KEY, "text": text("The new text."), "vector": VECTOR, "metadata": free("The new metadata.")},
+            {
+                **_ID_OR_KEY,
+                "about": _ABOUT,
+                "text": text("The new text."),
+                "vector": VECTOR,
+                "metadata": free("The new metadata."),
+            },
             "text",
             type="object",
         ),
         read=_read_update,
-        args="id? or key?, text, kind?, metadata?",
-        request=lambda args: Update(ref=Ref(id=args.get("id"), key=args.get("key")), item=_item(args)),
-        able={"update": "replaces what a memory says"},
+        args="id? or key? or about? (a list), text, kind?, metadata?",
+        request=_update,
+        able={
+            "update": "replaces what a memory says",
+            "update.about": "replaces what it remembers of a thing that is named in words",
+        },
+        needs=_needs_of_change("update"),
         results={"receipt": _receipt},
         leads=in_items,
         example="""
 - add: {text: The ferry leaves at nine., key: ferry}
 - update: {key: ferry, text: The ferry leaves at ten.}
   expect: {receipt: {outcomes: [updated]}}
+- update: {about: when the ferry leaves, text: The ferry leaves at eleven.}
 """,
     ),
     Word(
         name="delete",
         summary="forget one memory, or with `all` every one",
-        forms="a key, ${saved} for an id, {id} or {key}, or {all: true}",
+        forms="a key, ${saved} for an id, {id}, {key} or {about}, or {all: true}; `durable: true` for good",
         grammar=keys(
             _TITLE,
-            {**_ID_OR_KEY, "all": {"description": "Everything of this user (and session).", "enum": [True]}},
+            {
+                **_ID_OR_KEY,
+                "about": _ABOUT,
+                "durable": _DURABLE,
+                "all": {"description": "Everything of this user (and session).", "enum": [True]},
+            },
             type=["string", "object"],
             minProperties=1,
         ),
         read=_read_ref,
-        args=_ONE,
-        request=lambda args: Delete(ref=_ref(args)),
-        able={"delete": "forgets"},
+        args=f"{_ONE}, or about (a list); durable?",
+        request=_delete,
+        able={
+            "delete": "forgets",
+            "delete.about": "forgets what it remembers of a thing that is named in words",
+            "delete.durable": "can forget for good: what is deleted stays away when its source is told again",
+        },
+        needs=_needs_of_change("delete"),
         results={"result": whole},
         example="""
 - add: The ferry leaves at nine.
   save: {ferry: id}
 - delete: ${ferry}
   expect: {result: true}
+- delete: {about: [the ferry, the harbour], durable: true}
 - delete: {all: true}
 """,
     ),

@@ -10,6 +10,7 @@ from memstory.language.matchers.hits import needs_of_hit_checks
 from memstory.language.reading import Reading, TreePath
 from memstory.language.words.memories import hits_of, too_many, with_kinds, without_vector
 from memstory.language.words.parts import KINDS, VECTOR, count, free, keys, number, text
+from memstory.language.words.times import moment_of
 from memstory.language.words.word import Args, Needs, Word, in_list, whole
 from memstory.requests import Context, Search
 from memstory.target import Capability, Query, Tree
@@ -18,6 +19,7 @@ CONDITIONS: Mapping[str, Capability] = {
     "min_score": "search.min_score",
     "where": "search.where",
     "token_budget": "search.budget",
+    "as_of": "search.as_of",
 }
 """The arguments of a query that a target must understand, or say that it does not."""
 
@@ -31,17 +33,20 @@ _QUERY = keys(
         "min_score": number("No hit below this score."),
         "token_budget": count("At most so many tokens in all."),
         "where": free("Only memories with this metadata."),
+        "as_of": text('As it was known at this moment, such as "2026-05-31T10:00:00Z".', title="moment"),
         "options": free("The target's own options."),
     },
     "query",
     type=["string", "object"],
 )
-_AS_GIVEN = ("top_k", "min_score", "token_budget", "where", "options")
-_ARGS = "query, kinds?, top_k?, min_score?, token_budget?, where?, options?"
+_AS_GIVEN = ("top_k", "min_score", "token_budget", "where", "options", "as_of")
+_ARGS = "query, kinds?, top_k?, min_score?, token_budget?, where?, options?, as_of? (ISO 8601, UTC)"
 
 
 def _read(reading: Reading, value: Tree, path: TreePath) -> Args:
-    args = value if isinstance(value, dict) else {"query": value}
+    args = dict(value) if isinstance(value, dict) else {"query": value}
+    if "as_of" in args:
+        args["as_of"] = moment_of(reading, args["as_of"], (*path, "as_of"))
     return with_kinds(without_vector(reading, args, "query", path))
 
 
@@ -68,6 +73,7 @@ STEPS: Final = (
         request=lambda args: Search(query=_query(args)),
         able={
             "search": "ranked retrieval",
+            "search.as_of": "finds what it held at a given moment",
             "search.budget": "keeps a search within a number of tokens",
             "search.explain": "explains the scores of hits",
             "search.min_score": "leaves out hits below a score",

@@ -8,7 +8,7 @@ from typing import Final
 from memstory.language.matchers.expectable import EXPECTABLE
 from memstory.language.reading import COUNTER, Reading, TreePath
 from memstory.language.story import Expectation, Step
-from memstory.language.words.parts import NAME, Schema, free, name_of
+from memstory.language.words.parts import NAME, Schema, free, listing, name_of
 from memstory.language.words.times import microseconds
 from memstory.language.words.word import WORDS, Args, Word
 from memstory.target import Tree
@@ -27,6 +27,13 @@ MODIFIERS: Final[Mapping[str, Schema]] = {
             "pattern": r"^[^.\s]+(\.[^.\s]+)*$",
             "examples": ["id", "items.1.id", "hits.0.text"],
         },
+    ),
+    "forbid": listing(
+        "Texts that nothing may hold when the step is done: not its result, nor what comes when each is asked for by "
+        "itself, nor the list, the context, the log, and the files of a target that erases. Each `twin` must be found.",
+        {"title": "forbidden text", "type": "string", "minLength": 2},
+        minItems=1,
+        uniqueItems=True,
     ),
     "expect": {"description": "What the result must be.", "$ref": "#/$defs/expect"},
 }
@@ -88,6 +95,9 @@ def _step(reading: Reading, word: Word, tree: Mapping[str, Tree], path: TreePath
     outside = {key: one for key, one in tree.items() if key != "expect" and not (inner and key == word.name)}
     reading.known_references(outside, path, counting=counting)
     args = word.read(reading, value, place)
+    if "forbid" in tree and not reading.has_twin:
+        message = "a memory that remembers nothing holds no forbidden text: mark an item of an earlier 'add' as 'twin'"
+        reading.fault((*path, "forbid"), message, at_key=True)
     steps = _inner(reading, inner, place, (*around, word))
     save = _saves(reading, word, tree, path)
     reading.saved |= save.keys()
@@ -95,7 +105,7 @@ def _step(reading: Reading, word: Word, tree: Mapping[str, Tree], path: TreePath
     reading.known_references(tree.get("expect"), (*path, "expect"), counting=counting)
     expect = tuple(_expectations(reading, word, args, tree.get("expect", {}), (*path, "expect")))
     return Step(op=word.name, args=args, mark=reading.mark(place), user=tree.get("as"), session=tree.get("session"),
-                save=save, expect=expect, steps=steps)  # fmt: skip
+                save=save, expect=expect, forbid=tuple(tree.get("forbid", ())), steps=steps)  # fmt: skip
 
 
 def _inner(

@@ -1,4 +1,4 @@
-"""Steps of the story's clock: at, advance."""
+"""Steps of time: at, advance, wait."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Final
 
 from memstory.language.reading import Reading, TreePath
 from memstory.language.words.parts import Schema, keys, number
-from memstory.language.words.word import Args, Word
+from memstory.language.words.word import Args, Word, always
 from memstory.target import Tree
 
 _UNITS = {
@@ -23,6 +23,9 @@ _UNITS = {
 _MICROSECONDS = dict(_UNITS.values()) | {name: each for name, (_, each) in _UNITS.items()}
 _PART = re.compile(r"([0-9]+(?:\.[0-9]+)?)\s*(us|ms|s|m|h|d|w)")
 _LONGEST = 200 * 365 * _MICROSECONDS["d"]
+LONGEST_WAIT: Final = 3 * _MICROSECONDS["s"]
+"""How long a story may wait in all, in microseconds."""
+
 _CLOCK = {"clock": "takes its time from the story's clock"}
 
 DURATION: Schema = keys(
@@ -57,6 +60,18 @@ def _moment(reading: Reading, value: str, path: TreePath) -> Args:
     except (ValueError, OverflowError):
         reading.fault(path, f"'{value:.40}' is no moment; {example}")
         return {}
+
+
+def moment_of(reading: Reading, value: str, path: TreePath) -> str | None:
+    """Return a moment as ISO 8601 in UTC; None where it is none, which is noted."""
+    return _moment(reading, value, path).get("moment")
+
+
+def _waiting(reading: Reading, value: Tree, path: TreePath) -> Args:
+    span = microseconds(value)
+    if not 0 < span <= LONGEST_WAIT:
+        reading.fault(path, f"a story waits for {LONGEST_WAIT / 1e6:g} s at most, in real time where it must")
+    return {"microseconds": span}
 
 
 def _span(reading: Reading, value: Tree, path: TreePath) -> Args:
@@ -94,6 +109,23 @@ STEPS: Final = (
         example="""
 - advance: 30d
 - advance: {hours: 1, minutes: 5}
+""",
+    ),
+    Word(
+        name="wait",
+        summary="let a moment pass: of the story's clock where the target goes by it, else of real time",
+        forms="a span of time such as 1.2s; 3 s in a story at most",
+        grammar={"$ref": "#/$defs/duration"},
+        read=_waiting,
+        args="microseconds (integer)",
+        barred_in=("parallel",),
+        has_user=False,
+        needs=always(),
+        example="""
+- add: {text: The oven is hot., ttl: 1s}
+- wait: 1.2s
+- list:
+  expect: {hits: {empty: true}}
 """,
     ),
 )

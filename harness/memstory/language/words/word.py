@@ -10,6 +10,7 @@ from memstory.language.matchers.expectable import EXPECTABLE, View
 from memstory.language.reading import Reading, TreePath
 from memstory.language.registry import Registry
 from memstory.language.story import Expectation
+from memstory.language.words.item_keys import LISTS
 from memstory.results.recording import StepRecord
 from memstory.target import Capability, Request, ToolSchema, Tree
 
@@ -141,6 +142,9 @@ class Word:
         """Return the capabilities that a step with these arguments and expectations calls for."""
         judging = [self.needs_to_judge[one.field](one.matchers) for one in expect if one.field in self.needs_to_judge]
         own = self.needs(args) if self.needs else [*self.able][:1]
+        if any(one.field in ("error", "refusal") for one in expect):
+            # What a target may refuse, it need not keep.
+            own = [name for name in own if name != LISTS]
         return frozenset(own).union(*judging)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from importlib.metadata import version
-from typing import TYPE_CHECKING, ClassVar, cast
+from typing import TYPE_CHECKING, ClassVar, Final, cast
 from urllib.parse import quote
 
 from memstory.clock import Clock
@@ -33,12 +33,16 @@ if TYPE_CHECKING:
 
 CAPABILITIES: frozenset[Capability] = frozenset(
     {
+        *("add.metadata", "add.metadata.lists"),
         *("add", "add.key", "add.verbatim", "add.exact", "get.id", "get.key", "list", "update"),
         *("search", "search.scores", "search.where"),
         *("delete", "delete.reports_missing", "delete.scope"),
         *("scope.user", "scope.session", "scope.session_all", "embedder.fixed", "option.embedder"),
     }
 )
+TIME_TO_LIVE: Final = {"refresh_on_read": False, "omit_expired": True}
+"""How the stores that are databases treat what is over: as gone, before a sweep removes it."""
+
 _PAGE = 1_000
 _USUAL_COUNT = 10
 # Beside what the caller gives as metadata: a filter of the stores that are databases sees the first level only.
@@ -71,7 +75,10 @@ class LanggraphTarget(Target):
 
         ids = [item.key if item.key is not None else self._ids.next() for item in items]
         await self._store.abatch(
-            [PutOp(_namespace(scope), id_, _value(item, scope)) for id_, item in zip(ids, items, strict=True)]
+            [
+                PutOp(_namespace(scope), id_, _value(item, scope), ttl=None if item.ttl is None else item.ttl / 60)
+                for id_, item in zip(ids, items, strict=True)
+            ]
         )
         return stored(items, ids)
 

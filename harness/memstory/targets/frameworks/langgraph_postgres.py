@@ -13,12 +13,12 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final, cast
 from memstory.errors import SetupError
 from memstory.target import Capability, Environment, Target
 from memstory.targets.embedders import Embedders
-from memstory.targets.frameworks.langgraph import LanggraphFactory, LanggraphTarget
+from memstory.targets.frameworks.langgraph import TIME_TO_LIVE, LanggraphFactory, LanggraphTarget
 from memstory.targets.frameworks.langgraph_sqlite import CAPABILITIES as OF_DATABASES
 from memstory.targets.frameworks.postgres_store import OPTION, VARIABLE, address_within, drop_unused, prepare, schema_of
 
 if TYPE_CHECKING:
-    from langgraph.store.base import BaseStore, IndexConfig
+    from langgraph.store.base import BaseStore, IndexConfig, TTLConfig
     from langgraph.store.postgres.base import PostgresIndexConfig
 
 CAPABILITIES: frozenset[Capability] = OF_DATABASES | {"embedder.fixed", f"option.{OPTION}"}
@@ -73,7 +73,9 @@ class PostgresTarget(LanggraphTarget):
         url = await self._servers.url(env)
         self._server = await prepare(url, env.workspace)
         address = address_within(url, schema_of(env.workspace))
-        made = AsyncPostgresStore.from_conn_string(address, index=cast("PostgresIndexConfig", index))
+        made = AsyncPostgresStore.from_conn_string(
+            address, index=cast("PostgresIndexConfig", index), ttl=cast("TTLConfig", TIME_TO_LIVE)
+        )
         store = await self._stack.enter_async_context(made)
         await store.setup()
         return store

@@ -6,19 +6,20 @@ from collections.abc import Mapping
 from functools import partial
 from importlib.metadata import version
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, cast
 
 from memstory.target import Capability, Environment, Target
 from memstory.targets.frameworks.langgraph import CAPABILITIES as IN_MEMORY
-from memstory.targets.frameworks.langgraph import LanggraphFactory, LanggraphTarget
+from memstory.targets.frameworks.langgraph import TIME_TO_LIVE, LanggraphFactory, LanggraphTarget
 from memstory.targets.sqlite_store import loading_driver, name_of
 
 if TYPE_CHECKING:
     import aiosqlite
-    from langgraph.store.base import BaseStore, IndexConfig
+    from langgraph.store.base import BaseStore, IndexConfig, TTLConfig
+    from langgraph.store.sqlite.aio import AsyncSqliteStore
 
 # The store does not embed the text alone (see docs/how-to/backends.md), so that vectors of texts do not fit it.
-CAPABILITIES: frozenset[Capability] = (IN_MEMORY - {"embedder.fixed"}) | {"restart", "crash", "persistent"}
+CAPABILITIES: frozenset[Capability] = (IN_MEMORY - {"embedder.fixed"}) | {"add.ttl", "restart", "crash", "persistent"}
 # What `aiosqlite.connect` sets: how many rows it fetches at once.
 _ROWS_AT_ONCE = 64
 
@@ -28,6 +29,7 @@ class SqliteTarget(LanggraphTarget):
 
     _driver: Any
     _connection: aiosqlite.Connection
+    _sweeping: AsyncSqliteStore
 
     async def open_store(self, index: IndexConfig, env: Environment) -> BaseStore:
         import aiosqlite  # noqa: PLC0415  (a vendor: only where it was chosen)
@@ -38,9 +40,14 @@ class SqliteTarget(LanggraphTarget):
         # As the store's own `from_conn_string` opens it, but for the driver.
         connect = partial(self._driver.connect, path, isolation_level=None)
         self._connection = await aiosqlite.Connection(connect, _ROWS_AT_ONCE)
-        store = AsyncSqliteStore(self._connection, index=index)
+        store = AsyncSqliteStore(self._connection, index=index, ttl=cast("TTLConfig", TIME_TO_LIVE))
         await store.setup()
+        self._sweeping = store
         return store
+
+    async def settle(self) -> None:
+        # What its sweeper does by itself every few minutes: until then the store gives what is over.
+        await self._sweeping.sweep_ttl()
 
     async def close(self) -> None:
         await self._connection.close()

@@ -34,7 +34,7 @@ from memstory.targets.waited_embedder import WaitedEmbedder
 
 CAPABILITIES: frozenset[Capability] = frozenset(
     {
-        *("add", "get.id", "list", "update"),
+        *("add", "add.metadata", "get.id", "list", "update"),
         *("search", "search.scores", "search.explain", "search.min_score", "search.where"),
         *("delete", "delete.reports_missing", "delete.scope"),
         *("restart", "crash", "persistent", "scope.user", "scope.session", "scope.session_all"),

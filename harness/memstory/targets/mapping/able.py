@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Final
 
+from memstory.language.words.item_keys import ITEM_KEYS, LISTS
 from memstory.language.words.queries import CONDITIONS
 from memstory.target import Capability
 from memstory.targets.mapping.table import STARTING, Operation, Table
@@ -34,8 +35,10 @@ def _derived(table: Table) -> Iterator[Capability]:
         yield from (word for name, word in CONDITIONS.items() if name in operations["search"].names)
         if operations["search"].scores is not None:
             yield "search.scores"
-    if "add" in operations and {"key", "own_id"} & operations["add"].names:
-        yield "add.key"
+    if "add" in operations:
+        given = operations["add"].names | ({"key"} if "own_id" in operations["add"].names else set())
+        yield from (key.capability for name, key in ITEM_KEYS.items() if name in given)
+        yield from [LISTS] if "metadata" in given else []
     if "get" in operations:
         yield "get.id"
     if finds_by_key(operations):

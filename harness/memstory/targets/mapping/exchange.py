@@ -164,7 +164,8 @@ class Exchange:
             # A server that other cases use too must not be given the same id by two of them.
             new = f"{self._opened.values['case']}.{new}"
         own = {"new_id": new, "own_id": item.key if item.key is not None else new}
-        return {"text": item.text, "key": item.key, "kind": item.kind, "metadata": dict(item.metadata), **own}
+        more = {"ttl": item.ttl, "source": item.source, "role": item.role}
+        return {"text": item.text, "key": item.key, "kind": item.kind, "metadata": dict(item.metadata), **more, **own}
 
     async def of_ref(self, operation: Operation, ref: Ref, scope: Scope) -> Values:
         """Return what names the memory, and its old text where that is asked for.

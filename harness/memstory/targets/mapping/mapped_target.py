@@ -135,6 +135,7 @@ def _of_query(query: Query, operation: Operation) -> Values:
         "where": dict(query.where) or None,
         "min_score": query.min_score,
         "token_budget": query.token_budget,
+        "as_of": query.as_of,
     }
 
 
@@ -143,6 +144,7 @@ _LIMITING: Final = {
     "where": "search.where",
     "min_score": "search.min_score",
     "token_budget": "search.budget",
+    "as_of": "search.as_of",
 }
 
 

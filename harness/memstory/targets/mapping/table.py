@@ -21,9 +21,9 @@ OPERATIONS: Final = (
 
 ALWAYS: Final = ("user", "user_hash", "session", "workspace", "case", "seed", "now")
 _REF: Final = ("id", "key", "kind")
-_ITEM: Final = ("text", "key", "kind", "metadata", "new_id", "own_id")
+_ITEM: Final = ("text", "key", "kind", "metadata", "ttl", "source", "role", "new_id", "own_id")
 _OLD: Final = ("old_text", "old_key", "old_kind")
-_QUERY: Final = ("query", "k", "kinds", "where", "min_score", "token_budget")
+_QUERY: Final = ("query", "k", "kinds", "where", "min_score", "token_budget", "as_of")
 
 STARTING: Final = ("command", "env", "cwd")
 """The keys that say how a server is started; they have placeholders too."""

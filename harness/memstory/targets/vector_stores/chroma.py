@@ -32,7 +32,7 @@ from memstory.targets.receipts import stored, unknown, updated
 
 CAPABILITIES: frozenset[Capability] = frozenset(
     {
-        *("add", "add.key", "add.verbatim", "add.exact", "get.id", "get.key", "list", "update"),
+        *("add", "add.key", "add.metadata", "add.verbatim", "add.exact", "get.id", "get.key", "list", "update"),
         *("search", "search.scores", "search.where"),
         *("delete", "delete.reports_missing", "delete.scope"),
         *("restart", "crash", "clock", "persistent", "scope.user", "scope.session", "scope.session_all"),

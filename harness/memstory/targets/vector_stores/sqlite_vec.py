@@ -28,6 +28,7 @@ from memstory.targets.vector_stores.sqlite_vec_store import SqliteVecStore
 
 CAPABILITIES: frozenset[Capability] = frozenset(
     {
+        *("add.metadata", "add.metadata.lists"),
         *("add", "add.key", "add.verbatim", "add.exact", "add.batch_atomic", "get.id", "get.key", "list", "update"),
         *("search", "search.scores", "search.where"),
         *("delete", "delete.reports_missing", "delete.scope"),

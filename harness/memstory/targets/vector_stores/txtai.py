@@ -33,7 +33,7 @@ from memstory.targets.waited_embedder import WaitedEmbedder
 
 CAPABILITIES: frozenset[Capability] = frozenset(
     {
-        *("add", "add.key", "add.verbatim", "add.exact", "get.id", "get.key", "list", "update"),
+        *("add", "add.key", "add.metadata", "add.verbatim", "add.exact", "get.id", "get.key", "list", "update"),
         *("search", "search.scores", "search.where"),
         *("delete", "delete.reports_missing", "delete.scope"),
         *("restart", "persistent", "scope.user", "scope.session", "scope.session_all"),

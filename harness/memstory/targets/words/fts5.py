@@ -26,6 +26,7 @@ from memstory.targets.words.fts5_store import VERSION, Fts5Store
 
 CAPABILITIES: frozenset[Capability] = frozenset(
     {
+        *("add.metadata", "add.metadata.lists"),
         *("add", "add.key", "add.verbatim", "add.exact", "add.batch_atomic", "get.id", "get.key", "list", "update"),
         *("search", "search.scores", "search.where", "search.lexical"),
         *("delete", "delete.reports_missing", "delete.scope"),

@@ -52,6 +52,7 @@ class ManagerTarget(SystemTarget[ManagerSystem]):
     operations = frozenset(
         {
             *("add", "add.verbatim", "add.exact", "add.key", "add.batch_atomic", "get.key", "get.id", "list", "update"),
+            *("add.metadata", "add.metadata.lists"),
             *("search", "search.scores", "search.min_score", "search.where"),
             *("delete", "delete.reports_missing", "delete.scope"),
             *("chat", "chat.tools", "chat.window", "tool", "tool.schema"),

@@ -54,6 +54,7 @@ class TopicsTarget(SystemTarget[TopicsSystem]):
 
     operations = frozenset(
         {
+            "add.metadata",
             *("add", "add.key", "add.verbatim", "add.exact", "get.key", "get.id", "list", "update", "feedback"),
             *("delete", "delete.reports_missing", "delete.scope"),
             *("search", "search.scores", "search.min_score", "search.where", "search.explain", "context"),

@@ -1,0 +1,52 @@
+"""What the oracle knows of texts: their words, what they are about, which of them are stuffed, and whom it trusts."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from hashlib import blake2b
+from typing import Final
+
+_TRUST: Final = ("user", "assistant", "tool", "web")
+_SHORTEST_STUFFED: Final = 12
+_LEAST_DISTINCT: Final = 0.4
+
+
+def words_of(text: str) -> frozenset[str]:
+    """Return the words of `text`, whatever their case and however their accents are encoded."""
+    return frozenset(re.findall(r"\w+", unicodedata.normalize("NFKC", text).casefold()))
+
+
+def is_about(text: str, about: str) -> bool:
+    """Return whether `text` is about a thing: one identifier in any of its spellings, or all words of a phrase.
+
+    >>> is_about("Her number is 555-1234.", "5551234"), is_about("Ticket 123456 is open.", "12345")
+    (True, False)
+    """
+    if not any(character.isspace() for character in about):
+        return squeezed(about) in {squeezed(token) for token in text.split()}
+    return words_of(about) <= words_of(text)
+
+
+def squeezed(token: str) -> str:
+    """Return an identifier without case, accents, separators and quotes."""
+    plain = unicodedata.normalize("NFKD", token).casefold()
+    return "".join(character for character in plain if character.isalnum())
+
+
+def is_stuffed(text: str) -> bool:
+    """Return whether `text` says the same few words again and again."""
+    words = re.findall(r"\w+", text.casefold())
+    return len(words) >= _SHORTEST_STUFFED and len(set(words)) < _LEAST_DISTINCT * len(words)
+
+
+def distrust(source: str | None) -> int:
+    """Return how little a source is trusted: 0 is the user, and whoever is not named."""
+    return _TRUST.index(source) if source in _TRUST else 0
+
+
+def fingerprints(text: str) -> frozenset[str]:
+    """Return what tells a text, and each identifier in it, from others without holding it."""
+    identifiers = (squeezed(token) for token in text.split() if any(letter.isdigit() for letter in token))
+    told = (" ".join(sorted(words_of(text))), *identifiers)
+    return frozenset(blake2b(one.encode(), digest_size=8).hexdigest() for one in told)

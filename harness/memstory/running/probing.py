@@ -1,0 +1,115 @@
+"""Looks for texts that must be gone: in a step's result, by asking for each, in lists, contexts, logs and files."""
+
+from __future__ import annotations
+
+import asyncio
+import unicodedata
+from collections.abc import AsyncIterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+from memstory.codec import encode
+from memstory.errors import NotSupported, Refused
+from memstory.requests import Context, Inspect, List, Search
+from memstory.results.recording import Forbidden, Probe
+from memstory.running.stage import Stage
+from memstory.running.workspace_files import texts_in_files
+from memstory.target import Capability, Query, Request, Scope, Tree
+
+ECHOES: Final = frozenset({"add", "update"})
+"""Steps whose results repeat what they were given."""
+
+_UNCOUNTED: Final = 100
+"""How many hits are asked for where nobody can tell how many memories there are."""
+
+_FEWEST: Final = 10
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Twin:
+    """A memory that nobody deletes: what to ask for, and which text must come back."""
+
+    asked: str
+    wanted: str
+    user: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Prober:
+    """Looks on behalf of the user of `scope`, in all sessions; `able` is what the target can do."""
+
+    stage: Stage
+    able: frozenset[Capability]
+    scope: Scope
+
+    async def probe(self, texts: Sequence[str], twins: Sequence[Twin], result: Tree) -> Probe:
+        """Return where `texts` still are, in `result` or anywhere, and which twins are not found."""
+        found: dict[str, list[str]] = {text: [] for text in texts}
+        looked: list[str] = []
+        async for place, about, seen in self._seen(texts, twins, result):
+            looked += [] if place in looked else [place]
+            for text in about:
+                if place not in found[text] and is_in(text, seen):
+                    found[text].append(place)
+        return Probe(
+            forbidden=[Forbidden(text=text, found=places) for text, places in found.items()],
+            looked=looked,
+            twins=[twin.wanted for twin in twins],
+            lost=[twin.wanted for twin in twins if not await self._finds(twin)],
+        )
+
+    async def _seen(
+        self, texts: Sequence[str], twins: Sequence[Twin], result: Tree
+    ) -> AsyncIterator[tuple[str, Sequence[str], Tree]]:
+        """Yield each place, the texts that it may hold, and what is seen there."""
+        scope = Scope(user=self.scope.user)
+        # Asked about something else, for a context may begin with the question.
+        other = next((twin.asked for twin in twins), "What do you know?")
+        most = await self._count(scope)
+        looks: list[tuple[str, Sequence[str], Request[Any]]] = [
+            ("list", texts, List()),
+            *(("search", [text], Search(query=Query(text=text, top_k=most))) for text in texts),
+            ("context", texts, Context(query=Query(text=other))),
+            ("inspect.log", texts, Inspect(what="log")),
+        ]
+        if result is not None:
+            yield "result", texts, result
+        for place, about, request in looks:
+            if place in self.able and (seen := await self._asked(request, scope)) is not None:
+                yield place.removeprefix("inspect."), about, seen
+        if "delete.erases" in self.able:
+            yield "files", texts, await asyncio.to_thread(texts_in_files, Path(self.stage.env.workspace), texts)
+
+    async def _finds(self, twin: Twin) -> bool:
+        scope = Scope(user=twin.user)
+        query = Query(text=twin.asked, top_k=await self._count(scope))
+        return is_in(twin.wanted, await self._asked(Search(query=query), scope))
+
+    async def _count(self, scope: Scope) -> int:
+        listed = await self._asked(List(), scope) if "list" in self.able else None
+        return _UNCOUNTED if listed is None else max(len(listed), _FEWEST)
+
+    async def _asked(self, request: Request[Any], scope: Scope) -> Any:
+        """Return the answer as JSON; None where the target declines to look."""
+        try:
+            return encode(await self.stage.target.perform(request, scope))
+        except (NotSupported, Refused):
+            return None
+
+
+def is_in(text: str, seen: Tree) -> bool:
+    """Return whether `text` is in `seen`, whatever the case, the form of its accents and the white space.
+
+    >>> is_in("Café  noir", [{"text": "A CAFE\u0301 noir."}])
+    True
+    """
+    if isinstance(seen, Mapping):
+        return any(is_in(text, inner) for pair in seen.items() for inner in pair)
+    if isinstance(seen, (list, tuple)):
+        return any(is_in(text, inner) for inner in seen)
+    return _plain(text) in _plain(str(seen))
+
+
+def _plain(text: str) -> str:
+    return " ".join(unicodedata.normalize("NFKC", text).casefold().split())

@@ -1,0 +1,116 @@
+"""What a step with `forbid` looks at, and that its verdicts tell a leak from an empty memory."""
+
+from memstory.controls import CONTROLS, OracleFactory
+from memstory.controls.oracle import Oracle
+from memstory.language.stories import parse_stories
+from memstory.playing import play
+from memstory.running.probing import is_in
+
+STORY = """
+story: P1
+title: What is deleted is gone
+steps:
+  - add:
+      - {text: The alarm code is kestrel., save: code}
+      - {text: The alarm is in the hall., twin: true}
+  - delete: {id: "${code}"}
+    forbid: [Kestrel]
+"""
+
+
+def read(text=STORY):
+    (story,) = parse_stories(text, "f.yaml")
+    return story
+
+
+def factory_with(target, *able):
+    class Factory(OracleFactory):
+        def capabilities(self, options):
+            return super().capabilities(options) | {*able}
+
+        def target(self):
+            return target()
+
+    return Factory()
+
+
+def probe_of(result):
+    return result.trials[0].recording.steps[-1].probe
+
+
+async def test_a_deleted_text_is_looked_for_in_every_place_that_the_target_has():
+    class Open(Oracle):
+        async def context(self, query, scope):
+            return "nothing"
+
+        async def inspect(self, what, args, scope):
+            return []
+
+    result = await play(read(), factory_with(Open, "context", "inspect.log"))
+    assert (result.outcome, result.reason) == ("passed", None)
+    assert list(probe_of(result).looked) == ["result", "list", "search", "context", "log", "files"]
+    assert [(one.field, one.passed) for one in result.trials[0].verdicts] == [("forbid", True), ("twin", True)]
+
+
+async def test_what_is_still_there_is_told_with_the_places():
+    result = await play(read(), CONTROLS["undeleting"]())
+    assert result.outcome == "failed"
+    assert "forbid: 'Kestrel' is still in: list, search, files" in result.reason
+
+
+async def test_a_context_or_a_log_that_still_holds_the_text_is_a_leak():
+    class Summarising(Oracle):
+        async def context(self, query, scope):
+            return "Summary: the alarm code is KESTREL"
+
+        async def inspect(self, what, args, scope):
+            return [{"deleted": "The alarm code is kestrel."}]
+
+    result = await play(read(), factory_with(Summarising, "context", "inspect.log"))
+    assert "is still in: context, log" in result.reason
+
+
+async def test_a_memory_that_remembers_nothing_fails_by_the_twin_and_holds_no_forbidden_text():
+    result = await play(read(), CONTROLS["nothing"]())
+    assert [(one.field, one.passed) for one in result.trials[0].verdicts] == [("forbid", True), ("twin", False)]
+
+
+async def test_a_deletion_that_takes_the_twin_too_fails():
+    class Greedy(Oracle):
+        async def delete(self, ref, scope):
+            self._memories = []
+            self._save()
+            return True
+
+    result = await play(read(), factory_with(Greedy))
+    assert "twin: 'The alarm is in the hall.', which nobody deleted, is no longer found" in result.reason
+
+
+async def test_files_count_only_where_the_target_says_that_it_erases():
+    class Leaving(Oracle):
+        def _save(self):
+            super()._save()
+            with self._path.with_name("journal").open("a") as journal:
+                journal.write(" ".join(one.hit.text for one in self._memories))
+
+    assert "is still in: files" in (await play(read(), factory_with(Leaving))).reason
+
+    class Factory(OracleFactory):
+        def capabilities(self, options):
+            return super().capabilities(options) - {"delete.erases"}
+
+        def target(self):
+            return Leaving()
+
+    assert (await play(read(), Factory())).outcome == "passed"
+
+
+def test_a_forbidden_text_without_a_twin_is_an_invalid_story():
+    (story,) = parse_stories(STORY.replace(", twin: true", ""), "f.yaml")
+    assert "mark an item of an earlier 'add' as 'twin'" in str(story.errors[0])
+
+
+def test_a_text_is_found_in_any_form():
+    assert is_in("CAFE\u0301  noir", [{"text": "a café noir."}])
+    assert is_in("4711", {"pin": [4711]})
+    assert not is_in("4711", {"pin": [47, 11], "text": None})
