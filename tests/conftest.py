@@ -6,6 +6,11 @@ import shutil
 from urllib.parse import urlsplit, urlunsplit
 
 import pytest
+from hypothesis import settings
+
+# How long an example takes says more of the machine than of the code.
+settings.register_profile("memstory", deadline=None)
+settings.load_profile("memstory")
 
 CHROMIUM = ("chromium", "chromium-browser", "google-chrome")
 

@@ -103,13 +103,15 @@ def test_a_killed_run_leaves_its_spool_and_the_next_run_starts_clean(project, mo
 
 
 @pytest.mark.parametrize(
-    ("arguments", "code"), [(["-m", "no_such_tag"], 4), (["broken.py", "stories"], 2), (["--collect-only"], 0)]
+    # An unknown tag is a mistake of the command line from pytest 9.1 on, and selects nothing before.
+    ("arguments", "codes"),
+    [(["-m", "no_such_tag"], (4, 5)), (["broken.py", "stories"], (2,)), (["--collect-only"], (0,))],
 )
-def test_a_run_that_ends_with_its_collection_leaves_the_report_before_it(project, arguments, code):
+def test_a_run_that_ends_with_its_collection_leaves_the_report_before_it(project, arguments, codes):
     project.story(MANY)
     (project.path / "broken.py").write_text("import a_module_that_is_not_there")
     project.run("-k", "N1")
-    assert project.run(*arguments).ret == code
+    assert project.run(*arguments).ret in codes
     assert project.results() == {"N1": "passed"}
 
 

@@ -64,6 +64,12 @@ def spans(text: str) -> Sequence[tuple[int, int]]:
     return merged
 
 
+def has_secret(text: str) -> bool:
+    """Whether there is a secret in `text`, which may be megabytes: nothing of it is kept."""
+    lowered = text.lower()
+    return any(True for form in FORMS for _ in form.spans(text, lowered))
+
+
 def is_card(text: str) -> bool:
     """Whether the digits are those of a payment card: 13 to 19, with the check digit of Luhn (ISO/IEC 7812)."""
     digits = [int(digit) for digit in text if digit.isdigit()]

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Final
 from unicodedata import normalize
 
-from memstory.results.secrecy.secret_forms import ADDRESS, TELLING_NAMES, is_card, spans
+from memstory.results.secrecy.secret_forms import ADDRESS, TELLING_NAMES, has_secret, is_card, spans
 from memstory.target import Tree
 
 REDACTED: Final = "[redacted]"
@@ -23,6 +23,8 @@ _NAME: Final = re.compile(rf"(?:.*[^A-Za-z])?(?:{TELLING_NAMES})", re.IGNORECASE
 _CAMEL: Final = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 _LEAST_CUT: Final = 5
 """Characters of a secret's beginning that are searched for before the sign that a text was cut."""
+
+_BEYOND_ASCII: Final = re.compile(r"[^\x00-\x7f]")
 
 # Signs that a reader does not see, and that would hide a name or a value from every form.
 _UNSEEN: Final = frozenset("\u00ad\u200b\u200c\u200d\u2060\ufeff")
@@ -41,7 +43,7 @@ class Secrets:
 
     def may_hold(self, text: str) -> bool:
         """Whether `text`, which may be a whole file, is worth looking at closely; False is certain."""
-        return bool(spans(_folded(text)[0])) or any(value[:_LEAST_KNOWN] in text for value in self.known)
+        return has_secret(_plain(text)) or any(value[:_LEAST_KNOWN] in text for value in self.known)
 
     def without(self, text: str) -> tuple[str, int]:
         """Return `text` without its secrets, and how many there were.
@@ -121,6 +123,14 @@ def _folded(text: str) -> tuple[str, Sequence[int]]:
     """Return `text` without unseen signs and with wide letters as plain ones, and where each of its signs was."""
     if text.isascii():
         return text, range(len(text))
-    kept = [(place, normalize("NFKC", sign)) for place, sign in enumerate(text) if sign not in _UNSEEN]
+    return _plain(text), [place for place, sign in enumerate(text) if sign not in _UNSEEN]
+
+
+def _plain(text: str) -> str:
+    return text if text.isascii() else _BEYOND_ASCII.sub(_plain_sign, text)
+
+
+def _plain_sign(found: re.Match[str]) -> str:
+    plain = "" if found[0] in _UNSEEN else normalize("NFKC", found[0])
     # A sign that is several in its plain form stays: each place must have one sign.
-    return "".join(plain if len(plain) == 1 else text[place] for place, plain in kept), [place for place, _ in kept]
+    return plain if len(plain) == 1 or found[0] in _UNSEEN else found[0]
