@@ -55,7 +55,7 @@ DESCRIBED_PARTS = [
     "reference_impl/memstory_reference/systems/topics/memory.yaml",
     "reference_impl/memstory_reference/bus/subjects.py",
     "tests/memstory_reference/systems/topics/test_memory_service.py",
-    "tests/memstory_reference/systems/topics/test_topic_tools.py",
+    "tests/memstory_reference/systems/topics/toolset/test_topic_tools.py",
     "stories/s5_memory_recall.yaml",
     "stories/s6_memory_save.yaml",
 ]

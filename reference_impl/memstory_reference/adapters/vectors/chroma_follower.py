@@ -1,6 +1,7 @@
 """Chroma's index beside the exact store, for owners whose rows are too many for a matrix.
 
-SQLite has the truth: an index that is damaged, or that misses rows without a word (chroma#7758), is made again.
+SQLite has the truth: an index that is damaged, that misses rows without a word (chroma#7758) or that does not answer in
+time, as on a full disk, is made again; the last at the next opening.
 Importing this module imports chromadb, which takes a second.
 """
 
@@ -8,8 +9,8 @@ from __future__ import annotations
 
 import logging
 import shutil
-from collections.abc import Mapping, Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import cast
 
@@ -33,6 +34,7 @@ from memstory_reference.adapters.vectors.chroma_collections import (
 )
 from memstory_reference.adapters.vectors.chroma_rows import ChromaRows
 from memstory_reference.adapters.vectors.stored_rows import SCHEMA, StoredRows
+from memstory_reference.adapters.vectors.timely import StuckError, Timely
 from memstory_reference.ports import Primitive
 from memstory_reference.storage.database_store import Database
 
@@ -42,6 +44,9 @@ CHURN = 1_000
 """Rows replaced or deleted after which Chroma's index is checked anew: that is what puts rows out of reach."""
 
 BATCH = 1_000
+_STALE = ".stale"
+"""Added to the name of a folder whose index did not answer: the next process makes it again."""
+
 _COPY = "-rebuilt"
 """How the names of half-made copies ended in an earlier version."""
 
@@ -51,6 +56,8 @@ class ChromaFollower:
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
+        self._stale = folder.with_name(folder.name + _STALE)
+        self._timely = Timely(f"Chroma at {folder}")
         self._client: Client | None = None
         self._sound: dict[tuple[str, str], ChromaRows] = {}
         self._churn: dict[tuple[str, str], int] = {}
@@ -60,7 +67,7 @@ class ChromaFollower:
     ) -> Sequence[str]:
         """Return about the k nearest ids by Chroma's index, and those that tie with the last."""
         with self._translated():
-            return list(self._ready(rows).near(vector, k, where))
+            return list(self._timely.run(self._ready(rows).near, vector, k, where))
 
     def catch_up(self, rows: StoredRows) -> None:
         """Take in what changed."""
@@ -68,10 +75,12 @@ class ChromaFollower:
             self._drain(rows, self._found(rows))
 
     def close(self) -> None:
-        """Close Chroma."""
-        if self._client is not None:
-            self._client.close()
-            self._client = None
+        """Close Chroma; what is stuck is left to the end of the process."""
+        with suppress(StuckError):
+            if self._client is not None:
+                self._timely.run(self._client.close)
+        self._client = None
+        self._timely.close()
 
     def _ready(self, rows: StoredRows) -> ChromaRows:
         """Return the rows in Chroma, up to date and, the first time and after many changes, checked."""
@@ -79,11 +88,11 @@ class ChromaFollower:
         self._drain(rows, found)
         if rows.key not in self._sound or self._churn.get(rows.key, 0) >= CHURN:
             chosen = rows.read(sample(rows.select({})))
-            lost = unreachable(found.collection, chosen)
-            if lost or found.count() != rows.count():
+            lost = self._timely.run(unreachable, found.collection, chosen)
+            if lost or self._timely.run(found.count) != rows.count():
                 share = (found.collection.name, len(lost), len(chosen))
                 logger.warning("%s: a query misses %d of %d sampled rows; the index is rebuilt", *share)
-                self._opened().delete_collection(found.collection.name)
+                self._timely.run(self._opened().delete_collection, found.collection.name)
                 found = self._found(rows)
                 self._drain(rows, found)
             self._sound[rows.key], self._churn[rows.key] = found, 0
@@ -92,32 +101,44 @@ class ChromaFollower:
     def _found(self, rows: StoredRows) -> ChromaRows:
         client, (collection, owner) = self._opened(), rows.key
         name = name_of(collection, owner)
-        found = find(client, name)
+        found = self._timely.run(find, client, name)
         if found is None:
             rows.follow()  # before the collection: a process that is killed in between leaves all of it to do
-            found = make(client, name, {"memstory:collection": collection, "memstory:owner": owner})
-        return ChromaRows(found, int(client.get_max_batch_size()), is_follower=True)
+            stamp = {"memstory:collection": collection, "memstory:owner": owner}
+            found = self._timely.run(make, client, name, stamp)
+        return ChromaRows(found, self._timely.run(client.get_max_batch_size), is_follower=True)
 
     def _drain(self, rows: StoredRows, found: ChromaRows) -> None:
         while pending := rows.pending(BATCH):
             records = rows.read(pending)
-            old = found.read(pending)
-            found.put(records, old)
-            found.drop([one for one in old if one not in {row.id for row in records}])
+            old = self._timely.run(found.read, pending)
+            self._timely.run(found.put, records, old)
+            self._timely.run(found.drop, [one for one in old if one not in {row.id for row in records}])
             rows.done(pending)
             self._churn[rows.key] = self._churn.get(rows.key, 0) + len(old)
 
     def _opened(self) -> Client:
         if self._client is None:
+            if self._stale.exists():
+                shutil.rmtree(self._stale)
             if not chroma_files.are_whole(self._folder):
                 logger.warning("%s: the index files were damaged; they are made again from the rows", self._folder)
                 shutil.rmtree(self._folder)
-            self._client = _persistent_client(self._folder)
+            self._client = self._timely.run(_persistent_client, self._folder)
         return self._client
 
-    def _translated(self) -> AbstractContextManager[None]:
+    @contextmanager
+    def _translated(self) -> Iterator[None]:
         place = str(self._folder)
-        return translated(place, f"Delete {place}: it is made again from the rows beside it.")
+        try:
+            with translated(place, f"Delete {place}: it is made again from the rows beside it."):
+                yield
+        except StuckError:
+            _forget_client(self._folder)
+            if not self._stale.exists():
+                # It is deleted when the folder is next opened: a thread may still write to it.
+                self._folder.rename(self._stale)
+            raise
 
 
 def take_over(folder: Path, file: Path) -> None:
@@ -162,5 +183,9 @@ def _persistent_client(folder: Path) -> Client:
         return cast("Client", chromadb.PersistentClient(str(folder), settings=settings))
     except BaseException:
         # Chroma keeps the half-made system of a failed start, and would hand it to the next try.
-        SharedSystemClient._identifier_to_system.pop(str(folder), None)  # noqa: SLF001  (its public way drops all stores)
+        _forget_client(folder)
         raise
+
+
+def _forget_client(folder: Path) -> None:
+    SharedSystemClient._identifier_to_system.pop(str(folder), None)  # noqa: SLF001  (its public way drops all stores)

@@ -2,23 +2,28 @@
 
 from __future__ import annotations
 
+import logging
 import sys
 from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Protocol
+from typing import Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from memstory_reference.adapters.vectors.checked_index import CheckedIndex
 from memstory_reference.adapters.vectors.stored_rows import SCHEMA, StoredRows, owners_of
+from memstory_reference.adapters.vectors.timely import StuckError
 from memstory_reference.adapters.vectors.vector_rows import check_model, checked_collection, checked_name, same_as
-from memstory_reference.errors import UnavailableError
+from memstory_reference.errors import SetupProblem, UnavailableError
 from memstory_reference.ports import Match, Primitive, Record
 from memstory_reference.storage.database_store import Database
 from memstory_reference.storage.vector_matrix import VectorMatrix
+
+logger = logging.getLogger(__name__)
+T = TypeVar("T")
 
 FILE = "vectors.sqlite3"
 EXACT_ROWS = 5_000
@@ -110,15 +115,18 @@ class ExactRows:
         if (held := self._store.held.get(self._stored.key)) is not None:
             held.drop(gone)
         if gone and self._stored.is_followed:
-            self._store.follower().catch_up(self._stored)  # nothing of a forgotten row stays in the other index
+            # Nothing of a forgotten row stays in the other index; if it cannot take it now, it is left to do.
+            self._store.followed(lambda follower: follower.catch_up(self._stored))
         return gone
 
     def nearest(self, vector: NDArray[np.float32], k: int, where: Mapping[str, Primitive]) -> list[Match]:
         """Return the k nearest rows, ties by id."""
         if self.count() <= self._store.exact_rows:
             return self._store.in_memory(self._stored).nearest(vector, k, where)
+        near = self._store.followed(lambda follower: follower.near(self._stored, vector, k, where))
+        if near is None:
+            return self._store.in_memory(self._stored).nearest(vector, k, where)
         self._store.held.pop(self._stored.key, None)
-        near = self._store.follower().near(self._stored, vector, k, where)
         return _Held(self.read(near)).nearest(vector, k, {})
 
 
@@ -146,6 +154,7 @@ class ExactStore:
         self._place = file.parent if file else "memory"
         self._make_follower = make_follower
         self._follower: Follower | None = None
+        self._is_follower_lost = False
         self._release = release
         self.exact_rows = exact_rows
         self._rows: dict[tuple[str, str], ExactRows] = {}
@@ -179,9 +188,22 @@ class ExactStore:
         """Return the index beside SQLite."""
         if self._follower is None:
             if self._make_follower is None:
-                raise UnavailableError(f"{self._place} was opened without the index that its large owners have")
+                raise RuntimeError(f"{self._place} was opened without the index that its large owners have")
             self._follower = self._make_follower()
         return self._follower
+
+    def followed(self, ask: Callable[[Follower], T]) -> T | None:
+        """Return what the index beside SQLite answers; None if it cannot, which it never can once it was stuck."""
+        if self._is_follower_lost:
+            return None
+        try:
+            return ask(self.follower())
+        except StuckError as error:
+            self._is_follower_lost = True
+            logger.warning("%s; until the store is opened again its rows are searched one by one", error)
+        except (SetupProblem, UnavailableError) as error:
+            logger.warning("the index could not be used, so the rows are searched one by one: %s", error)
+        return None
 
     def in_memory(self, rows: StoredRows) -> _Held:
         """Return the rows in memory; those of others go, the longest unused first, until they fit."""

@@ -2,18 +2,18 @@ import itertools
 import logging
 import os
 import shutil
+import threading
 
 import chromadb
 import numpy as np
 import pytest
 from chromadb.api.client import Client
 
-from memstory_reference.adapters.vectors import chroma_collections, chroma_files, chroma_follower
+from memstory_reference.adapters.vectors import chroma_collections, chroma_files, chroma_follower, timely
 from memstory_reference.adapters.vectors.chroma import open_chroma
 from memstory_reference.adapters.vectors.chroma_collections import name_of, unreachable
 from memstory_reference.adapters.vectors.chroma_rows import ChromaRows
 from memstory_reference.adapters.vectors.stored_rows import StoredRows
-from memstory_reference.errors import SetupProblem
 from memstory_reference.ports import Record
 
 DAMAGES = list(itertools.product(chroma_files.FILES, ["empty", "half", "gone"]))
@@ -73,7 +73,9 @@ async def test_index_holds_no_text_and_nothing_of_a_deleted_row(tmp_path, filled
     assert set(kept["documents"]) == {""}
 
 
-async def test_what_chroma_could_not_take_is_taken_later(tmp_path, filled, spread, rows_of, monkeypatch):
+async def test_what_chroma_could_not_take_is_found_and_taken_later(  # noqa: PLR0917
+    tmp_path, caplog, filled, spread, rows_of, monkeypatch
+):
     store, index = await filled(tmp_path, 4, exact_rows=0)
     await index.query(spread(1)[0], 1)
 
@@ -83,10 +85,40 @@ async def test_what_chroma_could_not_take_is_taken_later(tmp_path, filled, sprea
     await index.upsert(rows_of(spread(4, seed=3), prefix="n"))
     with monkeypatch.context() as patched:
         patched.setattr(chromadb.Collection, "upsert", broken)
-        with pytest.raises(SetupProblem, match="disk is full"):
-            await index.query(spread(1)[0], 1)
+        with caplog.at_level(logging.WARNING):
+            assert (await index.query(spread(4, seed=3)[1], 1))[0].record.id == "n0001"
+        assert "disk is full" in caplog.text
+        assert await index.delete(["n0003"]) == ["n0003"]
     assert (await index.query(spread(4, seed=3)[1], 1))[0].record.id == "n0001"
-    assert await index.count() == 8
+    assert await index.count() == 7
+    assert await lost(store) == []
+    await store.close()
+
+
+async def test_index_that_does_not_answer_in_time_is_given_up_and_made_again_at_the_next_opening(  # noqa: PLR0917
+    tmp_path, caplog, filled, spread, rows_of, monkeypatch
+):
+    monkeypatch.setattr(timely, "SECONDS", 0.5)
+    store, index = await filled(tmp_path, 4, exact_rows=0)
+    await index.query(spread(1)[0], 1)
+    stuck = threading.Event()
+    with monkeypatch.context() as patched:
+        patched.setattr(chromadb.Collection, "upsert", lambda *_, **__: stuck.wait())
+        await index.upsert(rows_of(spread(4, seed=3), prefix="n"))
+        with caplog.at_level(logging.WARNING):
+            assert (await index.query(spread(4, seed=3)[1], 1))[0].record.id == "n0001"
+        assert "did not return within 0.5 s" in caplog.text
+        assert await index.delete(["n0003"]) == ["n0003"]
+        assert (await index.query(spread(4, seed=3)[2], 1))[0].record.id == "n0002"
+        await store.close()
+        stuck.set()
+    monkeypatch.undo()
+    assert (tmp_path / "chroma.stale").is_dir()
+    store = await open_chroma(tmp_path, model="fixed", exact_rows=0)
+    index = await store.index("memory", "ana")
+    assert (await index.query(spread(4, seed=3)[1], 1))[0].record.id == "n0001"
+    assert await lost(store) == []
+    assert not (tmp_path / "chroma.stale").exists()
     await store.close()
 
 

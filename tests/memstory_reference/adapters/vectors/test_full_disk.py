@@ -1,0 +1,60 @@
+"""A disk that is really full: a tmpfs of a few megabytes, which only root may mount."""
+
+import asyncio
+import os
+import shutil
+import subprocess
+
+import pytest
+
+from memstory_reference.adapters.vectors import chroma_collections
+from memstory_reference.adapters.vectors.chroma import open_chroma
+from memstory_reference.errors import MemorySystemError
+
+IS_ROOT = hasattr(os, "geteuid") and os.geteuid() == 0 and shutil.which("mount") is not None
+
+
+def run(*command):
+    return subprocess.run(command, capture_output=True, text=True, check=False)  # noqa: S603  (fixed words)
+
+
+@pytest.fixture
+def small_disk(tmp_path):
+    """Yield a folder on a disk of so many megabytes, and a function that makes it larger."""
+    folder = tmp_path / "disk"
+    folder.mkdir()
+    mounted = run("mount", "-t", "tmpfs", "-o", "size=3m", "tmpfs", str(folder)) if IS_ROOT else None
+    if mounted is None or mounted.returncode:
+        pytest.skip("a full disk needs a tmpfs, and only root outside of a strict container may mount one")
+    yield folder, lambda: run("mount", "-o", "remount,size=300m", str(folder))
+    run("umount", "-l", str(folder))
+
+
+@pytest.mark.slow
+async def test_on_a_full_disk_nothing_acknowledged_is_lost_and_close_returns(small_disk, rows_of, spread, monkeypatch):
+    monkeypatch.setattr(chroma_collections, "SYNC_ROWS", 50)
+    folder, enlarge = small_disk
+    store = await open_chroma(folder / "store", model="fixed", exact_rows=0)
+    index = await store.index("memory", "ana")
+    kept, refused = [], 0
+    async with asyncio.timeout(120):
+        for batch in range(60):
+            rows = rows_of(spread(100, seed=batch), prefix=f"b{batch:02}-")
+            try:
+                await index.upsert(rows)
+                kept += [row.id for row in rows]
+                (found,) = await index.query(rows[0].vector, 1)
+                assert found.record.id == rows[0].id
+            except MemorySystemError:
+                refused += 1
+        assert {row.id for row in await index.list()} == set(kept)
+        await store.close()
+    assert kept
+    assert refused
+    enlarge()
+    store = await open_chroma(folder / "store", model="fixed", exact_rows=0)
+    index = await store.index("memory", "ana")
+    assert {row.id for row in await index.list()} == set(kept)
+    rows = rows_of(spread(100, seed=0), prefix="b00-")
+    assert [(await index.query(row.vector, 1))[0].record.id for row in rows] == [row.id for row in rows]
+    await store.close()
