@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import secrets
 import signal
 import sys
 from collections.abc import AsyncIterator, Callable, Coroutine
@@ -13,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from memstory_reference.adapters.clocks import SystemClock
 from memstory_reference.adapters.random_ids import random_id
+from memstory_reference.bus.permissions import server_configuration
 from memstory_reference.commands.bus_option import add_bus_option, open_bus
 from memstory_reference.commands.chosen_settings import add_store_options, chosen_settings
 from memstory_reference.commands.layers_options import add_mode_option, chosen_layers
@@ -76,6 +78,16 @@ def add(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None
         help="offline (the default), ollama:NAME, openai:NAME (see OPENAI_BASE_URL), replay:FILE",
     )
     add_mode_option(layers)
+    text = "print the configuration of a NATS server that lets each part do what it needs, and nobody else in"
+    config = parts.add_parser("config", help=text, description=f"{text[0].upper()}{text[1:]}.")
+    config.add_argument("--host", default="127.0.0.1", help="where the server listens (default: 127.0.0.1)")
+    config.add_argument("--port", type=int, default=4222, help="its port (default: 4222)")
+    config.set_defaults(run=_print_configuration)
+
+
+def _print_configuration(parsed: argparse.Namespace) -> int:
+    sys.stdout.write(server_configuration(lambda _: secrets.token_urlsafe(24), parsed.host, parsed.port))
+    return 0
 
 
 def _part(

@@ -1,0 +1,160 @@
+"""A real server with the configuration that `serve config` prints: each part does its work, a stranger nothing."""
+
+import asyncio
+import logging
+from itertools import count
+
+import pytest
+
+from memstory_reference.adapters.clocks import SystemClock
+from memstory_reference.adapters.embedding.fixed_vectors import FixedVectors
+from memstory_reference.adapters.servers.embedded_nats import EmbeddedNats
+from memstory_reference.adapters.servers.nats_bus import open_nats_bus
+from memstory_reference.adapters.vectors.exact_store import ExactStore
+from memstory_reference.bus.calls import Caller
+from memstory_reference.bus.permissions import PARTS, server_configuration
+from memstory_reference.errors import SetupProblem, UnavailableError
+from memstory_reference.ports import Envelope, Reply, ToolRequest
+from memstory_reference.systems.topics.config import TopicsConfig
+from memstory_reference.systems.topics.memory_service import MemoryService
+from memstory_reference.systems.topics.processes.agent_process import AgentPart, RemoteTopics
+from memstory_reference.systems.topics.processes.memory_process import MemoryPart, RemoteMemory
+from memstory_reference.systems.topics.processes.tools_process import ToolsPart
+from memstory_reference.tooling.agent import AgentConfig
+
+NUMBERS = count()
+
+
+def new_id():
+    return f"n{next(NUMBERS)}"
+
+
+class SameVector(FixedVectors):
+    async def embed(self, texts, purpose):
+        return await super().embed(["tea"] * len(texts), purpose)
+
+
+class SavingChat:
+    name = "made for a test"
+
+    async def chat(self, messages, tools=(), **_):
+        if messages[-1].role == "tool":
+            return Reply(content=messages[-1].content)
+        return Reply(
+            content="", tool_requests=[ToolRequest(name="save_topic", arguments={"topic": "user.x", "content": "tea"})]
+        )
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory):
+    with EmbeddedNats(tmp_path_factory.mktemp("nats"), configuration=server_configuration(str.upper)) as running:
+        yield running
+
+
+@pytest.fixture
+async def bus_of(server):
+    opened = []
+
+    async def connect(part):
+        bus = await open_nats_bus(server.url.replace("nats://", f"nats://{part}:{part.upper()}@"), part)
+        opened.append(bus)
+        return bus
+
+    yield connect
+    for bus in opened:
+        await bus.close()
+
+
+@pytest.fixture
+async def running(bus_of):
+    """Memory, tools and agent, each under its own name; yield what a person at the terminal has."""
+    store = ExactStore(model="fixed-2", dimension=2)
+    service = MemoryService(
+        config=TopicsConfig(), store=store, embedder=SameVector({"tea": [1, 0]}), clock=SystemClock(), new_id=new_id
+    )
+    parts = [
+        MemoryPart(service, await bus_of("memory"), new_id),
+        ToolsPart(await bus_of("tools"), toolset="single", clock=SystemClock(), new_id=new_id, tool_timeout_seconds=10),
+        AgentPart(
+            await bus_of("agent"), chat=SavingChat(), new_id=new_id, config=AgentConfig(), tool_timeout_seconds=10
+        ),
+    ]
+    for part in parts:
+        await part.start()
+    chat = await bus_of("chat")
+
+    def caller(part):
+        return Caller(bus=chat, part=part, new_id=new_id, name="chat", start_by="", timeout_seconds=10)
+
+    yield RemoteTopics(agent=caller("agent"), memory=caller("memory"), show_calls=lambda _: None)
+    for part in reversed(parts):
+        await part.stop()
+    await store.close()
+
+
+async def test_each_part_does_its_work_with_its_own_rights(running, caplog):
+    async with asyncio.timeout(30):
+        while not (await running.status("ann"))["tools"]:
+            await asyncio.sleep(0.01)
+        answer = await running.say("Save it.", owner="ann", session_id="s")
+        await running.settle()
+        await running.service.reward("ann", (await running.service.list_engrams("ann"))[0].id, 1)
+    assert answer.answer == "Memory saved: user.x"
+    assert [one.content for one in await running.service.list_topics("ann")] == ["tea"]
+    assert "ermission" not in caplog.text
+
+
+@pytest.mark.parametrize("user", ["", "stranger:x@", "memory:guess@"])
+async def test_who_has_no_password_is_not_let_in(server, user):
+    with pytest.raises(SetupProblem):
+        await open_nats_bus(server.url.replace("nats://", f"nats://{user}"), "stranger")
+
+
+FORGED = {
+    "response.generation": {"query": "I am evil.", "answer": "Yes.", "session_id": "s", "query_id": "q"},
+    "memory.request.write_topic": {"args": {"topic": "user.x", "content": "evil"}},
+    "memory.request.forget": {"args": {"entry_id": "topic:ann:user.x"}},
+    "tool.request.save_topic": {"args": {"topic": "user.x", "content": "evil"}},
+    "agent.request.ask": {"args": {"query": "Save it.", "session_id": "s"}},
+    "query.received": {"query": "Save it.", "session_id": "s"},
+}
+
+
+BUSINESS = {
+    "chat": {"memory.request.write_topic", "memory.request.forget", "agent.request.ask"},
+    "tools": {"memory.request.write_topic", "memory.request.forget"},
+    "agent": {"response.generation", "tool.request.save_topic"},
+}
+FOREIGN = [(part, subject) for part in PARTS for subject in FORGED if subject not in BUSINESS.get(part, ())]
+
+
+@pytest.mark.parametrize(("part", "subject"), FOREIGN)
+async def test_a_part_cannot_do_for_an_owner_what_is_not_its_business(running, bus_of, caplog, part, subject):
+    await running.service.write_topic("ann", "user.x", "tea")
+    bus = await bus_of(part)
+    with caplog.at_level(logging.WARNING):
+        await bus.publish(
+            Envelope(subject=subject, payload=FORGED[subject], publisher=part, owner="ann", request_id="f")
+        )
+        await bus.settle()
+        await running.settle()
+    assert "ermissions" in caplog.text
+    assert [one.content for one in await running.service.list_topics("ann")] == ["tea"]
+    assert await running.service.list_engrams("ann") == []
+
+
+async def test_nobody_but_the_memory_hears_what_is_asked_of_it(running, bus_of):
+    heard = []
+    spy = await bus_of("layers")
+    with pytest.raises((UnavailableError, TimeoutError)):
+        await RemoteMemory(
+            Caller(bus=spy, part="memory", new_id=new_id, name="spy", start_by="", timeout_seconds=0.5)
+        ).list_topics("ann")
+
+    async def hear(envelope):
+        heard.append(envelope)
+
+    await spy.subscribe(">", hear, name="spy")
+    await running.service.write_topic("ann", "user.x", "tea")
+    await spy.settle()
+    assert heard == []
