@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from memstory_reference.composition.vector_stores import is_store
+from memstory_reference.systems.pipeline.reading.detectors import Detectors
 from memstory_reference.systems.pipeline.service import PipelineParts, PipelineService
 
 if TYPE_CHECKING:
@@ -30,12 +31,19 @@ async def open_pipeline(
     new_id: NewId,
     config: PipelineConfig,
     reranker: Reranker | None = None,
+    detectors: Detectors | None = None,
     wrap: Callable[[Nearest], Nearest] = lambda vectors: vectors,
 ) -> PipelineService:
     """Open the pipeline in `folder`; without a chat model it summarises by rules, without a re-ranker it blends."""
     is_old = (folder / PIPELINE_FILE).is_file()
     parts = PipelineParts(
-        embedder=embedder, clock=clock, new_id=new_id, chat=chat, reranker=reranker, around_vectors=wrap
+        embedder=embedder,
+        clock=clock,
+        new_id=new_id,
+        chat=chat,
+        reranker=reranker,
+        detectors=detectors or Detectors(),
+        around_vectors=wrap,
     )
     service = PipelineService(folder / PIPELINE_FILE, parts, config)
     if is_old and is_store(folder / OLD_VECTORS):

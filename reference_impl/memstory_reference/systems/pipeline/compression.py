@@ -139,7 +139,7 @@ class Compressor:
         told: list[_Told] = []
         problem: MemorySystemError | None = None
         for session in sessions:
-            originals = await self._lane.run(self._archive.episodes, user_id, session)
+            originals = self._of_one_prompt(await self._lane.run(self._archive.episodes, user_id, session))
             if not originals:
                 continue
             try:
@@ -152,12 +152,22 @@ class Compressor:
                 told.append(_Told(session=session, originals=originals, summary=summary))
         return told, problem
 
+    def _of_one_prompt(self, originals: Sequence[tuple[MemoryChunk, str]]) -> Sequence[tuple[MemoryChunk, str]]:
+        """Return the first memories, as many as one prompt holds; the others wait for the next pass."""
+        left = self._config.max_prompt_characters
+        for place, (memory, _) in enumerate(originals):
+            left -= len(memory.content) + 1
+            if left < 0:
+                return originals[: max(1, place)]
+        return originals
+
     async def _summarise(self, session: str, contents: Sequence[str]) -> str:
         count, most = self._counter.count, self._config.max_chunk_tokens
         if self._chat is None:
             summary = await asyncio.to_thread(summary_by_rules, contents, max_tokens=most, count=count)
         else:
-            prompt = [Message(role="user", content=summary_prompt(contents))]
+            longest = self._config.max_prompt_characters
+            prompt = [Message(role="user", content=summary_prompt([one[:longest] for one in contents]))]
             reply = await self._chat.chat(prompt, purpose=PURPOSE, temperature=TEMPERATURE)
             summary = usable_summary(reply.content, max_tokens=most, count=count)
         if not summary:

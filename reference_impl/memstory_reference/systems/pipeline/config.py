@@ -7,8 +7,10 @@ from dataclasses import dataclass
 from typing import Self
 
 from memstory_reference.errors import InputError
+from memstory_reference.input_checks import DEFAULT_LIMITS, LIMIT_RULES
 from memstory_reference.ports import Json
 from memstory_reference.setting_rules import SWITCH, Ruled, count, number, or_null
+from memstory_reference.text.secret_guard import Guard, secret_in
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -17,12 +19,17 @@ class PipelineConfig(Ruled):
 
     `recall_threshold` acts on rows that were imported or stored under another `store_threshold`; working memories are
     recalled without their session for `working_hours`; `sessions_to_compress` of None is half the threshold;
-    `cached_embeddings` are kept for each user beside those of stored memories.
+    `cached_embeddings` are kept for each user beside those of stored memories. A text to take in may be longer than a
+    memory, which is a chunk of it or an imported row. Secrets are refused unless `keep_secrets`.
     """
 
     max_chunk_tokens: int = 300
     min_chunk_tokens: int = 50
     max_text_characters: int = 1_000_000
+    max_memory_characters: int = DEFAULT_LIMITS.max_memory_characters
+    max_query_characters: int = DEFAULT_LIMITS.max_query_characters
+    max_prompt_characters: int = DEFAULT_LIMITS.max_prompt_characters
+    keep_secrets: bool = False
     store_threshold: float = 0.3
     recall_threshold: float = 0.2
     candidates_factor: int = 4
@@ -35,6 +42,11 @@ class PipelineConfig(Ruled):
     auto_compress: bool = True
     episodic_date_prefix: bool = False
     cached_embeddings: int = 10_000
+
+    @property
+    def guard(self) -> Guard | None:
+        """What says of a text why it must not be stored."""
+        return None if self.keep_secrets else secret_in
 
     @property
     def sessions_a_pass(self) -> int:
@@ -57,6 +69,10 @@ PipelineConfig.rules = {
     "max_chunk_tokens": count(100_000),
     "min_chunk_tokens": count(100_000, low=0),
     "max_text_characters": count(100_000_000),
+    "max_memory_characters": LIMIT_RULES["max_memory_characters"],
+    "max_query_characters": LIMIT_RULES["max_query_characters"],
+    "max_prompt_characters": LIMIT_RULES["max_prompt_characters"],
+    "keep_secrets": SWITCH,
     "store_threshold": number(0, 1, "a number"),
     "recall_threshold": number(0, 1, "a number"),
     "candidates_factor": count(100),

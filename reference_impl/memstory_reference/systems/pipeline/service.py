@@ -11,7 +11,14 @@ from pathlib import Path
 
 import numpy as np
 
-from memstory_reference.errors import MemorySystemError
+from memstory_reference.errors import InputError, MemorySystemError
+from memstory_reference.input_checks import (
+    MAX_OWNER_CHARACTERS,
+    checked_count,
+    checked_owner,
+    checked_text,
+    checked_texts,
+)
 from memstory_reference.ports import ChatModel, Clock, Embedder, Json, NewId, Purpose
 from memstory_reference.storage.checked_embedder import CheckedEmbedder
 from memstory_reference.storage.database_store import Database
@@ -20,15 +27,16 @@ from memstory_reference.systems.pipeline.config import PipelineConfig
 from memstory_reference.systems.pipeline.importance import centroid
 from memstory_reference.systems.pipeline.ingest.chunking import Chunk, chunks_of, content_hash
 from memstory_reference.systems.pipeline.ingest.importing import exported, imported
-from memstory_reference.systems.pipeline.ingest.planning import Insertion, Planner, Setting, Vector, Write
+from memstory_reference.systems.pipeline.ingest.planning import NO_VECTOR, Insertion, Planner, Setting, Vector, Write
 from memstory_reference.systems.pipeline.ingest.validation import (
-    MAX_TOP_K,
-    PipelineInputError,
-    checked_count,
-    checked_name,
+    MAX_IDS,
+    MAX_LISTED,
+    MAX_TOKENS,
+    checked_flag,
+    checked_text_in,
     checked_type,
     checked_types,
-    checked_utterance,
+    checked_utterances,
 )
 from memstory_reference.systems.pipeline.memory import (
     ChunkReceipt,
@@ -49,7 +57,7 @@ from memstory_reference.systems.pipeline.stores.changes_store import Rows
 from memstory_reference.systems.pipeline.stores.pipeline_store import PipelineStore
 from memstory_reference.systems.pipeline.stores.rows_store import MIGRATIONS, SCHEMA, SCHEMA_VERSION
 from memstory_reference.systems.pipeline.stores.vectors_store import OF_PREFERENCES, MemoryVectors
-from memstory_reference.text.secret_guard import Guard
+from memstory_reference.text.secret_guard import refuse_secrets
 from memstory_reference.text.tokens import WORDS, TokenCounter
 
 _log = logging.getLogger(__name__)
@@ -66,7 +74,6 @@ class PipelineParts:
     reranker: Reranker | None = None
     detectors: Detectors = field(default_factory=Detectors)
     counter: TokenCounter = WORDS
-    guard: Guard | None = None
     around_vectors: Callable[[Nearest], Nearest] = lambda vectors: vectors
 
 
@@ -131,7 +138,7 @@ class PipelineService:
         self, text: str, user_id: str, session_id: str, memory_type_hint: MemoryType | str | None = None
     ) -> list[MemoryChunk]:
         """Take a text in; return the chunks that were kept, new or known (P-01)."""
-        hint = None if memory_type_hint is None else checked_type("memory_type_hint", memory_type_hint)
+        hint = None if memory_type_hint is None else checked_type(memory_type_hint, "memory_type_hint")
         utterance = Utterance(text=text, session_id=session_id, memory_type_hint=hint)
         (receipts,) = await self.ingest_all([utterance], user_id)
         return [receipt.memory for receipt in receipts if receipt.memory is not None]
@@ -141,13 +148,15 @@ class PipelineService:
 
         Returns what became of each chunk of each text. Nothing is stored if anything is refused.
         """
-        user = checked_name("user_id", user_id)
-        checked = [checked_utterance(one, self._config.max_text_characters) for one in utterances]
+        user = checked_owner(user_id, "user_id")
+        checked = checked_utterances(utterances, self._config.max_text_characters)
         texts = await asyncio.to_thread(lambda: [chunks_of(one, self._config, self._parts.counter) for one in checked])
         chunks = list(chain.from_iterable(texts))
         if not chunks:
             return [[] for _ in texts]
-        vectors, fresh = await self._embedded(user, chunks)
+        guard = self._config.guard
+        # What must not be kept is not embedded either: a vector would be sent to a server, and cached.
+        vectors, fresh = await self._embedded(user, [one for one in chunks if not (guard and guard(one.content))])
         async with self._writers:
             known = await self._lane.run(
                 self._store.known, user, [one.content_hash for one in chunks], [one.key for one in chunks]
@@ -158,9 +167,9 @@ class PipelineService:
                 new_id=self._parts.new_id,
                 config=self._config,
                 detectors=self._parts.detectors,
-                guard=self._parts.guard,
+                guard=guard,
             )
-            pieces = [[one.with_vector(vectors[one.content_hash]) for one in row] for row in texts]
+            pieces = [[one.with_vector(vectors.get(one.content_hash, NO_VECTOR)) for one in row] for row in texts]
             receipts, writes = await asyncio.to_thread(planner.plan, pieces, known)
             await self._lane.run(self._store.write, user, writes, fresh, self._config.cached_embeddings)
         self._compress_later(user, writes)
@@ -185,19 +194,17 @@ class PipelineService:
         `include_compressed` shows archived memories too. `rerank` of None is as configured.
         `by_score` ranks preferences among the others, at most `top_k` of all.
         """
-        if not isinstance(query, str):
-            raise PipelineInputError(f"query: expected a text, got {query!r:.80} ({type(query).__name__})")
         ask = Ask(
-            query=clean(query),
-            user_id=checked_name("user_id", user_id),
-            top_k=checked_count("top_k", top_k, MAX_TOP_K),
-            token_budget=checked_count("token_budget", token_budget),
+            query=clean(checked_text_in(query, self._config.max_query_characters, "query", "max_query_characters")),
+            user_id=checked_owner(user_id, "user_id"),
+            top_k=checked_count(top_k, "top_k"),
+            token_budget=checked_count(token_budget, "token_budget", high=MAX_TOKENS),
             kinds=checked_types(memory_types),
-            session_id=None if session_id is None else checked_name("session_id", session_id),
-            include_compressed=include_compressed,
-            rerank=self._config.reranker_enabled if rerank is None else rerank,
+            session_id=None if session_id is None else checked_owner(session_id, "session_id"),
+            include_compressed=checked_flag(include_compressed, "include_compressed"),
+            rerank=self._config.reranker_enabled if rerank is None else checked_flag(rerank, "rerank"),
         )
-        return await (self._recaller.search(ask) if by_score else self._recaller.recall(ask))
+        return await (self._recaller.search if checked_flag(by_score, "by_score") else self._recaller.recall)(ask)
 
     def assemble(self, result: RecallResult) -> str:
         """Return the block to set before a prompt; empty where nothing was recalled (P-27)."""
@@ -209,21 +216,22 @@ class PipelineService:
         self, user_id: str, *, until_quiet: bool = False, on_progress: OnProgress | None = None
     ) -> CompressionReport:
         """Compress the oldest sessions if the user has more than the threshold; errors of the model are raised."""
-        user = checked_name("user_id", user_id)
+        user = checked_owner(user_id, "user_id")
         return await self._compressor.run(user, until_quiet=until_quiet, on_progress=on_progress)
 
     async def get(self, identifier: str, user_id: str) -> MemoryChunk | None:
         """Return one memory of a user."""
-        found = await self._lane.run(self._store.get, checked_name("user_id", user_id), [identifier])
+        user = checked_owner(user_id, "user_id")
+        found = await self._lane.run(self._store.get, user, [checked_owner(identifier, "id")])
         return found[0] if found else None
 
     async def preference(self, key: str, user_id: str) -> MemoryChunk | None:
         """Return the procedural memory of a key."""
-        return await self._lane.run(self._store.preference, checked_name("user_id", user_id), key)
+        return await self._lane.run(self._store.preference, checked_owner(user_id, "user_id"), _checked_key(key))
 
     async def history(self, key: str, user_id: str) -> list[MemoryChunk]:
         """Return what was said under a key of preferences: what holds first, then what it replaced, newest first."""
-        return await self._lane.run(self._store.history, checked_name("user_id", user_id), key)
+        return await self._lane.run(self._store.history, checked_owner(user_id, "user_id"), _checked_key(key))
 
     async def memories(
         self,
@@ -235,21 +243,22 @@ class PipelineService:
     ) -> list[MemoryChunk]:
         """Return memories of all sorts, archived ones too, newest first; preferences that were replaced on demand."""
         if limit is not None:
-            checked_count("limit", limit)
-        user = checked_name("user_id", user_id)
+            checked_count(limit, "limit", high=MAX_LISTED)
+        user = checked_owner(user_id, "user_id")
         kinds = checked_types(memory_types)
         return await self._lane.run(self._store.recent, user, kinds, limit, include_replaced=include_replaced)
 
     async def update(self, identifier: str, text: str, user_id: str) -> MemoryChunk | None:
         """Replace what a memory says, None if the user has no such memory; a summary made of its old words goes."""
-        content = clean(checked_utterance(Utterance(text=text, session_id="-"), self._config.max_text_characters).text)
+        user, identifier = checked_owner(user_id, "user_id"), checked_owner(identifier, "id")
+        content = clean(checked_text_in(text, self._config.max_text_characters))
+        refuse_secrets(self._config.guard, content)
         tokens = self._parts.counter.count(content)
         if not content or tokens > self._config.max_chunk_tokens:
-            raise PipelineInputError(
+            raise InputError(
                 f"text: {tokens} tokens; one memory holds 1 to {self._config.max_chunk_tokens}. "
                 "Delete the memory, or ingest the text as a new one"
             )
-        user = checked_name("user_id", user_id)
         (vector,) = await self._embedder.embed([content], Purpose.DOCUMENT)
         async with self._writers:
             found = await self._lane.run(self._store.get, user, [identifier])
@@ -271,20 +280,21 @@ class PipelineService:
 
     async def delete(self, ids: Sequence[str], user_id: str) -> list[str]:
         """Forget memories, and the summaries that were made of them; return the ids that existed."""
-        user = checked_name("user_id", user_id)
+        user = checked_owner(user_id, "user_id")
+        named = checked_texts(ids, "ids", MAX_IDS, MAX_OWNER_CHARACTERS)
         async with self._writers:
-            return await self._lane.run(self._store.delete, user, ids)
+            return await self._lane.run(self._store.delete, user, named)
 
     async def forget(self, user_id: str) -> int:
         """Forget a user altogether; return how many memories that were."""
-        user = checked_name("user_id", user_id)
+        user = checked_owner(user_id, "user_id")
         async with self._writers:
             return await self._lane.run(self._store.forget, user)
 
     async def import_rows(self, rows: Sequence[Mapping[str, Json]], user_id: str) -> list[MemoryChunk]:
         """Write rows as they are, their importance and flags too; a trusted way in, past all weighing."""
-        user = checked_name("user_id", user_id)
-        ready = imported(rows, user, now=self._parts.clock.now(), new_id=self._parts.new_id)
+        user = checked_owner(user_id, "user_id")
+        ready = imported(rows, user, now=self._parts.clock.now(), new_id=self._parts.new_id, config=self._config)
         bare = [one for one in ready if one.vector is None]
         texts = {one.content_hash: one.memory.content for one in bare}
         vectors: dict[str, Vector] = {}
@@ -307,7 +317,7 @@ class PipelineService:
 
     async def reindex(self, user_id: str) -> int:
         """Read the user's vectors again and embed what has none that can be compared; return how many are found."""
-        user = checked_name("user_id", user_id)
+        user = checked_owner(user_id, "user_id")
         broken = await self._lane.run(self._store.broken, user)
         texts = [content for _, _, content in broken]
         vectors = list(await self._embedder.embed(texts, Purpose.DOCUMENT)) if texts else []
@@ -318,7 +328,7 @@ class PipelineService:
 
     async def status(self, user_id: str) -> dict[str, int]:
         """Return counts: rows by type, what is archived, sessions to compress, and what is found by its vector."""
-        user = checked_name("user_id", user_id)
+        user = checked_owner(user_id, "user_id")
         counts = await self._lane.run(self._store.count, user)
         # A write is found at once: nothing is ever pending.
         aside = await self._vectors.set_aside(user) + await self._preferences.set_aside(user)
@@ -326,7 +336,7 @@ class PipelineService:
 
     async def centroid_drift(self, user_id: str) -> float:
         """Return how far the centroid that is kept lies from the mean of the rows, at its worst number."""
-        user = checked_name("user_id", user_id)
+        user = checked_owner(user_id, "user_id")
         async with self._writers:
             kept = (await self._lane.run(self._store.known, user)).centroid
             anew = centroid(await self._lane.run(self._store.vectors, user))
@@ -348,9 +358,7 @@ class PipelineService:
     def _check_dimension(self, vector: Vector) -> None:
         wanted = self._parts.embedder.dimension
         if wanted is not None and len(vector) != wanted:
-            raise PipelineInputError(
-                f"vector: {len(vector)} numbers; the model {self._parts.embedder.model} has {wanted}"
-            )
+            raise InputError(f"vector: {len(vector)} numbers; the model {self._parts.embedder.model} has {wanted}")
 
     def _compress_later(self, user: str, writes: Sequence[Write]) -> None:
         grown = any(isinstance(one, Insertion) and one.memory.memory_type is MemoryType.EPISODIC for one in writes)
@@ -365,3 +373,7 @@ class PipelineService:
         except MemorySystemError as problem:
             # The text is stored; only the summary is late. It is tried again at the next ingestion.
             _log.warning("compression is put off: %s", problem)
+
+
+def _checked_key(key: str) -> str:
+    return checked_text(key, "key", MAX_OWNER_CHARACTERS)

@@ -22,7 +22,7 @@ from memstory.target import (
 from memstory_reference.adapters.faults import Faulty
 from memstory_reference.composition.embedders import make_reranker
 from memstory_reference.composition.pipeline import open_pipeline
-from memstory_reference.errors import InputError
+from memstory_reference.errors import InputError, UnavailableError
 from memstory_reference.systems.pipeline.config import PipelineConfig
 from memstory_reference.systems.pipeline.ingest.importing import exported
 from memstory_reference.systems.pipeline.ingest.planning import Vector
@@ -42,7 +42,7 @@ from memstory_reference.targets.pipeline.values import (
 from memstory_reference.targets.system_target import SystemFactory, SystemTarget, check_names
 
 CONFIG = tuple(one.name for one in fields(PipelineConfig))
-REVERSED = "reversed"
+REVERSED, UNAVAILABLE = "reversed", "unavailable"
 DEFAULT_SESSION = "default"
 
 
@@ -53,6 +53,15 @@ class ReversedReranker:
 
     async def scores(self, query: str, texts: Sequence[str]) -> Sequence[float]:
         return [float(place) for place, _ in enumerate(texts)]
+
+
+class UnavailableReranker:
+    """A re-ranker that cannot be had, on any machine."""
+
+    name = UNAVAILABLE
+
+    async def scores(self, query: str, texts: Sequence[str]) -> Sequence[float]:
+        raise UnavailableError("the story has no re-ranker")
 
 
 class _FaultyVectors(Faulty):
@@ -81,7 +90,8 @@ class PipelineTarget(SystemTarget[PipelineService]):
         given = {name: env.options[name] for name in CONFIG if name in env.options}
         self._config = PipelineConfig().changed(given, "options")
         reranker: Tree = env.options.get("reranker")
-        self._reranker = ReversedReranker() if reranker == REVERSED else make_reranker(reranker)
+        bundled = {REVERSED: ReversedReranker, UNAVAILABLE: UnavailableReranker}
+        self._reranker = bundled[reranker]() if reranker in bundled else make_reranker(reranker)
         return super()._ports_of(env)
 
     async def _open_system(self, workspace: Path) -> PipelineService:
@@ -212,6 +222,6 @@ def _utterance(item: Item, scope: Scope) -> Utterance:
     return Utterance(
         text=item.text,
         session_id=scope.session or DEFAULT_SESSION,
-        memory_type_hint=None if item.kind is None else checked_type("kind", item.kind),
+        memory_type_hint=None if item.kind is None else checked_type(item.kind, "kind"),
         **given,
     )

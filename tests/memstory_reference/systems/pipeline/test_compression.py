@@ -218,3 +218,16 @@ async def test_a_session_of_signs_alone_can_be_summarised_by_rules(make_service)
     service = make_service(compression_threshold=1)
     await service.import_rows([{"text": "🎉🎉", "session": "a"}, {"text": "x", "session": "b"}], "ann")
     assert (await service.compress("ann")).compressed == ("a",)
+
+
+async def test_a_prompt_is_bounded_and_what_it_does_not_hold_waits_for_the_next(make_service, fill, summariser):
+    service = make_service(chat=summariser, compression_threshold=1, max_prompt_characters=1_000, auto_compress=False)
+    rows = [{"text": f"event {number} {'x' * 390}", "session": "a", "importance": 0.5} for number in range(5)]
+    await service.import_rows([*rows, {"text": f"long {'y' * 5_000}", "session": "a"}], "ann")
+    await fill(service, 1)
+    report = await service.compress("ann", until_quiet=True)
+    assert [prompt.count("event") for prompt in summariser.prompts] == [2, 2, 1, 0]
+    assert max(map(len, summariser.prompts)) < 1_000 + 300
+    assert (report.compressed, len(report.summaries)) == (("a",) * 4, 4)
+    memories = await service.memories("ann", ["episodic"])
+    assert {one.session_id: one.is_archived for one in memories} == {"a": True, "s0000": False}

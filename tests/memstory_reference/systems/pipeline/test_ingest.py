@@ -180,11 +180,27 @@ async def test_a_hint_wins(make_service, kind):
     assert kept.memory_type is MemoryType(kind)
 
 
-async def test_a_guard_keeps_a_secret_out(make_service):  # SEC-12
-    service = make_service(guard=lambda text: "it holds a key" if "sk-" in text else None)
-    ((receipt,),) = await service.ingest_all([said("the key is sk-123")], "ann")
-    assert (receipt.outcome, receipt.reason) == ("discarded", "it holds a key")
-    assert await service.memories("ann") == []
+CARD = "My card is 4111 1111 1111 1111."
+
+
+async def test_a_secret_is_kept_out_on_every_way_in_and_is_not_even_embedded(make_service, embedder):  # SEC-12
+    service = make_service(embedder=embedder)
+    (kept,) = await service.ingest("We met Ilse in Graz", "ann", "s")
+    before = embedder.data()["texts"]
+    ((receipt,),) = await service.ingest_all([said(CARD)], "ann")
+    assert (receipt.outcome, receipt.reason) == ("discarded", "it holds the number of a payment card")
+    for refused in (service.update(kept.id, CARD, "ann"), service.import_rows([{"text": CARD}], "ann")):
+        with pytest.raises(InputError, match="the number of a payment card") as caught:
+            await refused
+        assert "4111" not in str(caught.value)
+    assert [one.content for one in await service.memories("ann")] == ["We met Ilse in Graz"]
+    assert embedder.data()["texts"] == before
+    assert (await service.status("ann"))["cached"] == 0
+
+
+async def test_a_setting_lets_secrets_in(make_service):
+    service = make_service(keep_secrets=True)
+    assert len(await service.ingest(CARD, "ann", "s")) == 1
 
 
 async def test_a_failing_embedder_leaves_nothing(make_service):

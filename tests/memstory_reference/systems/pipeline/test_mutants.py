@@ -10,7 +10,7 @@ from memstory_reference.errors import MemorySystemError, UnavailableError
 from memstory_reference.ports import Reply
 from memstory_reference.storage.database_store import Database
 from memstory_reference.systems.pipeline import compression, importance, prompt_block, recall, selection, service
-from memstory_reference.systems.pipeline.ingest import chunking, planning
+from memstory_reference.systems.pipeline.ingest import chunking, importing, planning
 from memstory_reference.systems.pipeline.ingest.planning import Planner
 from memstory_reference.systems.pipeline.memory import MemoryType
 from memstory_reference.systems.pipeline.reading import detectors
@@ -244,6 +244,10 @@ def as_before(_plain):
     return lambda *_: "prefer:indentation"
 
 
+def of_any_length(plain):
+    return lambda text, _most, *rest: plain(text, 10**9, *rest)
+
+
 DELETED = "DELETE FROM preferences WHERE id <> ? AND owner = ? AND key = ? AND id <> ? RETURNING id"
 NOTHING = "SELECT id FROM memories WHERE owner = '' AND owner = ?"
 
@@ -390,6 +394,9 @@ MUTANTS = [
         "a length that is 1",
         (Database, "execute", saying("UPDATE preferences SET replaced_by", DELETED)),
     ),
+    ("P22: an edit is not looked at", "was not refused", (service, "refuse_secrets", None)),
+    ("P22: an import is not looked at", "was not refused", (importing, "refuse_secrets", None)),
+    ("P23: a query may be of any length", "was not refused", (service, "checked_text_in", of_any_length)),
     (
         "X3p: users share one index of preferences",
         "hits count 1",

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from hashlib import blake2b
 
+from memstory_reference.input_checks import checked_memory, limits_of
 from memstory_reference.systems.pipeline.config import PipelineConfig
 from memstory_reference.systems.pipeline.ingest.planning import Piece, Vector
 from memstory_reference.systems.pipeline.memory import Utterance
@@ -35,14 +36,15 @@ class Chunk:
 
 
 def chunks_of(utterance: Utterance, config: PipelineConfig, counter: TokenCounter) -> list[Chunk]:
-    """Return the chunks of an utterance; none for a text of nothing but whitespace."""
+    """Return the chunks of an utterance, none for a text of nothing but whitespace; InputError for a chunk too long."""
     contents = split_chunks(
         clean(utterance.text),
         max_tokens=config.max_chunk_tokens,
         min_tokens=config.min_chunk_tokens,
         count=counter.count,
     )
-    return [_chunk(content, utterance) for content in contents]
+    limits = limits_of(config)
+    return [_chunk(checked_memory(content, limits, "text"), utterance) for content in contents]
 
 
 def content_hash(content: str) -> str:

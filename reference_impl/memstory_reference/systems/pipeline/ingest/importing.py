@@ -7,17 +7,32 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
+from memstory_reference.errors import InputError
+from memstory_reference.input_checks import (
+    MAX_OWNER_CHARACTERS,
+    checked_count,
+    checked_memory,
+    checked_number,
+    checked_owner,
+    checked_text,
+    limits_of,
+    shown,
+)
 from memstory_reference.ports import NewId, Tree
+from memstory_reference.systems.pipeline.config import PipelineConfig
 from memstory_reference.systems.pipeline.ingest.chunking import content_hash
-from memstory_reference.systems.pipeline.ingest.validation import PipelineInputError, checked_name, checked_type
-from memstory_reference.systems.pipeline.memory import ROLES, USER, MemoryChunk, MemoryType
+from memstory_reference.systems.pipeline.ingest.validation import checked_flag, checked_role, checked_type
+from memstory_reference.systems.pipeline.memory import USER, MemoryChunk, MemoryType
 from memstory_reference.systems.pipeline.reading.cleaning import clean
 from memstory_reference.systems.pipeline.reading.preference_keys import preference_key
+from memstory_reference.text.secret_guard import refuse_secrets
 
 _GREATEST, _LEAST = 1e30, 1e-30
 """Beyond them a length is no number any more."""
 
-_Check = Callable[[str, Tree], Tree]
+_MOST_TIMES = 10**9
+
+_Check = Callable[[Tree, str], Tree]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,20 +66,26 @@ def exported(memory: MemoryChunk) -> dict[str, Tree]:
     }
 
 
-def imported(rows: Sequence[Tree], user_id: str, *, now: datetime, new_id: NewId) -> list[Import]:
-    """Return the memories of `rows`; PipelineInputError names the row and the field that cannot be taken."""
+def imported(
+    rows: Sequence[Tree], user_id: str, *, now: datetime, new_id: NewId, config: PipelineConfig
+) -> list[Import]:
+    """Return the memories of `rows`; InputError names the row and the field that cannot be taken."""
     if isinstance(rows, str | Mapping) or not isinstance(rows, Sequence):
-        raise PipelineInputError(f"rows: expected a list of rows, got {rows!r:.80}")
-    return [_imported(f"rows[{number}]", row, user_id, now=now, new_id=new_id) for number, row in enumerate(rows)]
+        raise InputError(f"rows: expected a list of rows, not {type(rows).__name__}")
+    ready = [_imported(f"rows[{number}]", row, user_id, now=now, new_id=new_id) for number, row in enumerate(rows)]
+    for number, one in enumerate(ready):
+        checked_memory(one.memory.content, limits_of(config), f"rows[{number}].text")
+        refuse_secrets(config.guard, one.memory.content)
+    return ready
 
 
 def _imported(where: str, row: Tree, user_id: str, *, now: datetime, new_id: NewId) -> Import:
     if not isinstance(row, Mapping) or not isinstance(row.get("text"), str) or not clean(row["text"]):
-        raise PipelineInputError(f"{where}: expected a mapping with a `text` that is not empty, got {row!r:.80}")
+        raise InputError(f"{where}: expected a mapping with a `text` that is not empty, not {type(row).__name__}")
     unknown = [name for name in row if name not in _CHECKS]
     if unknown:
-        raise PipelineInputError(f"{where}: unknown field {unknown[0]!r:.80}; known: {', '.join(_CHECKS)}")
-    given = {name: _CHECKS[name](f"{where}.{name}", value) for name, value in row.items() if value is not None}
+        raise InputError(f"{where}: unknown field {shown(unknown[0])}; known: {', '.join(_CHECKS)}")
+    given = {name: _CHECKS[name](value, f"{where}.{name}") for name, value in row.items() if value is not None}
     content = clean(given["text"])
     identity = content_hash(content)
     kind = given.get("kind", MemoryType.EPISODIC)
@@ -92,63 +113,39 @@ def _imported(where: str, row: Tree, user_id: str, *, now: datetime, new_id: New
     return Import(memory=memory, content_hash=identity, vector=given.get("vector"))
 
 
-def _number(where: str, value: Tree) -> float:
-    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= 1:
-        raise PipelineInputError(f"{where}: {value!r:.80} is no number from 0 to 1")
-    return float(value)
-
-
-def _count(where: str, value: Tree) -> int:
-    if isinstance(value, bool) or not isinstance(value, int) or value < 1:
-        raise PipelineInputError(f"{where}: {value!r:.80} is no whole number from 1 on")
-    return value
-
-
-def _flag(where: str, value: Tree) -> bool:
-    if not isinstance(value, bool):
-        raise PipelineInputError(f"{where}: {value!r:.80} is neither true nor false")
-    return value
-
-
-def _moment(where: str, value: Tree) -> datetime:
+def _moment(value: Tree, where: str) -> datetime:
     try:
         moment = datetime.fromisoformat(value)
-    except (TypeError, ValueError) as error:
-        raise PipelineInputError(f"{where}: {value!r:.80} is no moment such as 2026-01-20T12:00:00Z") from error
-    return moment.astimezone(UTC) if moment.tzinfo else moment.replace(tzinfo=UTC)
+        return moment.astimezone(UTC) if moment.tzinfo else moment.replace(tzinfo=UTC)
+    except (TypeError, ValueError, OverflowError) as error:
+        raise InputError(f"{where} {shown(value)} is not allowed; allowed: such as 2026-01-20T12:00:00Z") from error
 
 
-def _role(where: str, value: Tree) -> str:
-    if value not in ROLES:
-        raise PipelineInputError(f"{where}: {value!r:.80} is unknown; allowed: {', '.join(ROLES)}")
-    return str(value)
-
-
-def _vector(where: str, value: Tree) -> list[float]:
+def _vector(value: Tree, where: str) -> list[float]:
     numbers = value if isinstance(value, list | tuple) else [value]
     is_taken = all(type(one) in (int, float) and abs(one) <= _GREATEST for one in numbers)
     length = math.hypot(*numbers) if is_taken else 0.0
     if not length > _LEAST:
-        raise PipelineInputError(f"{where}: expected numbers up to {_GREATEST:g} that are not all 0, got {value!r:.80}")
+        raise InputError(f"{where} is not allowed; allowed: a list of numbers up to {_GREATEST:g} that are not all 0")
     return [one / length for one in numbers]
 
 
 _CHECKS: Mapping[str, _Check] = {
-    "text": lambda _, value: value,
-    "id": checked_name,
+    "text": lambda value, _: value,
+    "id": checked_owner,
     "kind": checked_type,
-    "session": checked_name,
-    "importance": _number,
+    "session": checked_owner,
+    "importance": lambda value, where: checked_number(value, where, 0, 1),
     "created_at": _moment,
     "updated_at": _moment,
-    "key": checked_name,
-    "role": _role,
-    "source": checked_name,
-    "times_seen": _count,
-    "compressed": _flag,
-    "summary_id": checked_name,
-    "source_session_id": checked_name,
-    "compression_source": _flag,
-    "replaced_by": checked_name,
+    "key": lambda value, where: checked_text(value, where, MAX_OWNER_CHARACTERS),
+    "role": checked_role,
+    "source": checked_owner,
+    "times_seen": lambda value, where: checked_count(value, where, 1, _MOST_TIMES),
+    "compressed": checked_flag,
+    "summary_id": checked_owner,
+    "source_session_id": checked_owner,
+    "compression_source": checked_flag,
+    "replaced_by": checked_owner,
     "vector": _vector,
 }

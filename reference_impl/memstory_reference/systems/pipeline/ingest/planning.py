@@ -22,6 +22,8 @@ from memstory_reference.systems.pipeline.reading.routing import route
 from memstory_reference.text.secret_guard import Guard
 
 Vector = NDArray[np.float32]
+NO_VECTOR: Vector = np.zeros(0, np.float32)
+"""Of a piece that a guard refuses."""
 
 _ROUNDING = 1e-6  # vectors are float32: what is 0.3 by arithmetic may come out a little below
 

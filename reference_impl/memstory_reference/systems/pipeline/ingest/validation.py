@@ -1,74 +1,71 @@
-"""What callers may give; whatever else is refused before anything is read or written."""
+"""What callers may give, beside what every system checks; all else is refused before anything is read or written."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 from memstory_reference.errors import InputError
+from memstory_reference.input_checks import checked_owner, shown
 from memstory_reference.systems.pipeline.memory import ROLES, MemoryType, Utterance
 
-MAX_TOP_K = 1_000
-MAX_NAME = 512
-_HIGHEST_SURROGATE = "\udfff"
+MAX_TOKENS = 10_000_000
+MAX_LISTED = 10_000_000
+MAX_IDS = 100_000
 
 
-class PipelineInputError(InputError, ValueError):
-    """Input that the pipeline refuses; a ValueError too, as its specification has it."""
+def checked_utterances(utterances: Any, max_characters: int) -> list[Utterance]:
+    """Return utterances that can be taken in; an empty text can, and nothing is kept of it."""
+    if isinstance(utterances, str) or not isinstance(utterances, Sequence):
+        raise InputError(f"utterances must be a list, not {type(utterances).__name__}")
+    return [_checked_utterance(one, max_characters) for one in utterances]
 
 
-def checked_name(what: str, value: Any) -> str:
-    """Return the id of a user or a session: a text that is not blank and can be written."""
-    if not isinstance(value, str):
-        raise PipelineInputError(f"{what}: expected a text, got {value!r:.80} ({type(value).__name__})")
-    if not value.strip():
-        raise PipelineInputError(f"{what}: it is empty; say whose memory is meant")
-    if len(value) > MAX_NAME or not is_unicode(value):
-        raise PipelineInputError(f"{what}: {value!r:.80} is too long (above {MAX_NAME}) or no valid Unicode")
-    return value
+def checked_text_in(text: Any, max_characters: int, what: str = "text", setting: str = "max_text_characters") -> str:
+    """Return a text to be cleaned, which replaces what no file can hold: of at most so many characters, if any."""
+    if not isinstance(text, str):
+        raise InputError(f"{what} must be text, not {type(text).__name__}")
+    if len(text) > max_characters:
+        raise InputError(f"{what}: {len(text)} characters; at most {max_characters} ({setting}). Give it in parts")
+    return text
 
 
-def checked_utterance(utterance: Utterance, max_characters: int) -> Utterance:
-    """Return the utterance if every field can be taken; an empty text can, and nothing is kept of it."""
-    if not isinstance(utterance.text, str):
-        raise PipelineInputError(f"text: expected a text, got {utterance.text!r:.80} ({type(utterance.text).__name__})")
-    if len(utterance.text) > max_characters:
-        raise PipelineInputError(
-            f"text: {len(utterance.text)} characters; at most {max_characters}. Ingest it in parts, "
-            "or raise max_text_characters"
-        )
-    checked_name("session_id", utterance.session_id)
-    if utterance.role not in ROLES:
-        raise PipelineInputError(f"role: {utterance.role!r:.80} is unknown; allowed: {', '.join(ROLES)}")
-    if utterance.source is not None:
-        checked_name("source", utterance.source)
-    return utterance
-
-
-def checked_type(what: str, value: Any) -> MemoryType:
+def checked_type(value: Any, what: str) -> MemoryType:
     """Return the memory type that `value` names."""
     if isinstance(value, str) and value in set(MemoryType):
         return MemoryType(value)
-    raise PipelineInputError(f"{what}: {value!r:.80} is unknown; allowed: {', '.join(MemoryType)}")
+    raise InputError(f"{what} {shown(value)} is unknown; allowed: {', '.join(MemoryType)}")
 
 
-def checked_types(values: Sequence[Any] | None) -> tuple[MemoryType, ...]:
+def checked_types(values: Any) -> tuple[MemoryType, ...]:
     """Return the types to recall; None and nothing mean all."""
-    if isinstance(values, str):
-        raise PipelineInputError(f"memory_types: expected a list of types, got the text {values!r:.80}")
-    return tuple(dict.fromkeys(checked_type("memory_types", value) for value in values or MemoryType))
+    if values is not None and (isinstance(values, str) or not isinstance(values, Sequence)):
+        raise InputError(f"memory_types must be a list of types, not {type(values).__name__}")
+    return tuple(dict.fromkeys(checked_type(value, "memory_types") for value in values or MemoryType))
 
 
-def checked_count(what: str, value: Any, highest: int | None = None) -> int:
-    """Return a number that may count something: whole and not negative."""
-    if isinstance(value, bool) or not isinstance(value, int):
-        raise PipelineInputError(f"{what}: expected a whole number, got {value!r:.80} ({type(value).__name__})")
-    if value < 0 or (highest is not None and value > highest):
-        limits = "0 or more" if highest is None else f"0 to {highest}"
-        raise PipelineInputError(f"{what}: {value} is outside {limits}")
+def checked_flag(value: Any, what: str) -> bool:
+    """Return true or false."""
+    if not isinstance(value, bool):
+        raise InputError(f"{what} {shown(value)} is not allowed; allowed: true or false")
     return value
 
 
-def is_unicode(text: str) -> bool:
-    """Say whether the text has no lone surrogate, which no file can hold."""
-    return text.isascii() or not any("\ud800" <= sign <= _HIGHEST_SURROGATE for sign in text)
+def checked_role(value: Any, what: str) -> str:
+    """Return who speaks."""
+    if not isinstance(value, str) or value not in ROLES:
+        raise InputError(f"{what} {shown(value)} is unknown; allowed: {', '.join(ROLES)}")
+    return value
+
+
+def _checked_utterance(utterance: Any, max_characters: int) -> Utterance:
+    if not isinstance(utterance, Utterance):
+        raise InputError(f"utterances must hold utterances, not {type(utterance).__name__}")
+    checked_text_in(utterance.text, max_characters)
+    checked_owner(utterance.session_id, "session_id")
+    checked_role(utterance.role, "role")
+    if utterance.source is not None:
+        checked_owner(utterance.source, "source")
+    hint = utterance.memory_type_hint
+    return replace(utterance, memory_type_hint=None if hint is None else checked_type(hint, "memory_type_hint"))
