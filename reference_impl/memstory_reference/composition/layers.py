@@ -12,8 +12,9 @@ from memstory_reference.composition.extras import extra
 from memstory_reference.systems.layers.audit.crisis_log import CRISES
 from memstory_reference.systems.layers.feedback.session_feedback import FEEDBACK
 from memstory_reference.systems.layers.modes import MemoryMode
+from memstory_reference.systems.layers.outside import LayersPorts, LayersStores
 from memstory_reference.systems.layers.recall.embeddings import MODEL_OF_NONE
-from memstory_reference.systems.layers.service import LayersPorts, LayersService, LayersStores
+from memstory_reference.systems.layers.service import LayersService
 from memstory_reference.systems.layers.stores.logs import InMemoryLog
 from memstory_reference.systems.layers.stores.memory_store import InMemoryStore
 from memstory_reference.systems.layers.stores.postgres.place import PostgresPlace

@@ -119,7 +119,7 @@ class RecordsDesk:
             edited = replace(edited, vector=vector)
             await self._store.aput(edited)
             if same is not None:
-                await self._delete(owner, [same.id], kept=edited.id)
+                await self.delete_under_lock(owner, [same.id], kept=edited.id)
         return edited
 
     async def archive(self, owner: str, identifier: str) -> bool:
@@ -133,7 +133,7 @@ class RecordsDesk:
     async def delete(self, owner: str, ids: Sequence[str]) -> list[str]:
         """Delete records for good; what they had replaced is used again. Return the ids that existed."""
         async with self._store.lock(f"memory/{owner}"):
-            return await self._delete(owner, ids)
+            return await self.delete_under_lock(owner, ids)
 
     async def export(self, owner: str) -> dict[str, Tree]:
         """Return all that is remembered of an owner as JSON; audit and feedback are no memory (SEC-11)."""
@@ -213,8 +213,8 @@ class RecordsDesk:
             return given, MALFORMED
         return fit, refused(fit, ()) or must_not_last(fit)
 
-    async def _delete(self, owner: str, ids: Sequence[str], kept: str | None = None) -> list[str]:
-        """Delete records; what they had replaced is now replaced by `kept`, or by nothing."""
+    async def delete_under_lock(self, owner: str, ids: Sequence[str], kept: str | None = None) -> list[str]:
+        """Delete records, the owner's lock being held; what they had replaced is now replaced by `kept`, or nothing."""
         gone = {
             record.id: replace(record, superseded_by=record.superseded_by or kept)
             for record in await self._store.aget(owner, ids)

@@ -3,26 +3,27 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
 
 from memstory_reference.errors import InputError, UnavailableError
-from memstory_reference.ports import ChatModel, Clock, Embedder, Json, NewId
+from memstory_reference.ports import Json
 from memstory_reference.systems.layers.audit.crisis_log import ClassifierPath, CrisisLogRecord
 from memstory_reference.systems.layers.audit.crisis_signals import notice
 from memstory_reference.systems.layers.config import LayersConfig
 from memstory_reference.systems.layers.feedback.session_feedback import SessionFeedbackRecord, checked_feedback
+from memstory_reference.systems.layers.forgetting import Forgetting, Forgotten, answer_to_wish
 from memstory_reference.systems.layers.identity import checked_id, hash_session_id, resolve_owner_id
 from memstory_reference.systems.layers.modes import MemoryMode
+from memstory_reference.systems.layers.operations.forget_requests import ForgetWish, asks_what_is_known, forget_wish
+from memstory_reference.systems.layers.outside import LayersPorts
 from memstory_reference.systems.layers.policy.guards import without_secrets
 from memstory_reference.systems.layers.recall.embeddings import Embeddings
 from memstory_reference.systems.layers.recall.prompting import WINDOW_TURNS, memory_block, prompt, reply_by_rules
 from memstory_reference.systems.layers.recall.retrieval import Retrieval, TurnMemory
 from memstory_reference.systems.layers.records.candidates import SessionMemoryBuffer, SpokenTurn
 from memstory_reference.systems.layers.records_desk import RecordsDesk
-from memstory_reference.systems.layers.stores.logs import Log
-from memstory_reference.systems.layers.stores.store import LayersStore
 from memstory_reference.systems.layers.turns.background import Background
 from memstory_reference.systems.layers.turns.diagnostics import TurnDiagnostics
 from memstory_reference.systems.layers.turns.idle import IdleWatch
@@ -35,34 +36,6 @@ LOG = logging.getLogger(__name__)
 MAX_SAID = 100_000
 NO_SESSION = "-"
 """The session of an owner who acts outside of any."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LayersStores:
-    """Where things are kept, each apart; open, and closed by the memory. `release` is called when they are closed.
-
-    `shared` if other processes may use them at the same time.
-    """
-
-    memory: LayersStore
-    crisis: Log[CrisisLogRecord]
-    feedback: Log[SessionFeedbackRecord]
-    release: Callable[[], None] = lambda: None
-    shared: bool = False
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LayersPorts:
-    """What the memory needs of the world outside.
-
-    Without `embedder` retrieval is by words alone; without `model` all is decided by documented rules.
-    """
-
-    stores: LayersStores
-    embedder: Embedder | None
-    model: ChatModel | None
-    clock: Clock
-    new_id: NewId
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -121,6 +94,7 @@ class LayersService:
             clock=ports.clock,
             new_id=ports.new_id,
         )
+        self._forgetting = Forgetting(store=self._store, desk=self.records, embeddings=self._embeddings)
 
     async def open(self) -> None:
         """Take up the sessions that a former process left active; those silent for too long end now.
@@ -164,6 +138,12 @@ class LayersService:
             raise InputError(f"a turn has 1 to {MAX_SAID} characters, not {len(said)} or only blanks")
         trouble: dict[str, Json] = {}
         await self._notice(said, who, trouble)
+        wish = forget_wish(said)
+        if wish is not None:
+            # Not kept: the wish itself would tell what is to be forgotten.
+            return TurnAnswer(answer=await self.answer_wish(who.owner, wish), memory=TurnMemory(), diagnostics=trouble)
+        if asks_what_is_known(said):
+            await self._background.settle(_key(who))
         buffer = await self._buffer(who, trouble)
         memory = await self._remembered(said, who, trouble, is_first_turn=buffer is None or not buffer.turn_count)
         answer = await self._reply(memory, buffer.turns if buffer else (), said)
@@ -177,9 +157,33 @@ class LayersService:
         if is_first_turn is None:
             buffer = await self._store.aload(who.owner, who.session, last=0)
             is_first_turn = buffer is None or not buffer.turn_count
+        if asks_what_is_known(query):
+            return await self._retrieval.load_everything(who.owner)
         return await self._retrieval.load_memory_for_turn(
             who.owner, query, now=self._ports.clock.now(), is_first_turn=is_first_turn
         )
+
+    async def answer_wish(self, owner: str, wish: ForgetWish) -> str:
+        """Forget what a person asks to; return what they hear of it."""
+        if wish.everything and not wish.sure:
+            counts = (await self.records.counts(owner))["counts"]
+            return f'That is {sum(counts.values())} memories. Say "forget everything for good" to delete all of them.'
+        if wish.everything:
+            await self.forget_owner(owner)
+            return "Forgotten: everything that I remembered of you."
+        done = await self.forget(owner, wish.what)
+        nearest = [] if not done.is_empty else (await self.records.search(owner, wish.what))[:3]
+        return answer_to_wish(wish, done, [one.record for one in nearest])
+
+    async def forget(self, owner: str, what: str) -> Forgotten:
+        """Forget what words or an id name: the records, and what summaries and open sessions hold of them."""
+        await self._background.settle()
+        return await self._forgetting.forget(owner, what)
+
+    async def forget_records(self, owner: str, ids: Sequence[str]) -> Forgotten:
+        """Forget records by their ids, and what summaries and open sessions hold of them."""
+        await self._background.settle()
+        return await self._forgetting.forget_records(owner, ids)
 
     async def end_session(self, who: Who, reason: EndReason) -> EndReport | None:
         """End a session by the one path that all triggers share; None if it had ended before."""

@@ -10,7 +10,7 @@ import pytest
 
 from memstory.running.environments import owner_of
 from memstory_reference.storage.database_store import Database
-from memstory_reference.systems.layers import records_desk, service
+from memstory_reference.systems.layers import forgetting, records_desk, service
 from memstory_reference.systems.layers.config import LayersConfig
 from memstory_reference.systems.layers.modes import MemoryMode
 from memstory_reference.systems.layers.operations import dedup, episodic, promotion
@@ -291,6 +291,8 @@ MUTANTS = [
         "I have no memory",
         (SqliteStore, "aset_recall", None),
     ),
+    ("C22-sqlite: summaries still tell it", "Quimperline", (forgetting, "values_of", lambda _: lambda _rows: [])),
+    ("C22-sqlite: nothing is named", "Forgotten", (forgetting, "meant", lambda _: lambda *_: [])),
     ("C19: edits pass no guard", "was not refused", (records_desk, "refused", None)),
 ]
 

@@ -12,8 +12,9 @@ from memstory_reference.bus.calls import Caller, PartMissingError
 from memstory_reference.errors import InputError, SetupProblem, UnavailableError
 from memstory_reference.systems.layers.config import LayersConfig
 from memstory_reference.systems.layers.modes import MemoryMode
+from memstory_reference.systems.layers.outside import LayersPorts, LayersStores
 from memstory_reference.systems.layers.process import PART, LayersAnswer, LayersPart, RemoteLayers
-from memstory_reference.systems.layers.service import LayersPorts, LayersService, LayersStores
+from memstory_reference.systems.layers.service import LayersService
 from memstory_reference.systems.layers.stores.logs import InMemoryLog
 from memstory_reference.systems.layers.stores.memory_store import InMemoryStore
 

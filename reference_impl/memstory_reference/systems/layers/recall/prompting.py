@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from memstory_reference.ports import Message
+from memstory_reference.systems.layers.operations.forget_requests import asks_what_is_known
 from memstory_reference.systems.layers.recall.retrieval import TurnMemory
 from memstory_reference.systems.layers.records.candidates import SpokenTurn
 from memstory_reference.systems.layers.records.entries import format_working_memory_entries
-from memstory_reference.systems.layers.records.record import Fact
+from memstory_reference.systems.layers.records.record import LABELS, Arc, Content, Fact, Layer, Rule
 from memstory_reference.text.lines import one_line
 
 WINDOW_TURNS = 10
@@ -52,5 +53,25 @@ def reply_by_rules(memory: TurnMemory, said: str) -> str:
     asks = said.strip().endswith("?") or said.strip().lower().startswith(_ASKS)
     if not asks:
         return HEARD
+    if asks_what_is_known(said):
+        return _all_of(memory)
     facts = [record.content for record in memory.recalled if isinstance(record.content, Fact)]
     return f'You told me: "{one_line(facts[0].evidence_quote or facts[0].object)}"' if facts else NO_MEMORY
+
+
+def _all_of(memory: TurnMemory) -> str:
+    told = [
+        (layer, [one.content for one in (*memory.recalled, *memory.rules) if one.layer is layer]) for layer in Layer
+    ]
+    lines = [f"{LABELS[layer]}:\n" + "\n".join(f"- {_told(one)}" for one in found) for layer, found in told if found]
+    return "\n".join(["This is what I remember of you.", *lines]) if lines else "I remember nothing of you yet."
+
+
+def _told(content: Content) -> str:
+    match content:
+        case Fact():
+            return one_line(content.evidence_quote or content.object)
+        case Arc():
+            return one_line(content.summary)
+        case Rule():
+            return one_line(content.rule)

@@ -19,6 +19,9 @@ from memstory_reference.text.token_sets import token_list
 POOL = 50
 """Records of each list that are fused."""
 
+LISTED = 50
+"""Facts that are told to who asks for all that is remembered."""
+
 MAX_TOKENS = 64
 """Distinct tokens of a question that are looked up: nobody's question has more that tell."""
 
@@ -119,6 +122,13 @@ class Retrieval:
         ]
         rules = await self._store.alist(owner, Layer.PROCEDURAL)
         return TurnMemory(recalled=recalled, rules=rules[::-1], caught_up=latest)
+
+    async def load_everything(self, owner: str) -> TurnMemory:
+        """Return what a person hears who asks what is remembered: the newest of each layer."""
+        facts = await self._store.alist(owner, Layer.SEMANTIC, limit=LISTED)
+        arcs = await self._store.alist(owner, Layer.EPISODIC, limit=self._config.top_k)
+        rules = await self._store.alist(owner, Layer.PROCEDURAL)
+        return TurnMemory(recalled=[*facts, *arcs], rules=rules[::-1])
 
     async def search(self, owner: str, query: str, layers: Sequence[Layer], *, now: datetime) -> list[Ranked]:
         """Return the active records of these layers that the question finds, best first."""

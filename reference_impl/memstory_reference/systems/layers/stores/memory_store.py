@@ -119,9 +119,9 @@ class InMemoryStore:
             return found
         return replace(found, turns=found.turns[max(0, len(found.turns) - last) :])
 
-    async def asave(self, buffer: SessionMemoryBuffer) -> None:
+    async def asave(self, buffer: SessionMemoryBuffer, *, rewrite: bool = False) -> None:
         key = (buffer.owner, buffer.session)
-        self._sessions[key] = buffer.over(self._sessions.get(key))
+        self._sessions[key] = buffer if rewrite else buffer.over(self._sessions.get(key))
 
     async def aactive(self, owner: str | None = None) -> list[SessionMemoryBuffer]:
         found = [replace(one, turns=()) for one in self._sessions.values() if owner is None or one.owner == owner]

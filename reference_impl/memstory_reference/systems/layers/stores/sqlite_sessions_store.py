@@ -41,10 +41,12 @@ class SqliteSessions:
     def __init__(self, database: Database) -> None:
         self._db = database
 
-    def save(self, buffer: SessionMemoryBuffer) -> None:
-        """Write a session, of its turns those that are new or were looked at."""
+    def save(self, buffer: SessionMemoryBuffer, *, rewrite: bool) -> None:
+        """Write a session, of its turns those that are new or were looked at; with `rewrite` all of them."""
         key = (buffer.owner, buffer.session)
         with self._db.transaction():
+            if rewrite:
+                self._db.execute("DELETE FROM turns WHERE owner = ? AND session = ?", key)
             self._db.execute(
                 "INSERT OR REPLACE INTO sessions (owner, session, started_at, last_at, data) VALUES (?, ?, ?, ?, ?)",
                 (*key, iso_now(buffer.started_at), iso_now(buffer.last_at), json.dumps(buffer_data(buffer))),
@@ -67,6 +69,8 @@ class SqliteSessions:
                 "DELETE FROM turns WHERE owner = ? AND session = ? AND number <= ?",
                 (*key, buffer.turn_count - MAX_TURNS),
             )
+        if rewrite:
+            self._db.forget_log()
 
     def load(self, owner: str, session: str, last: int | None) -> SessionMemoryBuffer | None:
         """Return an active session with its last turns, or all of them."""

@@ -111,8 +111,8 @@ class SqliteStore:
     async def aload(self, owner: str, session: str, last: int | None = None) -> SessionMemoryBuffer | None:
         return await self._db.lane.run(self._rows.sessions.load, owner, session, last)
 
-    async def asave(self, buffer: SessionMemoryBuffer) -> None:
-        await self._db.lane.run(self._rows.sessions.save, buffer)
+    async def asave(self, buffer: SessionMemoryBuffer, *, rewrite: bool = False) -> None:
+        await self._db.lane.run(self._rows.sessions.save, buffer, rewrite=rewrite)
 
     async def aactive(self, owner: str | None = None) -> list[SessionMemoryBuffer]:
         return await self._db.lane.run(self._rows.sessions.active, owner)

@@ -121,10 +121,10 @@ class ActiveSessions(Protocol):
         """Return the buffer of an active session, with all its turns or the `last` ones."""
         ...
 
-    async def asave(self, buffer: SessionMemoryBuffer) -> None:
+    async def asave(self, buffer: SessionMemoryBuffer, *, rewrite: bool = False) -> None:
         """Write the buffer of a session; turns that are stored and that it does not hold stay.
 
-        What was said in a turn never changes: of stored turns only `extracted` is written.
+        Of stored turns only `extracted` is written; with `rewrite` all turns are those of the buffer, word for word.
         """
         ...
 

@@ -10,9 +10,10 @@ import pytest
 from memstory_reference.errors import UnavailableError
 from memstory_reference.systems.layers.config import LayersConfig
 from memstory_reference.systems.layers.modes import MemoryMode
+from memstory_reference.systems.layers.outside import LayersPorts, LayersStores
 from memstory_reference.systems.layers.records.candidates import SessionMemoryBuffer
 from memstory_reference.systems.layers.records.record import Layer
-from memstory_reference.systems.layers.service import LayersPorts, LayersService, LayersStores
+from memstory_reference.systems.layers.service import LayersService
 from memstory_reference.systems.layers.stores.logs import InMemoryLog
 from memstory_reference.systems.layers.stores.memory_store import InMemoryStore
 from memstory_reference.systems.layers.stores.postgres.place import PostgresPlace

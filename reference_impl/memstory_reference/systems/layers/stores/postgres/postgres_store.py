@@ -134,8 +134,8 @@ class PostgresStore:
     async def aload(self, owner: str, session: str, last: int | None = None) -> SessionMemoryBuffer | None:
         return await self._call(sessions.load, owner, session, last)
 
-    async def asave(self, buffer: SessionMemoryBuffer) -> None:
-        await self._call(sessions.save, buffer)
+    async def asave(self, buffer: SessionMemoryBuffer, *, rewrite: bool = False) -> None:
+        await self._call(sessions.save, buffer, rewrite=rewrite)
 
     async def aactive(self, owner: str | None = None) -> list[SessionMemoryBuffer]:
         return await self._call(sessions.active, owner)

@@ -21,10 +21,12 @@ from memstory_reference.systems.layers.stores.postgres.connections_store import 
 _SESSIONS = "SELECT owner, session, started_at, last_at, data FROM sessions"
 
 
-async def save(connection: Connection, buffer: SessionMemoryBuffer) -> None:
-    """Write a session, of its turns those that are new or were looked at."""
+async def save(connection: Connection, buffer: SessionMemoryBuffer, *, rewrite: bool) -> None:
+    """Write a session, of its turns those that are new or were looked at; with `rewrite` all of them."""
     key = (buffer.owner, buffer.session)
     async with connection.transaction(), connection.cursor() as cursor:
+        if rewrite:
+            await cursor.execute("DELETE FROM turns WHERE owner = %s AND session = %s", key)
         await cursor.execute(
             "INSERT INTO sessions (owner, session, started_at, last_at, data) VALUES (%s, %s, %s, %s, %s) "
             "ON CONFLICT (owner, session) DO UPDATE SET started_at = excluded.started_at, last_at = excluded.last_at, "

@@ -1,0 +1,40 @@
+"""What the layers need of the world outside: stores, models, time, ids."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from memstory_reference.ports import ChatModel, Clock, Embedder, NewId
+from memstory_reference.systems.layers.audit.crisis_log import CrisisLogRecord
+from memstory_reference.systems.layers.feedback.session_feedback import SessionFeedbackRecord
+from memstory_reference.systems.layers.stores.logs import Log
+from memstory_reference.systems.layers.stores.store import LayersStore
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LayersStores:
+    """Where things are kept, each apart; open, and closed by the memory. `release` is called when they are closed.
+
+    `shared` if other processes may use them at the same time.
+    """
+
+    memory: LayersStore
+    crisis: Log[CrisisLogRecord]
+    feedback: Log[SessionFeedbackRecord]
+    release: Callable[[], None] = lambda: None
+    shared: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LayersPorts:
+    """What the memory needs of the world outside.
+
+    Without `embedder` retrieval is by words alone; without `model` all is decided by documented rules.
+    """
+
+    stores: LayersStores
+    embedder: Embedder | None
+    model: ChatModel | None
+    clock: Clock
+    new_id: NewId
