@@ -1,1 +1,1 @@
-"""Five memory systems for AI agents, each complete, and the parts that they share."""
+"""Six memory systems for AI agents, each complete, and the parts that they share."""

@@ -18,6 +18,7 @@ from memstory_reference.targets.observations.target import ObservationsFactory
 from memstory_reference.targets.offered import minilm
 from memstory_reference.targets.pipeline.target import PipelineFactory
 from memstory_reference.targets.topics.target import TopicsFactory
+from memstory_reference.targets.turns.target import TurnsFactory
 
 
 def embedders():
@@ -81,3 +82,7 @@ class TestLayers(TargetContract):
 class TestPipeline(TargetContract):
     factory = PipelineFactory
     kind = "working"  # only what is about now belongs to its session
+
+
+class TestTurns(TargetContract):
+    factory = TurnsFactory

@@ -9,6 +9,8 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from datetime import datetime
 from pathlib import Path
 from typing import Final
 
@@ -24,6 +26,15 @@ APART: Final = ("adversarial",)
 """Its evidence belongs to the other speaker, so a mean over all five categories would mix two meanings."""
 
 TURN_ID: Final = re.compile(r"D:?(\d+):(\d+)")
+DATE: Final = re.compile(
+    r"(?P<hour>\d{1,2}):(?P<minute>\d\d) (?P<half>[ap]m) on (?P<day>\d{1,2}) (?P<month>[a-z]+),? (?P<year>\d{4})",
+    re.IGNORECASE,
+)
+MONTHS: Final = (
+    *("january", "february", "march", "april", "may", "june"),
+    *("july", "august", "september", "october", "november", "december"),
+)
+"""Not of the calendar module, whose names are those of the machine's own language."""
 SESSION: Final = re.compile(r"session_(\d+)")
 
 
@@ -44,7 +55,10 @@ def read_locomo(path: Path, _retrieval: Retrieval | None = None) -> RetrievalTas
         collections=collections,
         apart=APART,
         unusable=tuple(label for _, unusable in read for label in unusable),
-        digest=digest_of(collections),
+        # Of the texts alone, which say all that the metadata say: digests of earlier versions still hold.
+        digest=digest_of(
+            replace(one, documents=[replace(each, metadata={}) for each in one.documents]) for one in collections
+        ),
     )
 
 
@@ -63,6 +77,23 @@ def gold_ids(evidence: Sequence[Tree], known: frozenset[str]) -> tuple[tuple[str
         unusable += [turn for turn in turns if turn not in known] if turns else [label]
         usable.update((turn, None) for turn in turns if turn in known)
     return tuple(usable), tuple(unusable)
+
+
+def moment_of(date: str) -> str | None:
+    """Return the date of a session in ISO 8601, None if it is not written as in LoCoMo.
+
+    >>> moment_of("1:56 pm on 8 May, 2023"), moment_of("some day")
+    ('2023-05-08T13:56:00', None)
+    """
+    found = DATE.fullmatch(date.strip())
+    if found is None or found["month"].lower() not in MONTHS:
+        return None
+    hour = int(found["hour"]) % 12 + (12 if found["half"].lower() == "pm" else 0)
+    try:
+        month = MONTHS.index(found["month"].lower()) + 1
+        return datetime(int(found["year"]), month, int(found["day"]), hour, int(found["minute"])).isoformat()  # noqa: DTZ001
+    except ValueError:
+        return None
 
 
 def _read_sample(sample: Mapping[str, Tree]) -> tuple[Collection, tuple[str, ...]]:
@@ -93,9 +124,11 @@ def _documents(conversation: Mapping[str, Tree]) -> Iterator[Document]:
     numbers = (int(found[1]) for found in map(SESSION.fullmatch, conversation) if found)
     for number in sorted(numbers):
         date = conversation[f"session_{number}_date_time"]
+        said_at = {"said_at": moment} if (moment := moment_of(date)) else {}
         for turn in conversation[f"session_{number}"]:
             caption = turn.get("blip_caption")
             shared = f" [shares {caption}]" if caption else ""
             text = f"[{date}] {turn['speaker']}: {turn['text']}{shared}"
-            # No metadata: the text says all of it, and a memory may refuse fields that it does not know.
-            yield Document(id=turn["dia_id"], text=text)
+            # Beside the text, which says it all: a memory of turns is given the parts, any other the text.
+            metadata = {"speaker": turn["speaker"], "session": f"session_{number}", **said_at}
+            yield Document(id=turn["dia_id"], text=text, metadata=metadata)

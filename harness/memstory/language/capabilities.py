@@ -21,6 +21,7 @@ FEATURES: Final[Mapping[Capability, str]] = {
     "add.exact": "gives every text back letter for letter, white space and invisible characters too",
     "add.import": "takes memories as they were exported",
     "add.infer": "decides itself what of a text to remember",
+    "add.turns": "takes speaker, session and said_at of a turn apart from its text, which then holds the words alone",
     "add.verbatim": "keeps every text that it is given, as it is",
     "async_ingest": "remembers in the background",
     "audit_separate": "keeps audit records out of what is recalled",

@@ -16,7 +16,7 @@ def retrieval(run: Run) -> str:
     rows = [row for case in run.cases if case.outcome != "measured" for row in views.score_rows(case)]
     if not any(case.retrieval for case in run.cases):
         return ""
-    parts = [_table(rows) if rows else "", curves(run), "\n".join(_measured_on(run)), *_unusable(run)]
+    parts = [_table(rows) if rows else "", curves(run), "\n".join((*_measured_on(run), *_given(run))), *_unusable(run)]
     return "\n\n".join(part for part in parts if part)
 
 
@@ -59,6 +59,18 @@ def _measured_on(run: Run) -> Iterator[str]:
             said.setdefault(text, []).append(case.name)
     for text, stories in said.items():
         yield f"- {inline(', '.join(dict.fromkeys(stories)))} on {text}"
+
+
+def _given(run: Run) -> Iterator[str]:
+    """Yield for each dialogue which targets got its speakers, sessions and dates as fields, and which as text."""
+    said: dict[tuple[str, bool], list[str]] = {}
+    for case in run.cases:
+        for record in case.retrieval:
+            if record.as_turns is not None:
+                said.setdefault((record.name, record.as_turns), []).append(case.target)
+    for (name, as_turns), targets in said.items():
+        form = "as fields" if as_turns else "in the text alone"
+        yield f"- {inline(name)}: speaker, session and date {form} for {inline(', '.join(dict.fromkeys(targets)))}"
 
 
 def _unusable(run: Run) -> Iterator[str]:

@@ -108,7 +108,8 @@ class RetrievalRecord:
     """A retrieval task as it ran.
 
     `documents` counts all of them, `smallest` those of the smallest collection, against which k is held; `level` is the
-    perturbation that this run had.
+    perturbation that this run had. `as_turns` says of dialogues whether the target got speaker, session and said_at as
+    fields, or all of it as text.
     """
 
     name: str
@@ -122,6 +123,7 @@ class RetrievalRecord:
     seconds: float = 0.0
     embedding_seconds: float | None = None
     level: Mapping[str, Tree] = field(default_factory=dict)
+    as_turns: bool | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from time import perf_counter
 
@@ -19,7 +19,10 @@ from memstory.running.remembering import DocumentIds, Rememberer, refuse_outdate
 from memstory.running.stage import Stage, open_stage
 from memstory.target import Environment, Hit, Query, Scope, TargetFactory, Tree
 from memstory.tasks.perturbation import Perturbed, level_name, levels_of, perturbed
-from memstory.tasks.retrieval import Collection, Document, Question, RetrievalTask
+from memstory.tasks.retrieval import Collection, Document, Question, RetrievalTask, as_turn, turns_of
+
+AS_TURNS = "add.turns"
+"""The capability of a target that takes speaker, session and said_at apart from the words."""
 
 Progress = Callable[[int, int, str], None]
 """`progress(done, total, what)`, called after each collection."""
@@ -63,8 +66,10 @@ async def run_retrieval(
         NotSupported: a perturbation that the target cannot take.
     """
     levels = levels_of(asked.perturb)
+    as_turns = AS_TURNS in factory.capabilities(env.options)
     drawn = any(level.get("distractors") for level in levels)
     pool = load_distractors(asked.retrieval, asked.base, anywhere=asked.anywhere) if drawn else ()
+    pool = tuple(map(as_turn, pool)) if as_turns else pool
     if any(level.get("stale_repeats") for level in levels):
         documents = [document for collection in asked.task.collections for document in collection.documents]
         refuse_outdated(documents, factory.capabilities(env.options))
@@ -73,14 +78,17 @@ async def run_retrieval(
     collections, done = asked.task.collections, 0
     for level in levels:
         gave: list[_Gave] = []
-        for collection in collections:
+        for collection in map(turns_of, collections) if as_turns else collections:
             harder = _perturbed(asked, collection, level, pool)
             stage = open_stage(for_collection(env, done), factory, hosted=apart)
             gave.append(await _one_collection(harder, asked, stage, factory))
             done += 1
             if progress is not None:
                 progress(done, len(levels) * len(collections), _said(harder.collection, level))
-        yield _record(asked, level, gave), gave[-1].about if gave else {}
+        record = _record(asked, level, gave)
+        if any(collection.is_dialogue for collection in collections):
+            record = replace(record, as_turns=as_turns)
+        yield record, gave[-1].about if gave else {}
 
 
 async def _one_collection(task: Perturbed, asked: Asked, stage: Stage, factory: TargetFactory) -> _Gave:

@@ -22,7 +22,7 @@ PROBE: Final = 20
 """How many documents show how long all of them will take."""
 
 _BETWEEN_VERSIONS = timedelta(hours=1)
-_WITH_METADATA = ("add.metadata", "search.where")
+_WITH_METADATA = ("add.metadata", "add.turns", "search.where")
 _WAYS = ("update", "supersede")
 
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Generic, TypeAlias, TypeVar
 
 from memstory.target import Tree
@@ -69,6 +70,33 @@ class Collection:
     id: str
     documents: Many[Document]
     questions: Sequence[Question]
+
+    @property
+    def is_dialogue(self) -> bool:
+        """Whether its documents say who spoke, beside their text."""
+        first = next(iter(self.documents), None)
+        return first is not None and "speaker" in first.metadata
+
+
+def as_turn(document: Document) -> Document:
+    """Return a document with the words alone: without `[date] speaker: `, which its metadata say too.
+
+    >>> as_turn(Document(id="1", text="[May 8] Ana: Hello!", metadata={"speaker": "Ana"})).text
+    'Hello!'
+    """
+    if "speaker" not in document.metadata:
+        return document
+    head = re.compile(rf"(?:\[[^\]\n]*\] )?{re.escape(str(document.metadata['speaker']))}: ")
+    bare = [head.sub("", text, count=1) if head.match(text) else text for text in (document.text, *document.outdated)]
+    return replace(document, text=bare[0], outdated=tuple(bare[1:]))
+
+
+def turns_of(collection: Collection) -> Collection:
+    """Return a collection whose dialogue is given as turns; other documents stay as they are."""
+    documents = collection.documents
+    if isinstance(documents, Reread):
+        return replace(collection, documents=Reread(documents.count, lambda: map(as_turn, documents.read())))
+    return replace(collection, documents=tuple(map(as_turn, documents)))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,4 +1,4 @@
 """The memory systems as targets of the harness: the only package here that imports `memstory`."""
 
-REFERENCE = ("topics", "observations", "pipeline", "layers", "manager")
+REFERENCE = ("topics", "observations", "pipeline", "layers", "manager", "turns")
 """The systems that the target `reference` stands for."""

@@ -1,4 +1,4 @@
-"""What all five targets do alike: they say what they do not know, and by its right name."""
+"""What the targets of all systems do alike: they say what they do not know, and by its right name."""
 
 from __future__ import annotations
 

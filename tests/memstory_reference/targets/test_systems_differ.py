@@ -1,4 +1,4 @@
-"""What the five systems decide each for itself, asked of their targets in the same words."""
+"""What the systems decide each for itself, asked of their targets in the same words."""
 
 from __future__ import annotations
 
@@ -65,7 +65,9 @@ def test_what_becomes_of_old_conversations_is_up_to_each_system(factories):
     assert {"topics", "layers"} <= having(factories, "job.purge")
 
 
-@pytest.mark.parametrize(("name", "found"), [("topics", 0), ("observations", 0), ("manager", 0), ("pipeline", 1)])
+@pytest.mark.parametrize(
+    ("name", "found"), [("topics", 0), ("observations", 0), ("manager", 0), ("pipeline", 1), ("turns", 0)]
+)
 async def test_the_floor_of_similarity_is_each_systems_own(opened, name, found):
     # X-12: in the pipeline what is far comes last, but it comes.
     target = await opened(name)

@@ -1,0 +1,82 @@
+"""Vectors of one owner in a file that is mapped into memory: row i of the file is row i of a float32 matrix.
+
+The file is a copy of what a store holds, never the truth: a row that has no length 1 is not written yet, and is read
+from the store again. So whoever changes a row wipes it first, commits to the store, and writes it then; a process that
+is killed in between leaves a row of zeros.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from memstory_reference.errors import UnavailableError
+
+_FIRST_ROWS = 64
+_LENGTH_SLACK = 1e-3
+
+
+class MappedMatrix:
+    """Blocking; rows are grown by doubling, and a row that was never written is zero."""
+
+    def __init__(self, file: Path, dimension: int) -> None:
+        self._file = file
+        self._dimension = dimension
+        self.rows: NDArray[np.float32] = np.zeros((0, dimension), np.float32)
+        self._map(file.stat().st_size // self._row_bytes if file.is_file() else 0)
+
+    def reserve(self, rows: int) -> None:
+        """Make room for so many rows; UnavailableError where the disk has none, and nothing is changed then."""
+        if rows > len(self.rows):
+            self._grow(max(_FIRST_ROWS, 2 * len(self.rows), rows))
+
+    def put(self, places: Sequence[int] | NDArray[np.intp], vectors: NDArray[np.float32]) -> None:
+        """Write unit vectors at places that were reserved."""
+        self.rows[places] = vectors
+
+    def wipe(self, places: Sequence[int]) -> None:
+        """Overwrite rows with zeros, on the disk too."""
+        inside = [place for place in places if place < len(self.rows)]
+        if inside and isinstance(self.rows, np.memmap):
+            self.rows[inside] = 0
+            self.rows.flush()
+
+    def unwritten(self, places: NDArray[np.intp]) -> NDArray[np.intp]:
+        """Return those of the places whose row is not of length 1."""
+        within = places[places < len(self.rows)]
+        rows = self.rows[within]
+        lengths = np.einsum("ij,ij->i", rows, rows)
+        missing: NDArray[np.intp] = np.concatenate(
+            [places[places >= len(self.rows)], within[~(np.abs(lengths - 1) < _LENGTH_SLACK)]]
+        )
+        return missing
+
+    def close(self) -> None:
+        """Let go of the file; the kernel writes what is left."""
+        self.rows = np.zeros((0, self._dimension), np.float32)
+
+    @property
+    def _row_bytes(self) -> int:
+        return 4 * self._dimension
+
+    def _grow(self, rows: int) -> None:
+        try:
+            self._file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+            with self._file.open("ab") as opened:
+                # Reserved now: to write to a mapped page that the disk has no room for would kill the process.
+                os.posix_fallocate(opened.fileno(), 0, rows * self._row_bytes)
+        except OSError as problem:
+            wanted = "has no room" if problem.errno in (errno.ENOSPC, errno.EDQUOT) else "cannot be written"
+            raise UnavailableError(
+                f"{self._file} {wanted}: {problem.strerror}. Give it room on its disk, or use another folder"
+            ) from problem
+        self._map(rows)
+
+    def _map(self, rows: int) -> None:
+        if rows:
+            self.rows = np.memmap(self._file, np.float32, "r+", shape=(rows, self._dimension))

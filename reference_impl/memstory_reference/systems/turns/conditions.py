@@ -1,0 +1,60 @@
+"""Which turns may be found at all: what a search or a list asks for beside its words; pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+
+from memstory_reference.errors import InputError
+from memstory_reference.ports import Tree
+from memstory_reference.systems.turns.turn import Turn, checked_kinds
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Conditions:
+    """What must hold, all together: `since` and `until` bound the moment, both included.
+
+    `where` names exact values of speaker, session, said_at or metadata; True is not 1.
+    """
+
+    kinds: Sequence[str] = ()
+    session: str | None = None
+    since: datetime | None = None
+    until: datetime | None = None
+    where: Mapping[str, Tree] = field(default_factory=dict)
+
+    @property
+    def is_open(self) -> bool:
+        """Whether every turn meets them."""
+        return self == Conditions()
+
+    def admits(self, turn: Turn) -> bool:
+        """Say whether a turn meets them."""
+        if self.kinds and turn.kind not in self.kinds:
+            return False
+        if self.session is not None and turn.session != self.session:
+            return False
+        if self.since is not None and turn.moment < self.since:
+            return False
+        if self.until is not None and turn.moment > self.until:
+            return False
+        fields = turn.fields
+        return all(name in fields and _is_same(fields[name], value) for name, value in self.where.items())
+
+
+def checked_conditions(conditions: Conditions) -> Conditions:
+    """Return the conditions if they can be met; InputError says which is wrong."""
+    checked_kinds(conditions.kinds)
+    if not isinstance(conditions.where, Mapping):
+        raise InputError(f"where must be an object, not {type(conditions.where).__name__}")
+    for name, value in conditions.where.items():
+        if not isinstance(value, str | int | float | bool):
+            raise InputError(f"where[{name!r:.40}] is {value!r:.80}; allowed: a text, a number, true or false")
+    if conditions.since and conditions.until and conditions.since > conditions.until:
+        raise InputError(f"since {conditions.since.isoformat()} lies after until {conditions.until.isoformat()}")
+    return conditions
+
+
+def _is_same(found: Tree, wanted: Tree) -> bool:
+    return found == wanted and isinstance(found, bool) == isinstance(wanted, bool)

@@ -1,0 +1,120 @@
+"""The three tools of the memory, for a model and for MCP clients alike: remember, recall, forget."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping
+
+from memstory_reference.errors import InputError, MemorySystemError, UnavailableError
+from memstory_reference.ports import ToolSpec, Tree
+from memstory_reference.systems.turns.conditions import Conditions
+from memstory_reference.systems.turns.service import TurnsMemory
+from memstory_reference.systems.turns.turn import NewTurn, Turn, moment_of
+from memstory_reference.tooling.arguments import check_arguments
+from memstory_reference.tooling.tools import ToolOutcome
+
+_MOMENT = "ISO 8601, such as 2024-05-08"
+
+REMEMBER = ToolSpec(
+    name="remember",
+    description="Remember a fact, a note, or what somebody said.",
+    parameters={
+        "type": "object",
+        "properties": {
+            "text": {"type": "string", "description": "What to remember"},
+            "speaker": {"type": "string", "description": "Who said it, if somebody did"},
+            "said_at": {"type": "string", "description": f"When it was said: {_MOMENT}"},
+        },
+        "required": ["text"],
+    },
+)
+RECALL = ToolSpec(
+    name="recall",
+    description="Search what was said and noted before; returns what answers the question, best first.",
+    parameters={
+        "type": "object",
+        "properties": {
+            "query": {"type": "string", "description": "The question, with names and dates if it has any"},
+            "limit": {"type": "integer", "description": "How many results at most", "default": 10},
+            "speaker": {"type": "string", "description": "Only what this person said"},
+            "since": {"type": "string", "description": f"Only what was said from then on: {_MOMENT}"},
+            "until": {"type": "string", "description": f"Only what was said until then: {_MOMENT}"},
+            "as_of": {"type": "string", "description": f"What was known at that moment: {_MOMENT}"},
+        },
+        "required": ["query"],
+    },
+)
+FORGET = ToolSpec(
+    name="forget",
+    description="Forget one memory for good.",
+    parameters={
+        "type": "object",
+        "properties": {"id": {"type": "string", "description": "Id of the memory, as recall gives it"}},
+        "required": ["id"],
+    },
+)
+SPECS = (RECALL, REMEMBER, FORGET)
+
+
+class MemoryTools:
+    """The tools of one owner in one session; neither is ever an argument."""
+
+    def __init__(self, memory: TurnsMemory, owner: str, session: str | None = None) -> None:
+        self._memory = memory
+        self._owner = owner
+        self._session = session
+        self._functions: Mapping[str, tuple[ToolSpec, Callable[[Mapping[str, Tree]], Awaitable[Tree]]]] = {
+            RECALL.name: (RECALL, self._recall),
+            REMEMBER.name: (REMEMBER, self._remember),
+            FORGET.name: (FORGET, self._forget),
+        }
+
+    async def call(self, name: str, arguments: object) -> ToolOutcome:
+        """Call a tool; what is wrong with the call is the answer, in words."""
+        given = arguments if isinstance(arguments, Mapping) else {}
+        try:
+            if name not in self._functions:
+                raise InputError(f"there is no tool named {name!r:.80}; there are: {', '.join(self._functions)}")
+            spec, function = self._functions[name]
+            return ToolOutcome(name=name, arguments=given, result=await function(check_arguments(spec, arguments)))
+        except UnavailableError as error:
+            return ToolOutcome(name=name, arguments=given, error=f"Memory unavailable: {error}")
+        except MemorySystemError as error:
+            return ToolOutcome(name=name, arguments=given, error=str(error))
+
+    async def _recall(self, arguments: Mapping[str, Tree]) -> Tree:
+        moments = {name: moment_of(arguments[name]) for name in ("since", "until", "as_of") if name in arguments}
+        where = {"speaker": arguments["speaker"]} if "speaker" in arguments else {}
+        found = await self._memory.search(
+            self._owner,
+            arguments["query"],
+            arguments.get("limit"),
+            conditions=Conditions(since=moments.get("since"), until=moments.get("until"), where=where),
+            as_of=moments.get("as_of"),
+        )
+        return [shown(one.turn) for one in found]
+
+    async def _remember(self, arguments: Mapping[str, Tree]) -> Tree:
+        new = NewTurn(
+            text=arguments["text"],
+            speaker=arguments.get("speaker"),
+            session=self._session,
+            said_at=arguments.get("said_at"),
+        )
+        (stored,) = await self._memory.add(self._owner, [new])
+        return shown(stored.turn)
+
+    async def _forget(self, arguments: Mapping[str, Tree]) -> Tree:
+        identifier = arguments["id"]
+        return {"success": bool(await self._memory.delete(self._owner, [identifier])), "id": identifier}
+
+
+def shown(turn: Turn) -> dict[str, Tree]:
+    """Return a turn as tools and commands give it; what is not known is left out."""
+    known = {"speaker": turn.speaker, "session": turn.session, "said_at": turn.said_at, "key": turn.key}
+    return {
+        "id": turn.id,
+        "content": turn.text,
+        **{name: value for name, value in known.items() if value is not None},
+        "created_at": turn.noted_at.isoformat(),
+        **({"metadata": dict(turn.metadata)} if turn.metadata else {}),
+    }

@@ -1,0 +1,1 @@
+"""How turns are ranked for a question; pure."""

@@ -1,0 +1,67 @@
+"""What the ranking knows of a language, in one table: a language that is not in it goes without these parts."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Language:
+    """Word lists and phrases of one language.
+
+    `asking` are words of a question that say what kind of answer is wanted, `empty` words that tell nothing alone.
+    `now` finds that a question is about the present; `change` that a turn says what holds from some moment on;
+    `ended` that it says what holds no more. `months` are in order, `may` can be one and another word too.
+    """
+
+    asking: frozenset[str]
+    empty: frozenset[str]
+    now: re.Pattern[str]
+    change: re.Pattern[str]
+    ended: re.Pattern[str]
+    months: tuple[str, ...]
+    ambiguous: frozenset[str]
+
+
+def _phrases(*alternatives: str) -> re.Pattern[str]:
+    return re.compile(rf"\b(?:{'|'.join(alternatives)})\b", re.IGNORECASE)
+
+
+_SEASON = "(?:school )?(?:year|month|week|spring|summer|autumn|winter)"
+
+_ASKING = """
+what when where who whom whose which why how many much long often did does do is are was were has have had would could
+will can kind kinds type types
+"""
+# Lucene's list, the shortest in wide use: longer ones lose words that tell something in a question.
+_EMPTY = """
+a an and are as at be but by for if in into is it no not of on or such that the their then there these they this to was
+will with
+"""
+
+ENGLISH = Language(
+    asking=frozenset(_ASKING.split()),
+    empty=frozenset(_EMPTY.split()),
+    now=_phrases(
+        *("now", "nowadays", "currently", "current", "present", "still", "today", "latest"),
+        *("these days", "at the moment", "any ?more", f"this {_SEASON}"),
+    ),
+    change=_phrases(
+        *("since", "as of", "now", "nowadays", "these days", "starting", "new", "changed?", "changes", "instead"),
+        *("from (?:now|today|the|next|then|monday|tuesday|wednesday|thursday|friday|saturday|sunday)", "at last"),
+        *("moved", "switched", "became", "no longer", "not any", "any ?more", "stopped", "gave up", "given up"),
+    ),
+    ended=_phrases(
+        *("no longer", "any ?more", "stopped", "gave up", "given up", "cancelled", "called off", "never again"),
+        *("not", "instead", "isn['’]t", "don['’]t", "doesn['’]t", "won['’]t"),
+    ),
+    months=(
+        *("january", "february", "march", "april", "may", "june"),
+        *("july", "august", "september", "october", "november", "december"),
+    ),
+    ambiguous=frozenset({"may", "march"}),
+)
+
+LANGUAGES: Mapping[str, Language] = {"en": ENGLISH}

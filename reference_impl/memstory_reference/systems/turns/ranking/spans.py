@@ -1,0 +1,147 @@
+"""Dates that a question names, and how well a turn fits them."""
+
+from __future__ import annotations
+
+import calendar
+import re
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from datetime import date, datetime, timedelta
+
+from memstory_reference.systems.turns.ranking.languages import Language
+
+SAME_DAY, DAYS_AFTER, NEAR_DAY, DAYS_MONTH = 1.5, 1.25, 1.0, 0.75
+"""How much it says that a turn was said on the day that is asked for, in the 3 days after it (people tell what
+happened), from 2 days before to 10 after it, or in its month at all."""
+
+IN_MONTH, WEEK_AFTER, IN_YEAR = 1.0, 0.5, 0.5
+HELD, HALF_LIFE_DAYS = 0.75, 240
+"""What was told before the span may still hold in it: three quarters of a turn within it, half as much after eight
+months. States in lifelines last for months, and for events in LoCoMo it changes nothing."""
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """A day, a month or a year; a day or a month whose year was not said has `year` None."""
+
+    year: int | None
+    month: int | None = None
+    day: int | None = None
+
+    def end(self) -> date | None:
+        """Return the first day after it; None where its year was not said, or it is no date."""
+        if self.year is None:
+            return None
+        try:
+            if self.day is not None and self.month is not None:
+                return date(self.year, self.month, self.day) + timedelta(days=1)
+            month = self.month or 12
+            return date(self.year, month, calendar.monthrange(self.year, month)[1]) + timedelta(days=1)
+        except (ValueError, OverflowError, calendar.IllegalMonthError):
+            return None
+
+
+_Read = Callable[[re.Match[str]], Span]
+
+
+def spans_in(question: str, asked_at: datetime, language: Language) -> tuple[Span, ...]:
+    """Return the dates that a question names: `8 May 2023`, `May 8th`, `in May`, `May 2023`, `2023`, `yesterday`.
+
+    Relative ones are counted from `asked_at`. A word that can be something else is a month only behind a preposition
+    or beside a number.
+    """
+    rest, found = question.lower(), list[Span]()
+    for pattern, read in _readers(language):
+        for match in pattern.finditer(rest):
+            found.append(read(match))
+        rest = pattern.sub(" ; ", rest)
+    found += _relative(rest, asked_at.date())
+    return tuple(dict.fromkeys(found))
+
+
+def closeness(span: Span, said_at: datetime) -> float:
+    """Return how well the moment at which something was said fits a span, 0 to 1.5.
+
+    >>> closeness(Span(2023, 5, 8), datetime(2023, 5, 9)), closeness(Span(2023), datetime(2023, 1, 1))
+    (1.25, 0.5)
+    """
+    said = said_at.date()
+    if span.month is None:
+        return IN_YEAR if said.year == span.year else 0.0
+    years = [span.year] if span.year is not None else [said.year - 1, said.year, said.year + 1]
+    return max(_in_year(span, year, said) for year in years)
+
+
+def held(span: Span, said_at: datetime) -> float:
+    """Return how far something said before the end of a span may hold in it, 0 to HELD."""
+    end = span.end()
+    days = -1 if end is None else (end - said_at.date()).days
+    return HELD * 0.5 ** (days / HALF_LIFE_DAYS) if days > 0 else 0.0
+
+
+def _in_year(span: Span, year: int, said: date) -> float:
+    assert span.month is not None  # noqa: S101  (for the type checker; `closeness` has seen to it)
+    in_month = (said.year, said.month) == (year, span.month)
+    if span.day is None:
+        end = Span(year, span.month).end()
+        after = -1 if end is None else (said - end).days
+        return IN_MONTH if in_month else WEEK_AFTER if 0 <= after < 7 else 0.0  # noqa: PLR2004  (a week)
+    try:
+        days = (said - date(year, span.month, span.day)).days
+    except ValueError:
+        return 0.0
+    steps = ((days == 0, SAME_DAY), (0 < days <= 3, DAYS_AFTER), (-2 <= days <= 10, NEAR_DAY), (in_month, DAYS_MONTH))  # noqa: PLR2004
+    return next((value for fits, value in steps if fits), 0.0)
+
+
+def _readers(language: Language) -> Iterator[tuple[re.Pattern[str], _Read]]:
+    names = "|".join(language.months)
+    plain = "|".join(name for name in language.months if name not in language.ambiguous)
+    number = {name: place for place, name in enumerate(language.months, start=1)}
+    ordinal = r"(\d{1,2})(?:st|nd|rd|th)?"
+    yield re.compile(r"\b((?:19|20)\d\d)-(\d\d)-(\d\d)\b"), lambda m: Span(int(m[1]), _month(m[2]), int(m[3]))
+    yield (
+        re.compile(rf"\b{ordinal}(?: of)? ({names})\b(?:,? (\d{{4}}))?"),
+        lambda m: Span(_number(m[3]), number[m[2]], int(m[1])),
+    )
+    yield (
+        re.compile(rf"\b({names}) {ordinal}\b(?:,? (\d{{4}}))?"),
+        lambda m: Span(_number(m[3]), number[m[1]], int(m[2])),
+    )
+    yield re.compile(rf"\b({names}),? (\d{{4}})\b"), lambda m: Span(int(m[2]), number[m[1]])
+    prepositions = "in|of|during|by|since|until|before|after|around|early|late|mid|last|this"
+    yield re.compile(rf"\b(?:{prepositions}) ({names})\b"), lambda m: Span(None, number[m[1]])
+    yield re.compile(rf"\b({plain})\b"), lambda m: Span(None, number[m[1]])
+    yield re.compile(r"\b((?:19|20)\d\d)\b"), lambda m: Span(int(m[1]))
+
+
+def _relative(text: str, today: date) -> Sequence[Span]:
+    found = list[Span]()
+    if re.search(r"\byesterday\b", text):
+        found.append(_day(today - timedelta(days=1)))
+    for match in re.finditer(r"\b(\d{1,3}) (day|week|month|year)s? ago\b", text):
+        found.append(_ago(today, int(match[1]), match[2]))
+    for match in re.finditer(r"\blast (week|month|year)\b", text):
+        found.append(_ago(today, 1, match[1]))
+    return found
+
+
+def _ago(today: date, count: int, unit: str) -> Span:
+    if unit in ("day", "week"):
+        return _day(today - timedelta(days=count * (7 if unit == "week" else 1)))
+    if unit == "year":
+        return Span(today.year - count)
+    months = today.year * 12 + today.month - 1 - count
+    return Span(months // 12, months % 12 + 1)
+
+
+def _day(day: date) -> Span:
+    return Span(day.year, day.month, day.day)
+
+
+def _number(text: str | None) -> int | None:
+    return None if text is None else int(text)
+
+
+def _month(text: str) -> int:
+    return min(max(int(text), 1), 12)

@@ -1,0 +1,236 @@
+"""The turns memory: what was said is found again by its words, its meaning, and its place in the conversation."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+
+import numpy as np
+from numpy.typing import NDArray
+
+from memstory_reference.errors import InputError
+from memstory_reference.input_checks import checked_count, checked_number, checked_owner, checked_query
+from memstory_reference.ports import Clock, Embedder, NewId, Purpose, Tree
+from memstory_reference.storage.vector_matrix import checked_vectors
+from memstory_reference.systems.turns.conditions import Conditions, checked_conditions
+from memstory_reference.systems.turns.config import TurnsConfig
+from memstory_reference.systems.turns.context_block import context_block
+from memstory_reference.systems.turns.ranking.question import Question, read_question
+from memstory_reference.systems.turns.ranking.scoring import Ranked, ranked
+from memstory_reference.systems.turns.stores.store import TurnsStore, Written
+from memstory_reference.systems.turns.turn import NewTurn, Turn, checked_turn
+from memstory_reference.text.secret_guard import refuse_secrets
+from memstory_reference.text.stems import stems
+
+ANY_TURN = Conditions()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stored:
+    """What became of one text; `is_new` is False where it replaced the turn of the same key or id."""
+
+    turn: Turn
+    is_new: bool = True
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Found:
+    """A turn that a search found, with what put it there."""
+
+    turn: Turn
+    ranked: Ranked
+
+    def explain(self) -> dict[str, Tree]:
+        """Return every term of the score, and what stands beside it: only `evidence` may be compared across pools."""
+        return {
+            **self.ranked.terms,
+            "similarity": round(self.ranked.candidate.cosine, 6),
+            "words_found": self.ranked.found,
+            "evidence": self.ranked.evidence,
+            "superseded_by": self.ranked.superseded_by,
+        }
+
+
+class TurnsMemory:
+    """One memory for many owners. Writers take turns; a write is acknowledged when the store has it."""
+
+    def __init__(
+        self, *, store: TurnsStore, embedder: Embedder, clock: Clock, new_id: NewId, config: TurnsConfig | None = None
+    ) -> None:
+        self.config = config or TurnsConfig()
+        self._store = store
+        self._embedder = embedder
+        self._clock = clock
+        self._new_id = new_id
+        self._writing = asyncio.Lock()
+
+    async def close(self) -> None:
+        """Release the store once what is being written is written."""
+        async with self._writing:
+            await self._store.close()
+
+    async def add(self, owner: str, new: Sequence[NewTurn]) -> list[Stored]:
+        """Remember texts in their order, all or none; one whose key is known replaces what stands under it."""
+        checked_owner(owner)
+        now = self._clock.now()
+        turns = [checked_turn(one, self._new_id(), now, self.config.limits) for one in new]
+        for turn in turns:
+            self._refuse_secrets(turn)
+        vectors = await self._embedded([turn.embedded for turn in turns])
+        async with self._writing:
+            by_key: dict[str, str] = {}
+            stored = [await self._keyed(owner, turn, by_key) for turn in turns]
+            await self._store.put(owner, [_written(one.turn, row) for one, row in zip(stored, vectors, strict=True)])
+        return stored
+
+    async def get(self, owner: str, identifier: str) -> Turn | None:
+        """Return one turn."""
+        found = await self._store.get(checked_owner(owner), [identifier])
+        return found[0] if found else None
+
+    async def by_key(self, owner: str, key: str) -> Turn | None:
+        """Return the turn of a key."""
+        return await self._store.by_key(checked_owner(owner), key)
+
+    async def update(self, owner: str, identifier: str, new: NewTurn) -> Turn | None:
+        """Replace the text of a turn, and whatever else `new` brings; None where there is no such turn."""
+        checked_owner(owner)
+        async with self._writing:
+            old = await self.get(owner, identifier)
+            if old is None:
+                return None
+            known = {name: value for name, value in old.fields.items() if name not in new.metadata}
+            merged = replace(new, kind=new.kind or old.kind, key=new.key or old.key, metadata={**known, **new.metadata})
+            turn = checked_turn(merged, old.id, self._clock.now(), self.config.limits)
+            self._refuse_secrets(turn)
+            (vector,) = await self._embedded([turn.embedded])
+            await self._store.put(owner, [_written(turn, vector)])
+        return turn
+
+    async def delete(self, owner: str, ids: Sequence[str]) -> list[str]:
+        """Forget turns; return the ids that existed."""
+        checked_owner(owner)
+        async with self._writing:
+            return await self._store.delete(owner, ids)
+
+    async def forget_session(self, owner: str, session: str) -> int:
+        """Forget all of a session; return how many turns there were."""
+        checked_owner(owner)
+        async with self._writing:
+            return await self._store.forget_session(owner, session)
+
+    async def forget_owner(self, owner: str) -> int:
+        """Forget all of an owner; return how many turns there were."""
+        checked_owner(owner)
+        async with self._writing:
+            return await self._store.forget_owner(owner)
+
+    async def listed(self, owner: str, conditions: Conditions = ANY_TURN, limit: int | None = None) -> list[Turn]:
+        """Return turns in the order in which they were told, or the last `limit` of them."""
+        if limit is not None:
+            checked_count(limit, "limit", high=10**9)
+        return await self._store.listed(checked_owner(owner), checked_conditions(conditions), limit)
+
+    async def search(
+        self,
+        owner: str,
+        text: str,
+        top_k: int | None = None,
+        *,
+        conditions: Conditions = ANY_TURN,
+        min_score: float | None = None,
+        as_of: datetime | None = None,
+    ) -> list[Found]:
+        """Return what is known about `text`, best first.
+
+        `min_score` is the least evidence, a number from -1 to 1 that does not depend on what else is remembered.
+        `as_of` asks what was known at that moment: nothing that was said later is found, and the newest until then
+        replaces what is older.
+        """
+        checked_owner(owner)
+        checked_query(text, self.config.limits, may_be_blank=True)
+        size = checked_count(self.config.top_k if top_k is None else top_k, "top_k")
+        floor = checked_number(self.config.min_score if min_score is None else min_score, "min_score", -1, 1)
+        conditions = _until(checked_conditions(conditions), as_of)
+        if not size or not text.strip():
+            return []
+        question = read_question(text, await self._store.speakers(owner), as_of or self._clock.now())
+        if as_of is not None:
+            question = replace(question, is_about_now=True)
+        vector = await self._asked(question)
+        pool = await self._store.pool(owner, vector, question.stems, max(self.config.pool, size), conditions)
+        order = ranked(pool, question, self.config.weights)
+        if min_score is None and max((one.evidence for one in order), default=-1.0) < self.config.answerable:
+            return []
+        best = [one for one in order if one.evidence >= floor][:size]
+        turns = {turn.id: turn for turn in await self._store.get(owner, [one.candidate.id for one in best])}
+        # One that another task has deleted meanwhile is not found any more.
+        return [Found(turn=turns[one.candidate.id], ranked=one) for one in best if one.candidate.id in turns]
+
+    async def context(
+        self,
+        owner: str,
+        text: str,
+        *,
+        tokens: int | None = None,
+        top_k: int | None = None,
+        as_of: datetime | None = None,
+    ) -> str:
+        """Return what a prompt is told: what a search finds, with dates and speakers, within a number of tokens."""
+        budget = checked_count(self.config.context_tokens if tokens is None else tokens, "token_budget", high=10**6)
+        return context_block(await self.search(owner, text, top_k, as_of=as_of), budget)
+
+    async def owners(self) -> list[str]:
+        """Return who has turns, sorted."""
+        return await self._store.owners()
+
+    async def status(self, owner: str) -> dict[str, Tree]:
+        """Return how much is remembered."""
+        checked_owner(owner)
+        speakers = sorted(await self._store.speakers(owner))
+        return {"turns": await self._store.count(owner), "speakers": speakers, "embedder": self._embedder.model}
+
+    async def _keyed(self, owner: str, turn: Turn, by_key: dict[str, str]) -> Stored:
+        """Return the turn under the id that its key has already, in the store or earlier in the same call."""
+        if turn.key is None:
+            return Stored(turn=turn)
+        if turn.key not in by_key:
+            known = await self._store.by_key(owner, turn.key)
+            by_key[turn.key] = turn.id if known is None else known.id
+            return Stored(turn=replace(turn, id=by_key[turn.key]), is_new=known is None)
+        return Stored(turn=replace(turn, id=by_key[turn.key]), is_new=False)
+
+    async def _asked(self, question: Question) -> NDArray[np.float32]:
+        """Return the vector of a question: the mean of it as it was put and of what it is about."""
+        texts = [question.text]
+        if self.config.cleaning and question.bare != question.text:
+            texts.append(question.bare)
+        vectors = await self._embedded(texts, Purpose.QUERY)
+        mean = vectors.mean(axis=0)
+        length = float(np.linalg.norm(mean))
+        unit: NDArray[np.float32] = (mean / length if length else vectors[0]).astype(np.float32)
+        return unit
+
+    async def _embedded(self, texts: Sequence[str], purpose: Purpose = Purpose.DOCUMENT) -> NDArray[np.float32]:
+        if not texts:
+            return np.zeros((0, 0), np.float32)
+        vectors = await self._embedder.embed(texts, purpose)
+        return checked_vectors(vectors, count=len(texts), model=self._embedder.model, dimension=None)
+
+    def _refuse_secrets(self, turn: Turn) -> None:
+        values = [value for value in turn.metadata.values() if isinstance(value, str)]
+        refuse_secrets(self.config.guard, turn.text, *values)
+
+
+def _written(turn: Turn, vector: NDArray[np.float32]) -> Written:
+    return Written(turn=turn, vector=vector, stems=stems(turn.text))
+
+
+def _until(conditions: Conditions, as_of: datetime | None) -> Conditions:
+    if as_of is None:
+        return conditions
+    if as_of.tzinfo is None:
+        raise InputError(f"as_of {as_of.isoformat()} has no offset; give one, such as Z")
+    return replace(conditions, until=min(as_of, conditions.until) if conditions.until else as_of)

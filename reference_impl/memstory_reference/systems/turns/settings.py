@@ -1,0 +1,54 @@
+"""What an operator decides about the turns memory, read once from a file or the command line."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from memstory_reference.ollama_address import DEFAULT
+from memstory_reference.ports import Tree
+from memstory_reference.setting_rules import Ruled, check, mapping, read_text, text, with_ollama
+from memstory_reference.systems.turns.config import TurnsConfig
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TurnsSettings(Ruled):
+    """`store` is a folder, or the URL of a Postgres database that several processes may share."""
+
+    store: str = ".turns"
+    embedding_model: str = "all-MiniLM-L6-v2"
+    chat: str = "offline"
+    ollama_host: str = DEFAULT
+    config: TurnsConfig = field(default_factory=TurnsConfig)
+
+    @property
+    def is_postgres(self) -> bool:
+        """Whether the store is a database that others may use at the same time."""
+        return "://" in self.store
+
+    def changed(self, values: Mapping[str, Tree], where: str) -> TurnsSettings:
+        """Return these settings with `values` in place, those of the configuration too."""
+        check(values, self.rules, where)
+        own = {key: value for key, value in values.items() if key not in TurnsConfig.rules}
+        inner = {key: value for key, value in values.items() if key in TurnsConfig.rules}
+        return replace(self, **own, config=self.config.changed(inner, where))
+
+
+def default_turns() -> TurnsSettings:
+    """Return the settings as they are without a file; OLLAMA_HOST, where it is set, says where Ollama answers."""
+    return with_ollama(TurnsSettings())
+
+
+def read_turns(file: Path) -> TurnsSettings:
+    """Return the settings in `file`, with the defaults for what it leaves out."""
+    return default_turns().changed(mapping(read_text(file), str(file)), str(file))
+
+
+TurnsSettings.rules = {
+    "store": text("the path of a folder, or postgresql://USER:PASSWORD@HOST/DATABASE"),
+    "embedding_model": text("all-MiniLM-L6-v2, nomic-embed-text or ollama:NAME"),
+    "chat": text("offline, ollama:NAME, record:NAME@FILE or replay:FILE"),
+    "ollama_host": text("an address such as http://127.0.0.1:11434", "http://", "https://"),
+    **TurnsConfig.rules,
+}

@@ -1,0 +1,1 @@
+"""Where turns are kept: in files of this machine, or in Postgres."""

@@ -1,0 +1,137 @@
+"""Turns in a folder of this machine, which one process owns: two files for each owner, and a list of the owners."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Callable, Collection, Sequence
+from hashlib import blake2b
+from pathlib import Path
+from typing import TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from memstory_reference.errors import UnavailableError
+from memstory_reference.storage.database_store import Database
+from memstory_reference.storage.lane import Lane
+from memstory_reference.systems.turns.conditions import Conditions
+from memstory_reference.systems.turns.ranking.pool import Pool
+from memstory_reference.systems.turns.stores.owner_store import SUFFIX, OwnerStore
+from memstory_reference.systems.turns.stores.store import Written
+from memstory_reference.systems.turns.turn import Turn
+
+T = TypeVar("T")
+
+OWNERS_FILE = "owners.sqlite3"
+OPEN_OWNERS = 64
+"""Files of so many owners stay open; the longest unused is closed first."""
+
+_SCHEMA = "CREATE TABLE IF NOT EXISTS owners (owner TEXT PRIMARY KEY)"
+_NOTHING = Pool(candidates=(), holding={}, turns=0, mean_words=0.0)
+
+
+class SqliteTurns:
+    """A `TurnsStore`; `release` is called at the end."""
+
+    def __init__(self, folder: Path, *, model: str, release: Callable[[], object] = lambda: None) -> None:
+        self._folder = folder
+        self._model = model
+        self._release = release
+        self._owners = Database(folder / OWNERS_FILE, schema=_SCHEMA, about={"schema": "1", "model": model})
+        self._lane = Lane(str(folder))
+        self._open: OrderedDict[str, OwnerStore] = OrderedDict()
+
+    async def put(self, owner: str, written: Sequence[Written]) -> None:
+        await self._lane.run(self._put, owner, written)
+
+    async def get(self, owner: str, ids: Sequence[str]) -> list[Turn]:
+        return await self._of(owner, lambda file: file.get(ids), [])
+
+    async def by_key(self, owner: str, key: str) -> Turn | None:
+        return await self._of(owner, lambda file: file.by_key(key), None)
+
+    async def listed(self, owner: str, conditions: Conditions, limit: int | None = None) -> list[Turn]:
+        return await self._of(owner, lambda file: file.listed(conditions, limit), [])
+
+    async def pool(
+        self, owner: str, vector: NDArray[np.float32], stems: Sequence[str], size: int, conditions: Conditions
+    ) -> Pool:
+        return await self._of(owner, lambda file: file.pool(vector, stems, size, conditions), _NOTHING)
+
+    async def speakers(self, owner: str) -> Collection[str]:
+        return await self._of(owner, lambda file: file.speakers(), frozenset())
+
+    async def delete(self, owner: str, ids: Sequence[str]) -> list[str]:
+        return await self._of(owner, lambda file: file.delete(ids), [])
+
+    async def forget_session(self, owner: str, session: str) -> int:
+        return await self._of(owner, lambda file: len(file.delete(file.of_session(session))), 0)
+
+    async def forget_owner(self, owner: str) -> int:
+        return await self._lane.run(self._forget_owner, owner)
+
+    async def owners(self) -> list[str]:
+        return await self._lane.run(self._with_turns)
+
+    async def count(self, owner: str) -> int:
+        return await self._of(owner, lambda file: file.count(), 0)
+
+    async def close(self) -> None:
+        await self._lane.close(self._close)
+
+    async def _of(self, owner: str, ask: Callable[[OwnerStore], T], if_unknown: T) -> T:
+        def work() -> T:
+            file = self._file_of(owner)
+            return if_unknown if file is None else ask(file)
+
+        return await self._lane.run(work)
+
+    def _put(self, owner: str, written: Sequence[Written]) -> None:
+        # Noted first: a file whose owner nobody knows could never be listed or forgotten.
+        self._owners.execute("INSERT OR IGNORE INTO owners VALUES (?)", (owner,))
+        self._opened(owner).put(written)
+
+    def _forget_owner(self, owner: str) -> int:
+        file = self._file_of(owner)
+        if file is None:
+            return 0
+        gone = file.count()
+        self._open.pop(owner).close()
+        path = self._path(owner)
+        try:
+            for name in (path, path.with_suffix(".f32"), Path(f"{path}-wal"), Path(f"{path}-shm")):
+                name.unlink(missing_ok=True)
+        except OSError as problem:
+            raise UnavailableError(f"{path} cannot be removed: {problem.strerror}") from problem
+        self._owners.execute("DELETE FROM owners WHERE owner = ?", (owner,))
+        self._owners.forget_log()
+        return gone
+
+    def _with_turns(self) -> list[str]:
+        noted = [row[0] for row in self._owners.execute("SELECT owner FROM owners")]
+        return sorted(owner for owner in noted if (file := self._file_of(owner)) is not None and file.count())
+
+    def _file_of(self, owner: str) -> OwnerStore | None:
+        """Return the file of an owner who has one; a question about a stranger makes none."""
+        return self._opened(owner) if owner in self._open or self._path(owner).is_file() else None
+
+    def _opened(self, owner: str) -> OwnerStore:
+        if owner not in self._open:
+            self._open[owner] = OwnerStore(self._path(owner), model=self._model)
+        self._open.move_to_end(owner)
+        while len(self._open) > OPEN_OWNERS:
+            self._open.popitem(last=False)[1].close()
+        return self._open[owner]
+
+    def _path(self, owner: str) -> Path:
+        # By a digest: an owner may have any name, and a folder may not know capitals.
+        return self._folder / f"{blake2b(owner.encode(), digest_size=16).hexdigest()}{SUFFIX}"
+
+    def _close(self) -> None:
+        try:
+            for file in self._open.values():
+                file.close()
+            self._owners.close()
+        finally:
+            self._open.clear()
+            self._release()

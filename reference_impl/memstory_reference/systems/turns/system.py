@@ -1,0 +1,58 @@
+"""The turns system while it runs: one memory, and a conversation for each owner and session."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from memstory_reference.ports import ChatModel, Clock, Message, ToolSpec
+from memstory_reference.systems.turns.loop import AgentLoop, LoopAnswer
+from memstory_reference.systems.turns.memory_tools import SPECS, MemoryTools
+from memstory_reference.systems.turns.service import TurnsMemory
+from memstory_reference.tooling.tools import ToolOutcome
+
+KEPT_CONVERSATIONS = 1_000
+
+
+class TurnsSystem:
+    """A memory with three tools and an agent that talks."""
+
+    def __init__(self, *, memory: TurnsMemory, chat: ChatModel, clock: Clock) -> None:
+        self.memory = memory
+        self._chat = chat
+        self._clock = clock
+        self._conversations: dict[tuple[str, str], AgentLoop] = {}
+
+    async def close(self) -> None:
+        """Release the memory."""
+        await self.memory.close()
+
+    async def say(self, text: str, *, owner: str, session: str) -> LoopAnswer:
+        """Take one turn of a conversation."""
+        return await self._conversation(owner, session).process(text)
+
+    async def window(self, owner: str, session: str) -> Sequence[Message]:
+        """Return the turns that the next prompt of a conversation will hold, oldest first."""
+        return await self._conversation(owner, session).window()
+
+    def tools(self) -> Sequence[ToolSpec]:
+        """Return the tools as a model sees them."""
+        return SPECS
+
+    async def call_tool(self, name: str, arguments: object, *, owner: str, session: str | None = None) -> ToolOutcome:
+        """Call a tool for an owner; what is wrong with the call is the answer, in words."""
+        return await MemoryTools(self.memory, owner, session).call(name, arguments)
+
+    def not_stored(self, owner: str) -> int:
+        """Count the finished turns of an owner that were not remembered."""
+        return sum(one.not_stored for (whose, _), one in self._conversations.items() if whose == owner)
+
+    def _conversation(self, owner: str, session: str) -> AgentLoop:
+        key = (owner, session)
+        conversation = self._conversations.pop(key, None) or AgentLoop(
+            memory=self.memory, chat=self._chat, clock=self._clock, owner=owner, session=session
+        )
+        # The latest stands last; the one that was silent longest goes first.
+        self._conversations[key] = conversation
+        if len(self._conversations) > KEPT_CONVERSATIONS:
+            del self._conversations[next(iter(self._conversations))]
+        return conversation

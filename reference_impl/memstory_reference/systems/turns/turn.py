@@ -1,0 +1,137 @@
+"""One turn or note, and what is accepted as one: checked before anything is embedded, read or written."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+
+from memstory_reference.errors import InputError
+from memstory_reference.input_checks import (
+    DEFAULT_LIMITS,
+    Limits,
+    checked_mapping,
+    checked_memory,
+    checked_owner,
+    checked_text,
+)
+from memstory_reference.ports import Tree
+
+TURN, NOTE = KINDS = ("turn", "note")
+"""A turn was said by somebody; a note has no speaker, and no turn before or after it."""
+
+MAX_METADATA_CHARACTERS = 10_000
+EMBEDDED_CHARACTERS = 10_000
+"""Of a longer text no more is embedded: MiniLM reads 256 tokens."""
+
+FIELDS = ("speaker", "session", "said_at")
+"""Fields of a turn that metadata may bring."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Turn:
+    """What is remembered. `said_at` is as it was given, ISO 8601; `noted_at` is when the memory was told."""
+
+    id: str
+    text: str
+    noted_at: datetime
+    kind: str = NOTE
+    key: str | None = None
+    speaker: str | None = None
+    session: str | None = None
+    said_at: str | None = None
+    metadata: Mapping[str, Tree] = field(default_factory=dict)
+
+    @property
+    def moment(self) -> datetime:
+        """When it was said, or noted where nobody knows; aware."""
+        return self.noted_at if self.said_at is None else moment_of(self.said_at)
+
+    @property
+    def embedded(self) -> str:
+        """What of it goes into its vector: who said it, and the text."""
+        return (f"{self.speaker}: {self.text}" if self.speaker else self.text)[:EMBEDDED_CHARACTERS]
+
+    @property
+    def fields(self) -> dict[str, Tree]:
+        """All that is known of it beside the text, as `where` finds it."""
+        known = {"speaker": self.speaker, "session": self.session, "said_at": self.said_at}
+        return {**self.metadata, **{name: value for name, value in known.items() if value is not None}}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NewTurn:
+    """What a caller asks to remember; `metadata` may bring speaker, session and said_at."""
+
+    text: str
+    kind: str | None = None
+    key: str | None = None
+    speaker: str | None = None
+    session: str | None = None
+    said_at: str | None = None
+    metadata: Mapping[str, Tree] = field(default_factory=dict)
+
+
+def checked_turn(new: NewTurn, identifier: str, noted_at: datetime, limits: Limits = DEFAULT_LIMITS) -> Turn:
+    """Return the turn that `new` asks for; InputError says what of it cannot be taken."""
+    rest = dict(checked_mapping(new.metadata, "metadata"))
+    brought = {name: rest.pop(name, None) for name in FIELDS}
+    speaker = _name("speaker", new.speaker if new.speaker is not None else brought["speaker"])
+    session = _name("session", brought["session"] if brought["session"] is not None else new.session)
+    said_at = new.said_at if new.said_at is not None else brought["said_at"]
+    kind = new.kind or (TURN if speaker is not None else NOTE)
+    if kind not in KINDS:
+        raise InputError(f"kind {kind!r:.80} is unknown; allowed: {', '.join(KINDS)}")
+    return Turn(
+        id=identifier,
+        text=checked_memory(new.text, limits, "text"),
+        noted_at=noted_at.astimezone(UTC),
+        kind=kind,
+        key=_name("key", new.key),
+        speaker=speaker,
+        session=session,
+        said_at=None if said_at is None else _checked_moment(said_at),
+        metadata=_checked_metadata(rest),
+    )
+
+
+def checked_kinds(kinds: Sequence[str]) -> tuple[str, ...]:
+    """Return the kinds that are meant, each once."""
+    unknown = [kind for kind in kinds if kind not in KINDS]
+    if unknown:
+        raise InputError(f"kind {unknown[0]!r:.80} is unknown; allowed: {', '.join(KINDS)}")
+    return tuple(dict.fromkeys(kinds))
+
+
+def moment_of(text: str) -> datetime:
+    """Return an ISO 8601 moment, aware: one without an offset is taken for UTC.
+
+    >>> moment_of("2024-01-07").isoformat()
+    '2024-01-07T00:00:00+00:00'
+    """
+    try:
+        moment = datetime.fromisoformat(text)
+        return moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
+    except (TypeError, ValueError, OverflowError) as error:
+        raise InputError(f"{text!r:.80} is no moment; allowed: ISO 8601, as 2024-05-08 or 2024-05-08T17:30") from error
+
+
+def _checked_moment(said_at: object) -> str:
+    if not isinstance(said_at, str):
+        raise InputError(f"said_at must be text, not {type(said_at).__name__}")
+    moment_of(said_at)
+    return said_at
+
+
+def _name(what: str, value: object) -> str | None:
+    return None if value is None else checked_owner(value, what)
+
+
+def _checked_metadata(metadata: Mapping[str, Tree]) -> dict[str, Tree]:
+    try:
+        written = json.dumps(metadata, ensure_ascii=False, allow_nan=False)
+    except (TypeError, ValueError, RecursionError) as error:
+        raise InputError(f"metadata must be JSON of finite numbers: {error}") from error
+    read: dict[str, Tree] = json.loads(checked_text(written, "metadata", MAX_METADATA_CHARACTERS))
+    return read

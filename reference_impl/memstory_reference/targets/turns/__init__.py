@@ -1,0 +1,1 @@
+"""The turns system as a target."""

@@ -1,0 +1,24 @@
+"""A turns store that the story can make fail."""
+
+from __future__ import annotations
+
+from typing import Any, cast
+
+from memstory_reference.adapters.faults import Faulty, Switch
+from memstory_reference.systems.turns.ranking.pool import Pool
+from memstory_reference.systems.turns.stores.store import TurnsStore
+
+
+def faulty_turns_store(store: TurnsStore, switch: Switch) -> TurnsStore:
+    """Return `store` behind `switch`; in mode `garbage` it finds nothing."""
+    return cast("TurnsStore", _FaultyTurnsStore(store, switch))
+
+
+class _FaultyTurnsStore(Faulty):
+    # A store that is down is still closed: its folder must be free for the next to open it.
+    free = frozenset({"close"})
+
+    async def pool(self, *args: Any) -> Pool:
+        await self._switch.pass_or_fail()
+        found: Pool = await self._inner.pool(*args)
+        return Pool(candidates=(), holding={}, turns=0, mean_words=0.0) if self._switch.is_garbage else found

@@ -1,0 +1,241 @@
+"""The turns memory as a target of the harness."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from memstory.errors import Refused
+from memstory.target import (
+    Environment,
+    Hit,
+    Item,
+    Query,
+    Receipt,
+    ReceiptItem,
+    Ref,
+    Scope,
+    ToolCall,
+    ToolSchema,
+    Tree,
+    Turn,
+)
+from memstory_reference.adapters.folder_copy import copy_closed
+from memstory_reference.composition.turns import open_turns
+from memstory_reference.errors import InputError
+from memstory_reference.systems.turns.conditions import Conditions
+from memstory_reference.systems.turns.config import TurnsConfig
+from memstory_reference.systems.turns.exchange import jsonl, read_jsonl
+from memstory_reference.systems.turns.service import TurnsMemory
+from memstory_reference.systems.turns.system import TurnsSystem
+from memstory_reference.systems.turns.turn import TURN
+from memstory_reference.systems.turns.turn import Turn as StoredTurn
+from memstory_reference.targets.environment_ports import PORT_OPTIONS, EnvironmentPorts
+from memstory_reference.targets.system_target import SystemFactory, SystemTarget, tool_call, tool_schema
+from memstory_reference.targets.turns.store_faults import faulty_turns_store
+from memstory_reference.targets.turns.values import (
+    SEARCH_OPTIONS,
+    as_of,
+    conditions_of,
+    formula,
+    found_hit,
+    hit_of,
+    new_turn,
+    receipt_item,
+)
+from memstory_reference.text.tokens import count_tokens
+
+FOLDER = "turns"
+CONFIG = ("top_k", "pool", "min_score", "answerable", "context_tokens", "window_turns")
+DEFAULT_SESSION = "default"
+
+
+class TurnsTarget(SystemTarget[TurnsSystem]):
+    """One open turns memory, in the case's workspace."""
+
+    operations = frozenset(
+        {
+            *("add", "add.verbatim", "add.exact", "add.key", "add.batch_atomic"),
+            *("add.metadata", "add.metadata.lists", "add.turns", "delete.erases"),
+            *("get.id", "get.key", "list", "update", "delete", "delete.reports_missing", "delete.scope", "context"),
+            *("search", "search.scores", "search.min_score", "search.where", "search.budget", "search.explain"),
+            "search.as_of",
+            *("search.lexical", "search.hybrid", "unicode_lexical", "supersede", "scope.session", "scope.session_all"),
+            *("chat", "chat.tools", "chat.window", "tool", "tool.schema"),
+        }
+    )
+    options = (*CONFIG, *PORT_OPTIONS)
+    search_options = SEARCH_OPTIONS
+
+    def _ports_of(self, env: Environment) -> EnvironmentPorts:
+        given = {name: env.options[name] for name in CONFIG if name in env.options}
+        # Texts that a story gives vectors for are embedded as they are.
+        self._config = TurnsConfig(cleaning=not env.vectors).changed(given, "options")
+        self._sessions: dict[str, str] = {}
+        return super()._ports_of(env)
+
+    async def _open_system(self, workspace: Path) -> TurnsSystem:
+        return await self._opened(workspace / FOLDER)
+
+    def _store_name(self) -> str:
+        return "sqlite fts5 + mapped float32 matrix"
+
+    @property
+    def _has_model(self) -> bool:
+        return True
+
+    async def add(self, items: Sequence[Item], scope: Scope) -> Receipt:
+        self._note_session(scope)
+        with self._in_harness_words():
+            stored = await self._memory.add(scope.user, [new_turn(item, scope) for item in items])
+        return Receipt(items=[receipt_item(one) for one in stored])
+
+    async def get(self, ref: Ref, scope: Scope) -> Hit | None:
+        with self._in_harness_words():
+            turn = await self._named(ref, scope)
+        return hit_of(turn) if turn else None
+
+    async def search(self, query: Query, scope: Scope) -> Sequence[Hit]:
+        self._check_query(query)
+        with self._in_harness_words():
+            found = await self._memory.search(
+                scope.user,
+                query.text,
+                query.top_k,
+                conditions=conditions_of(query, scope),
+                min_score=query.min_score,
+                as_of=as_of(query),
+            )
+        hits = [found_hit(one) for one in found]
+        return hits if query.token_budget is None else _within(hits, query.token_budget)
+
+    async def list(self, scope: Scope, kinds: Sequence[str] = (), limit: int | None = None) -> Sequence[Hit]:
+        with self._in_harness_words():
+            conditions = Conditions(kinds=tuple(kinds), session=scope.session)
+            return [hit_of(turn) for turn in await self._memory.listed(scope.user, conditions, limit)]
+
+    async def update(self, ref: Ref, item: Item, scope: Scope) -> Receipt:
+        with self._in_harness_words():
+            old = await self._named(ref, scope)
+            changed = old and await self._memory.update(scope.user, old.id, new_turn(item, Scope(user=scope.user)))
+        if not changed:
+            raise Refused(f"update: nothing is remembered under {ref.key or ref.id!r}")
+        return Receipt(items=[ReceiptItem(id=changed.id, text=changed.text, outcome="updated", kind=changed.kind)])
+
+    async def delete(self, ref: Ref, scope: Scope) -> bool:
+        with self._in_harness_words():
+            if ref.id is None and ref.key is None:
+                if scope.session is not None:
+                    return bool(await self._memory.forget_session(scope.user, scope.session))
+                return bool(await self._memory.forget_owner(scope.user))
+            turn = await self._named(ref, scope)
+            return turn is not None and bool(await self._memory.delete(scope.user, [turn.id]))
+
+    async def context(self, query: Query, scope: Scope) -> str:
+        with self._in_harness_words():
+            return await self._memory.context(
+                scope.user, query.text, tokens=query.token_budget, top_k=query.top_k, as_of=as_of(query)
+            )
+
+    async def say(self, text: str, scope: Scope) -> Turn:
+        session = self._note_session(scope)
+        with self._in_harness_words():
+            answer = await self._system.say(text, owner=scope.user, session=session)
+        return Turn(answer=answer.answer, tool_calls=[tool_call(outcome) for outcome in answer.used])
+
+    async def tools(self) -> Sequence[ToolSchema]:
+        return [tool_schema(spec) for spec in self._system.tools()]
+
+    async def tool(self, name: str, args: Mapping[str, Tree], scope: Scope, caller: str | None = None) -> ToolCall:
+        with self._in_harness_words():
+            session = self._note_session(scope)
+            return tool_call(await self._system.call_tool(name, args, owner=scope.user, session=session))
+
+    async def _job_export(self, scope: Scope) -> Tree:
+        return {"jsonl": jsonl(await self._memory.listed(scope.user))}
+
+    async def _job_import(self, scope: Scope, *, jsonl: Tree) -> Tree:
+        if not isinstance(jsonl, str):
+            raise InputError(f"import: jsonl must be text, not {type(jsonl).__name__}")
+        return {"imported": len(await self._memory.add(scope.user, read_jsonl(jsonl)))}
+
+    async def _job_backup(self, scope: Scope, *, folder: Tree = "backup") -> Tree:
+        """Close, copy, open the copy and see that it holds the same, go on with the original."""
+        copy = Path(self._env.workspace) / str(folder)
+        original = await self._memory.listed(scope.user)
+        await self._system.close()
+        try:
+            copy_closed(self._folder, copy)
+            opened = await self._opened(copy)
+            copied = await opened.memory.listed(scope.user)
+            await opened.close()
+        finally:
+            self._system = await self._opened(self._folder)
+        return {"memories": len(copied), "equal": copied == original}
+
+    async def _look_window(self, scope: Scope) -> Tree:
+        session = scope.session or self._sessions.get(scope.user)
+        if session is None:
+            latest = await self._memory.listed(scope.user, Conditions(kinds=(TURN,)), 1)
+            session = (latest[0].session if latest else None) or DEFAULT_SESSION
+        window = await self._system.window(scope.user, session)
+        return [{"role": message.role, "content": message.content} for message in window]
+
+    async def _look_status(self, scope: Scope) -> Tree:
+        status = await self._memory.status(scope.user)
+        return {**status, "not_stored": self._system.not_stored(scope.user), "chat": self._ports.chat.name}
+
+    def _formula(self, args: Mapping[str, Tree]) -> Tree:
+        return formula(args)
+
+    async def _opened(self, folder: Path) -> TurnsSystem:
+        return await open_turns(
+            folder,
+            embedder=self._ports.embedder,
+            chat=self._ports.chat,
+            clock=self._clock,
+            new_id=self._ports.new_id,
+            config=self._config,
+            wrap=lambda store: faulty_turns_store(store, self._ports.switches["store"]),
+        )
+
+    async def _named(self, ref: Ref, scope: Scope) -> StoredTurn | None:
+        if ref.id is not None:
+            turn = await self._memory.get(scope.user, ref.id)
+        elif ref.key is not None:
+            turn = await self._memory.by_key(scope.user, ref.key)
+        else:
+            raise InputError("name one memory, by id or by key")
+        is_meant = turn is not None and ref.kind in (None, turn.kind) and scope.session in (None, turn.session)
+        return turn if is_meant else None
+
+    def _note_session(self, scope: Scope) -> str:
+        """Return the session in which something happens, and remember it as the user's current one."""
+        self._sessions[scope.user] = scope.session or self._sessions.get(scope.user, DEFAULT_SESSION)
+        return self._sessions[scope.user]
+
+    @property
+    def _memory(self) -> TurnsMemory:
+        return self._system.memory
+
+    @property
+    def _folder(self) -> Path:
+        return Path(self._env.workspace) / FOLDER
+
+
+class TurnsFactory(SystemFactory):
+    """The turns memory: what was said, ranked by words, meaning, speaker, time and place in the conversation."""
+
+    name = "turns"
+    spec = "memstory_reference.targets.turns.target:TurnsFactory"
+    target_class = TurnsTarget
+
+
+def _within(hits: Sequence[Hit], tokens: int) -> Sequence[Hit]:
+    kept: list[Hit] = []
+    for hit in hits:
+        tokens -= count_tokens(hit.text)
+        if tokens < 0:
+            break
+        kept.append(hit)
+    return kept

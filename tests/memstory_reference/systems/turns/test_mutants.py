@@ -1,0 +1,91 @@
+"""Each part of the ranking, and each promise of the turns memory, is broken, and its story must fail for it."""
+
+from dataclasses import replace
+
+import pytest
+
+from memstory_reference.systems.turns import context_block, service, turn
+from memstory_reference.systems.turns.conditions import Conditions
+from memstory_reference.systems.turns.ranking import scoring, supersession
+from memstory_reference.systems.turns.service import TurnsMemory
+from memstory_reference.systems.turns.stores.neighbours import Neighbours
+from memstory_reference.systems.turns.stores.sqlite_store import SqliteTurns
+from memstory_reference.targets.turns import target
+from memstory_reference.targets.turns.target import TurnsFactory
+
+pytestmark = pytest.mark.usefixtures("minilm_weights")
+FACTORY = TurnsFactory
+
+
+def without(*parts):
+    """The ranking, without some of its parts."""
+
+    def mutant(plain):
+        def ranked(candidates, question, weights):
+            return plain(candidates, question, replace(weights, **dict.fromkeys(parts, 0.0)))
+
+        return ranked
+
+    return service, "ranked", mutant
+
+
+def about(**fields):
+    """The question, read as another one."""
+    return service, "read_question", lambda plain: lambda *asked: replace(plain(*asked), **fields)
+
+
+def without_conditions(plain):
+    async def search(self, *asked, **rest):
+        return await plain(self, *asked, **{**rest, "conditions": Conditions()})
+
+    return search
+
+
+def of_all_times(plain):
+    async def search(self, *asked, **rest):
+        return await plain(self, *asked, **{**rest, "as_of": None})
+
+    return search
+
+
+def without_the_metadata(plain):
+    return lambda new, *rest: plain(replace(new, metadata={}), *rest)
+
+
+MUTANTS = [
+    ("T1: whoever spoke", "'ana' first", without("speaker")),
+    ("T1: the same person is always meant", "'ben' first", about(named=("Ana Kern",))),
+    ("T24: whoever spoke", "first", without("speaker")),
+    ("T2: whenever it was said", "'date'", without("date")),
+    ("T3: without the turn before", "'previous'", without("previous")),
+    ("T3: without sessions, what was added next to each other is", "'previous'",
+     (Neighbours, "append", lambda plain: lambda self, number, _session: plain(self, number, "all"))),
+    ("T4: questions answer as well", "'question'", without("question")),
+    ("T5: without words", "'words'", without("words")),
+    ("T6: without vectors", "'doctor' first", (scoring, "evidence", 1.0), without("cosine")),
+    ("T9: without the session", "'session'", without("session")),
+    ("T8: something is always found", "hits are 2", (scoring, "evidence", 1.0)),
+    ("T20: age does not matter", "'recent'", without("recent")),
+    ("T20: change does not matter", "'change'", without("change")),
+    ("T20: what was said later is found for an earlier date", "library", (TurnsMemory, "search", of_all_times)),
+    ("T21: nothing replaces anything", "'superseded_by'", (scoring, "superseded", {})),
+    ("T22: a plan stays a plan", "first", without("superseded", "recent", "change")),
+    ("T23: whatever sounds alike replaces", "'superseded_by'",
+     (supersession, "NEAR", -1.0), (supersession, "HEADS", 1)),
+    ("T40: conditions are not kept", "hits", (TurnsMemory, "search", without_conditions)),
+    ("T41: any date will do", "was not refused", (turn, "moment_of", None)),
+    ("T41: what is known beside the text is lost", "'speaker'", (service, "checked_turn", without_the_metadata)),
+    ("T42: a key names as many turns as it likes", "outcomes", (SqliteTurns, "by_key", None)),
+    ("T43: remembered text is put in as it is", "text", (context_block, "as_data", lambda _: lambda text: text)),
+    ("T43: as much as there is", "tokens", (context_block, "count_tokens", 0)),
+    ("T44: nothing is forgotten", "'success'", (TurnsMemory, "delete", [])),
+    ("T45: a file is not read", "'imported'", (target, "read_jsonl", [])),
+    ("T47: a session is everything", "hits",
+     (SqliteTurns, "forget_session", lambda _: lambda self, owner, _session: self.forget_owner(owner))),
+]  # fmt: skip
+
+
+async def test_the_story_notices(mutant, play_story):
+    assert (await play_story(mutant.story)).reason is None
+    with mutant.at_work():
+        assert mutant.why in ((await play_story(mutant.story)).reason or "")
