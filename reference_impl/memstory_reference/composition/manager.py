@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from memstory_reference.adapters.clocks import SystemClock
 from memstory_reference.adapters.random_ids import random_id
 from memstory_reference.composition.vector_stores import Wrap, open_store, same
+from memstory_reference.input_checks import limits_of
 from memstory_reference.ports import SystemPorts
 from memstory_reference.systems.manager.manager import ManagerConfig
 from memstory_reference.systems.manager.system import ManagerSystem
@@ -39,6 +40,8 @@ async def open_manager(
                 min_score=settings.min_score,
                 cleanup_interval_seconds=settings.cleanup_interval,
                 zone=settings.zone,
+                keep_secrets=settings.keep_secrets,
+                limits=limits_of(settings),
             ),
         )
         await system.open()

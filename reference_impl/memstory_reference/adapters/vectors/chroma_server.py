@@ -67,8 +67,10 @@ class ChromaServerStore:
 
     async def index(self, collection: str, owner: str) -> CheckedIndex:
         """Open the index of `owner`."""
-        rows = self._rows.setdefault(name_of(collection, owner), ServerRows(self, (collection, owner)))
-        await self._lane.run(rows.open)
+        name = name_of(collection, owner)
+        rows = self._rows.get(name) or ServerRows(self, (collection, owner))
+        if await self._lane.run(rows.open):
+            self._rows[name] = rows  # of a name that only was asked for, nothing is kept
         return CheckedIndex(self._lane, rows, lambda: self.dimension)
 
     async def owners(self, collection: str) -> Sequence[str]:

@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Protocol, TypeVar
+from weakref import WeakValueDictionary
 
 import numpy as np
 from numpy.typing import NDArray
@@ -103,6 +104,11 @@ class ExactRows:
         self._stored = stored
         self.read, self.select, self.count = stored.read, stored.select, stored.count
 
+    @property
+    def has_owner(self) -> bool:
+        """Whether the owner ever wrote."""
+        return self._stored.has_owner
+
     def put(self, records: Sequence[Record]) -> None:
         """Write rows to SQLite, and to memory if they are there."""
         self._stored.put(records, self._store.about(len(np.asarray(records[0].vector))))
@@ -157,6 +163,7 @@ class ExactStore:
         self._is_follower_lost = False
         self._release = release
         self.exact_rows = exact_rows
+        self._used: WeakValueDictionary[tuple[str, str], ExactRows] = WeakValueDictionary()
         self._rows: dict[tuple[str, str], ExactRows] = {}
         self.held: OrderedDict[tuple[str, str], _Held] = OrderedDict()
         try:
@@ -168,8 +175,7 @@ class ExactStore:
     async def index(self, collection: str, owner: str) -> CheckedIndex:
         """Return the index of `owner`."""
         key = (checked_collection(collection), checked_name("owner", owner))
-        rows = self._rows.setdefault(key, ExactRows(self, StoredRows(self._db, *key)))
-        return await self._lane.run(CheckedIndex, self._lane, rows, lambda: self.dimension)
+        return await self._lane.run(self._index, key)
 
     async def owners(self, collection: str) -> Sequence[str]:
         """Return the owners that ever wrote."""
@@ -207,12 +213,21 @@ class ExactStore:
 
     def in_memory(self, rows: StoredRows) -> _Held:
         """Return the rows in memory; those of others go, the longest unused first, until they fit."""
+        if not rows.count():
+            return _Held([])
         if rows.key not in self.held:
             self.held[rows.key] = _Held(list(rows.every()))
         self.held.move_to_end(rows.key)
         while len(self.held) > 1 and sum(map(len, self.held.values())) > HELD_ROWS:
             self.held.popitem(last=False)
         return self.held[rows.key]
+
+    def _index(self, key: tuple[str, str]) -> CheckedIndex:
+        rows = self._used.setdefault(key, ExactRows(self, StoredRows(self._db, *key)))
+        if rows.has_owner:
+            # What is known of an owner's rows is kept between two calls; of a name that only was asked for, nothing.
+            self._rows[key] = rows
+        return CheckedIndex(self._lane, rows, lambda: self.dimension)
 
     def _admit(self) -> None:
         about = {row["name"]: row["value"] for row in self._db.execute("SELECT name, value FROM about")}

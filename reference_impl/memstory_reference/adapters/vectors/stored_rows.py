@@ -42,6 +42,11 @@ class StoredRows:
         self._known = 0
 
     @property
+    def has_owner(self) -> bool:
+        """Whether the owner ever wrote."""
+        return bool(self._number())
+
+    @property
     def is_followed(self) -> bool:
         """Whether an index beside SQLite holds these rows too."""
         found = self._owner()

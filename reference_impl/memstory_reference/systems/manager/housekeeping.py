@@ -58,7 +58,8 @@ class Housekeeping:
         due = self._clock.now() + interval
         while True:
             await self._clock.sleep_until(due)
-            due += interval
+            # Hours that were slept through, as by a machine that was shut, are not made up for.
+            due += interval * (1 + (self._clock.now() - due) // interval)
             self._idle.clear()
             try:
                 await self.clean_up()

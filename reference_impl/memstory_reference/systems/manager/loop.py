@@ -7,9 +7,9 @@ import logging
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from memstory_reference.errors import UnavailableError
+from memstory_reference.errors import InputError, UnavailableError
+from memstory_reference.input_checks import checked_memory
 from memstory_reference.ports import ChatModel, Clock, Message, ToolRequest
-from memstory_reference.systems.manager.inputs import MAX_CONTENT_CHARACTERS, checked_content
 from memstory_reference.systems.manager.manager import MemoryManager
 from memstory_reference.systems.manager.memories.memory import MemoryType
 from memstory_reference.systems.manager.memory_tools import SPECS, MemoryTools
@@ -43,20 +43,29 @@ class AgentLoop:
         self._session = session
         self._tools = MemoryTools(manager, owner, session)
         self._busy = asyncio.Lock()
+        self._latest: WindowEntry | None = None
         self.not_stored = 0
-        self.window = ContextWindow(manager.config.context_window_size)
+        self._limits = manager.config.limits
+        self.window = ContextWindow(manager.config.context_window_size, self._limits.max_window_characters)
 
     async def process(self, user_input: str) -> LoopAnswer:
         """Answer `user_input`; a model that fails raises, and the window is as if nothing had been said.
 
-        A memory that cannot be written now does not cost the user the answer: the turn is counted as `not_stored`.
+        A turn that cannot be stored, or must not be because it tells a secret, does not cost the user the answer: it is
+        counted as `not_stored`.
         """
-        checked_content(user_input)
+        checked_memory(user_input, self._limits, "what is said")
         async with self._busy:
             before = self.window.entries
             self._say(USER, user_input)
             try:
-                talk = await converse(self._chat, self._prompt(user_input), tools=lambda: SPECS, use=self._use)
+                talk = await converse(
+                    self._chat,
+                    self._prompt(user_input),
+                    tools=lambda: SPECS,
+                    use=self._use,
+                    calls=self._limits.max_tool_calls,
+                )
             except BaseException:
                 self.window.restore(before)
                 raise
@@ -69,17 +78,17 @@ class AgentLoop:
         return await self._tools.call(request.name, request.arguments)
 
     async def _keep(self, user_input: str, answer: LoopAnswer) -> None:
-        turn = f"User: {user_input}\nAssistant: {answer.answer}"[:MAX_CONTENT_CHARACTERS]
+        turn = f"User: {user_input}\nAssistant: {answer.answer}"[: self._limits.max_memory_characters]
         metadata = {"tool_calls": len(answer.used)}
         try:
             await self._manager.store(self._owner, turn, MemoryType.CONVERSATION, metadata, session=self._session)
-        except UnavailableError as error:
+        except (InputError, UnavailableError) as error:
             self.not_stored += 1
             LOG.warning("a finished turn was not stored: %s", error)
 
     def _prompt(self, user_input: str) -> list[Message]:
-        # The input is the window's last entry where the window keeps any, and stands in the prompt once.
-        past = self.window.entries[:-1]
+        # The input is the window's last entry where the window has room for it, and stands in the prompt once.
+        past = [entry for entry in self.window.entries if entry is not self._latest]
         return [
             Message(role="system", content=SYSTEM_PROMPT),
             *(Message(role=entry.role, content=entry.content) for entry in past),
@@ -87,4 +96,5 @@ class AgentLoop:
         ]
 
     def _say(self, role: str, content: str) -> None:
-        self.window.add(WindowEntry(role=role, content=content, timestamp=self._clock.now()))
+        self._latest = WindowEntry(role=role, content=content, timestamp=self._clock.now())
+        self.window.add(self._latest)

@@ -8,15 +8,35 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, tzinfo
 
-from memstory_reference.ports import Clock, Embedder, Json, NewId, Primitive, Purpose, Record, VectorIndex, VectorStore
-from memstory_reference.systems.manager.deadlines import Deadlines
-from memstory_reference.systems.manager.inputs import (
-    checked_content,
-    checked_floor,
-    checked_key,
-    checked_limit,
+import numpy as np
+from numpy.typing import NDArray
+
+from memstory_reference.errors import InputError
+from memstory_reference.input_checks import (
+    DEFAULT_LIMITS,
+    Limits,
+    checked_count,
+    checked_memory,
+    checked_number,
+    checked_owner,
     checked_query,
+    checked_text,
 )
+from memstory_reference.ports import (
+    Clock,
+    Embedder,
+    Json,
+    NewId,
+    Primitive,
+    Purpose,
+    Record,
+    VectorIndex,
+    Vectors,
+    VectorStore,
+)
+from memstory_reference.storage.vector_matrix import checked_vectors
+from memstory_reference.systems.manager.deadlines import Deadlines
+from memstory_reference.systems.manager.memories.known_facts import KnownFacts, same_fact
 from memstory_reference.systems.manager.memories.memory import (
     Memory,
     MemoryType,
@@ -24,36 +44,47 @@ from memstory_reference.systems.manager.memories.memory import (
     is_expired,
     memory_type_of,
 )
-from memstory_reference.systems.manager.memories.metadata import encode_metadata
+from memstory_reference.systems.manager.memories.metadata import encode_metadata, told_by
 from memstory_reference.systems.manager.memories.nearest import nearest
+from memstory_reference.systems.manager.memories.profile import newest_of_each_field_first
 from memstory_reference.systems.manager.memories.rows import (
     CONTEXT_KEY,
     SESSION_ID,
     NewMemory,
+    checked_key,
+    checked_session,
     context_id,
     is_context_entry,
-    is_same_fact,
     made,
     memory_of,
     metadata_of,
 )
+from memstory_reference.text.secret_guard import Guard, refuse_secrets, secret_in
 
 LOG = logging.getLogger(__name__)
 COLLECTION = "memories"
 PAGE = 5_000
+MOST_LISTED = 1_000_000
 AHEAD = 4
 """How many times the limit is looked at before a search for one type is left to the store's own filter."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ManagerConfig:
-    """What an operator may set; `zone` says when a day ends."""
+    """What an operator may set; `zone` says when a day ends. Secrets are refused unless `keep_secrets`."""
 
     context_window_size: int = 5
     limit: int = 5
     min_score: float = 0.3
     cleanup_interval_seconds: float = 3600
     zone: tzinfo = field(default=UTC)
+    keep_secrets: bool = False
+    limits: Limits = DEFAULT_LIMITS
+
+    @property
+    def guard(self) -> Guard | None:
+        """What says of a text why it must not be stored."""
+        return None if self.keep_secrets else secret_in
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,6 +108,7 @@ class MemoryManager:
         self._clock = clock
         self._new_id = new_id
         self._deadlines = Deadlines(config.zone)
+        self._facts = KnownFacts()
         # Held between reading rows and writing what follows from them; never while a text is embedded.
         self._turn = asyncio.Lock()
 
@@ -96,8 +128,11 @@ class MemoryManager:
 
     async def store_many(self, owner: str, entries: Sequence[NewMemory]) -> list[Stored]:
         """Store several memories with one embedding call, all of them or none."""
+        checked_owner(owner)
+        if isinstance(entries, str) or not isinstance(entries, Sequence):
+            raise InputError(f"new memories must be a list, not {type(entries).__name__}")
         now = self._clock.now().astimezone(UTC)
-        return await self.put(owner, [made(owner, entry, now, self._new_id) for entry in entries])
+        return await self.put(owner, [made(owner, one, now, self._new_id, self.config.limits) for one in entries])
 
     async def set_context(self, owner: str, session: str, key: str, value: str) -> Memory:
         """Keep `value` under `key` for this session, to the end of the day, in place of an older one."""
@@ -113,7 +148,7 @@ class MemoryManager:
     async def context_entry(self, owner: str, session: str | None, key: str) -> Memory | None:
         """Return the living context entry under `key`: of one session, or the newest of all sessions for None."""
         checked_key(key)
-        if session is None:
+        if checked_session(session) is None:
             where: dict[str, Primitive] = {"type": MemoryType.CONTEXT.value, CONTEXT_KEY: key}
             rows = await (await self._index(owner)).list(where)
         else:
@@ -123,21 +158,27 @@ class MemoryManager:
         return max(living, key=lambda one: (one.created_at, one.id), default=None)
 
     async def put(self, owner: str, memories: Sequence[Memory]) -> list[Stored]:
-        """Write memories in place of those of the same ids; a fact never takes the place of a different one."""
+        """Write memories in place of those of the same ids; a fact never takes the place of a different one.
+
+        A fact that is known under whatever id is said again: it keeps its metadata beside what comes with it now.
+        """
+        for memory in memories:
+            self._refuse_secrets(memory.content, memory.metadata)
         if not memories:
             return []
-        vectorless = [Record(id=one.id, text=one.content, metadata=metadata_of(one)) for one in memories]
-        vectors = await self._embedder.embed([one.content for one in memories], Purpose.DOCUMENT)
-        records = [replace(record, vector=vector) for record, vector in zip(vectorless, vectors, strict=True)]
+        vectors = await self._embed([one.content for one in memories], Purpose.DOCUMENT)
         async with self._turn:
             index = await self._index(owner)
-            known = {record.id: record for record in await index.get([record.id for record in records])}
-            ids = [self._free_id(record, known.get(record.id)) for record in records]
-            await self._write(index, owner, [replace(one, id=new) for one, new in zip(records, ids, strict=True)])
-        return [
-            Stored(memory=replace(one, id=identifier), is_known=identifier in known)
-            for one, identifier in zip(memories, ids, strict=True)
-        ]
+            ids = {one for memory in memories for one in self._facts.ids(owner, memory)}
+            rows = {record.id: memory_of(record) for record in await index.get(sorted(ids))}
+            stored, records = list[Stored](), dict[str, Record]()
+            for memory, vector in zip(memories, vectors, strict=True):
+                one = self._placed(owner, memory, rows)
+                stored.append(one)
+                rows[one.memory.id] = one.memory
+                records[one.memory.id] = _record(one.memory, vector)
+            await self._write(index, owner, list(records.values()))
+        return stored
 
     async def search(
         self,
@@ -149,32 +190,40 @@ class MemoryManager:
         min_score: float | None = None,
         where: Mapping[str, Json] | None = None,
         session: str | None = None,
+        across: bool = False,
     ) -> list[SearchResult]:
         """Return living memories at or above `min_score`, best first; expired ones take no place of the `limit`.
 
-        With a `session`, what other sessions said or kept is left out. Of equal scores the newer comes first.
+        With a `session`, what other sessions said or kept is left out; `across` leaves out only what they kept as
+        context. Of equal scores, and of statements of one profile field, the newer comes first.
         """
-        limit = checked_limit(self.config.limit if limit is None else limit)
-        floor = checked_floor(self.config.min_score if min_score is None else min_score)
+        checked_owner(owner)
+        checked_session(session)
+        limit = checked_count(self.config.limit if limit is None else limit, "limit")
+        floor = checked_number(self.config.min_score if min_score is None else min_score, "min_score", -1, 1)
         conditions = _conditions(where, memory_type)
-        if limit == 0 or not checked_query(query).strip():
+        if not checked_query(query, self.config.limits, may_be_blank=True).strip() or limit == 0:
             return []
-        (vector,) = await self._embedder.embed([query], Purpose.QUERY)
+        (vector,) = await self._embed([query], Purpose.QUERY)
         index, now = await self._index(owner), self._clock.now()
-        return await nearest(
+        found = await nearest(
             index,
             vector,
-            limit=limit,
+            # Beyond the limit, for a newer statement of a field takes the place of the older one that is found.
+            limit=AHEAD * limit,
             floor=floor,
             conditions=conditions,
-            is_wanted=lambda one: memory_type in (None, one.memory_type) and self._is_seen(one, now, session),
+            is_wanted=lambda one: (
+                memory_type in (None, one.memory_type) and self._is_seen(one, now, session, across=across)
+            ),
             # A large index filters slowly, and the nearest of all types mostly hold enough of the one that is wanted.
-            ahead=AHEAD * limit if memory_type is not None and not where else 0,
+            ahead=AHEAD * AHEAD * limit if memory_type is not None and not where else 0,
         )
+        return newest_of_each_field_first(found)[:limit]
 
     async def get(self, owner: str, memory_id: str) -> Memory | None:
         """Return one living memory."""
-        records = await (await self._index(owner)).get([memory_id])
+        records = await (await self._index(owner)).get([self._id(memory_id)])
         memory = memory_of(records[0]) if records else None
         return memory if memory and self._is_seen(memory, self._clock.now(), None) else None
 
@@ -187,6 +236,8 @@ class MemoryManager:
         limit: int | None = None,
     ) -> list[Memory]:
         """Return living memories, oldest first."""
+        checked_session(session)
+        limit = None if limit is None else checked_count(limit, "limit", high=MOST_LISTED)
         now, rows = self._clock.now(), await self._readable(owner)
         living = [one for one in rows if self._is_seen(one, now, session) and (not types or one.memory_type in types)]
         return sorted(living, key=lambda memory: (memory.created_at, memory.id))[:limit]
@@ -194,27 +245,38 @@ class MemoryManager:
     async def update(
         self, owner: str, memory_id: str, content: str, metadata: Mapping[str, Json] | None = None
     ) -> Memory | None:
-        """Replace content (and metadata, if given) of a living memory; None where the owner has none of that id."""
-        (vector,) = await self._embedder.embed([checked_content(content)], Purpose.DOCUMENT)
+        """Replace content (and metadata, if given) of a living memory; None where the owner has none of that id.
+
+        A fact that says then what another one says takes that one in.
+        """
+        checked_owner(owner)
+        self._id(memory_id)
+        self._refuse_secrets(checked_memory(content, self.config.limits), metadata or {})
+        (vector,) = await self._embed([content], Purpose.DOCUMENT)
         async with self._turn:
             old = await self.get(owner, memory_id)
             if old is None:
                 return None
+            index = await self._index(owner)
             new = replace(old, content=content, metadata=old.metadata if metadata is None else _kept(old, metadata))
-            record = Record(id=new.id, text=content, metadata=metadata_of(new), vector=vector)
-            await self._write(await self._index(owner), owner, [record])
+            rows = map(memory_of, await index.get(self._facts.ids(owner, new)))
+            twin = same_fact(new, [one for one in rows if one and one.id != new.id])
+            if twin:
+                new = replace(new, metadata={**twin.metadata, **new.metadata})
+            await self._write(index, owner, [_record(new, vector)])
+            await index.delete([twin.id] if twin else [])
             return new
 
     async def forget(self, owner: str, memory_id: str) -> bool:
         """Delete one memory; False where the owner has none of that id, or only one that has expired."""
         async with self._turn:
             is_alive = await self.get(owner, memory_id) is not None
-            return bool(await (await self._index(owner)).delete([memory_id])) and is_alive
+            return bool(await (await self._index(owner)).delete([self._id(memory_id)])) and is_alive
 
     async def forget_all(self, owner: str, *, session: str | None = None) -> int:
         """Delete everything of an owner, or what one session left; return how many memories there were."""
         index, deleted = await self._index(owner), 0
-        where = {SESSION_ID: session} if session else None
+        where = None if checked_session(session) is None else {SESSION_ID: session}
         async with self._turn:
             while rows := await index.list(where, PAGE):
                 deleted += len(await index.delete([record.id for record in rows]))
@@ -244,6 +306,7 @@ class MemoryManager:
             self._deadlines.forget(owner)
             raise
         gone = set(deleted)
+        self._facts.note(owner, memories)
         self._deadlines.note(owner, [memory for memory in memories if memory.id not in gone])
         return len(gone)
 
@@ -258,25 +321,51 @@ class MemoryManager:
         return memories
 
     async def _write(self, index: VectorIndex, owner: str, records: Sequence[Record]) -> None:
-        self._deadlines.note(owner, [memory for record in records if (memory := memory_of(record))])
+        memories = [memory for record in records if (memory := memory_of(record))]
+        self._deadlines.note(owner, memories)
+        self._facts.note(owner, memories)
         await index.upsert(records)
 
-    def _free_id(self, record: Record, old: Record | None) -> str:
-        is_fact = record.metadata.get("type") == MemoryType.FACT
-        return self._new_id() if is_fact and old and not is_same_fact(old.text, record.text) else record.id
+    async def _embed(self, texts: Sequence[str], purpose: Purpose) -> Vectors:
+        answer = await self._embedder.embed(texts, purpose)
+        return checked_vectors(answer, count=len(texts), model=self._embedder.model, dimension=self._embedder.dimension)
 
-    def _is_seen(self, memory: Memory, now: datetime, session: str | None) -> bool:
+    def _placed(self, owner: str, memory: Memory, rows: Mapping[str, Memory | None]) -> Stored:
+        """Return a memory under the id at which it belongs, given the rows that may be in its place."""
+        old = same_fact(memory, (rows.get(one) for one in self._facts.ids(owner, memory)))
+        if old:
+            said_again = max(old.created_at, memory.created_at)
+            metadata = {**old.metadata, **memory.metadata}
+            return Stored(memory=replace(memory, id=old.id, metadata=metadata, created_at=said_again), is_known=True)
+        is_taken = memory.id in rows
+        if is_taken and memory.memory_type is MemoryType.FACT:
+            return Stored(memory=replace(memory, id=self._new_id()), is_known=False)
+        return Stored(memory=memory, is_known=is_taken)
+
+    def _refuse_secrets(self, content: str, metadata: Mapping[str, Json]) -> None:
+        refuse_secrets(self.config.guard, content, *told_by(encode_metadata(metadata)))
+
+    def _id(self, memory_id: object) -> str:
+        longest = self.config.limits.max_query_characters
+        return checked_text(memory_id, "id", longest, may_be_blank=True)
+
+    def _is_seen(self, memory: Memory, now: datetime, session: str | None, *, across: bool = False) -> bool:
         is_elsewhere = session is not None and memory.metadata.get(SESSION_ID, session) != session
-        return not is_expired(memory, now, self.config.zone) and not (
-            is_elsewhere and memory.memory_type is not MemoryType.FACT
+        is_theirs = memory.memory_type is MemoryType.CONTEXT or (
+            memory.memory_type is MemoryType.CONVERSATION and not across
         )
+        return not is_expired(memory, now, self.config.zone) and not (is_elsewhere and is_theirs)
 
     async def _index(self, owner: str) -> VectorIndex:
-        return await self._store.index(COLLECTION, owner)
+        return await self._store.index(COLLECTION, checked_owner(owner))
+
+
+def _record(memory: Memory, vector: NDArray[np.float32]) -> Record:
+    return Record(id=memory.id, text=memory.content, metadata=metadata_of(memory), vector=vector)
 
 
 def _conditions(where: Mapping[str, Json] | None, memory_type: MemoryType | None) -> dict[str, Primitive] | None:
-    conditions = encode_metadata(where or {})
+    conditions = encode_metadata({} if where is None else where)
     if memory_type is not None:
         conditions["type"] = memory_type_of(memory_type).value
     return conditions or None

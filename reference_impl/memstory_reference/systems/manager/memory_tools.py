@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping
+import json
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 
 from memstory_reference.errors import InputError, MemorySystemError, UnavailableError
 from memstory_reference.ports import ToolSpec, Tree
 from memstory_reference.systems.manager.manager import MemoryManager
-from memstory_reference.systems.manager.memories.memory import memory_type_of
+from memstory_reference.systems.manager.memories.memory import SearchResult, memory_type_of
+from memstory_reference.text.lines import shortened
 from memstory_reference.tooling.arguments import check_arguments
 from memstory_reference.tooling.tools import ToolOutcome
 
@@ -49,6 +51,8 @@ FORGET = ToolSpec(
     },
 )
 SPECS = (SEARCH, STORE, FORGET)
+MARK = 40
+"""Room for the words that say what was cut."""
 
 
 class MemoryTools:
@@ -87,18 +91,10 @@ class MemoryTools:
             arguments["query"],
             memory_type=memory_type_of(named) if named else None,
             limit=arguments.get("limit"),
+            session=self._session,
+            across=True,
         )
-        return [
-            {
-                "id": entry.memory.id,
-                "content": entry.memory.content,
-                "type": entry.memory.memory_type.value,
-                "score": entry.score,
-                "created_at": entry.memory.created_at.isoformat(),
-                "metadata": dict(entry.memory.metadata),
-            }
-            for entry in found
-        ]
+        return bounded([_told(entry) for entry in found], self._manager.config.limits.max_result_characters)
 
     async def _store(self, arguments: Mapping[str, Tree]) -> Tree:
         memory = await self._manager.store(
@@ -118,3 +114,43 @@ class MemoryTools:
     async def _forget(self, arguments: Mapping[str, Tree]) -> Tree:
         memory_id = arguments["memory_id"]
         return {"success": await self._manager.forget(self._owner, memory_id), "id": memory_id}
+
+
+def bounded(rows: Sequence[dict[str, Tree]], most: int) -> list[dict[str, Tree]]:
+    """Return the first rows whose JSON fits into `most` characters; the last of them may have its content shortened."""
+    kept, room = list[dict[str, Tree]](), most - len("[]")
+    for row in rows:
+        fitting = row if _size(row) <= room else _cut(row, room)
+        room -= _size(fitting)
+        if room < 0:
+            break
+        kept.append(fitting)
+    return kept
+
+
+def _cut(row: dict[str, Tree], room: int) -> dict[str, Tree]:
+    bare = {**row, "content": ""}
+    if _size(bare) > room / 2:
+        bare["metadata"] = {}
+    characters = room - _size(bare)
+    cut = {**bare, "content": shortened(row["content"], max(MARK, characters))}
+    while _size(cut) > room and characters > MARK:
+        # JSON writes some characters as two or six.
+        characters //= 2
+        cut["content"] = shortened(row["content"], max(MARK, characters))
+    return cut
+
+
+def _size(row: Mapping[str, Tree]) -> int:
+    return len(json.dumps(row, ensure_ascii=False)) + len(", ")
+
+
+def _told(entry: SearchResult) -> dict[str, Tree]:
+    return {
+        "id": entry.memory.id,
+        "content": entry.memory.content,
+        "type": entry.memory.memory_type.value,
+        "score": entry.score,
+        "created_at": entry.memory.created_at.isoformat(),
+        "metadata": dict(entry.memory.metadata),
+    }

@@ -10,12 +10,27 @@ from pathlib import Path
 from zoneinfo import ZoneInfo
 
 from memstory_reference.errors import InputError
+from memstory_reference.input_checks import LIMIT_RULES
 from memstory_reference.ports import Tree
-from memstory_reference.setting_rules import Rule, Ruled, check, count, mapping, number, read_text, text, with_ollama
+from memstory_reference.setting_rules import (
+    SWITCH,
+    Rule,
+    Ruled,
+    check,
+    count,
+    mapping,
+    number,
+    read_text,
+    text,
+    with_ollama,
+)
 
 DEFAULTS = "memory.yaml"
 SECTION = "memory"
 UTC_NAME = "UTC"
+LIMITS = tuple(name for name in LIMIT_RULES if name != "max_prompt_characters")
+"""The limits of this system, which compresses nothing."""
+
 LONGEST_INTERVAL_SECONDS = 10 * 366 * 86_400
 
 
@@ -29,8 +44,14 @@ class ManagerSettings(Ruled):
     cleanup_interval: float
     timezone: str
     min_score: float
+    keep_secrets: bool
     chat: str
     ollama_host: str
+    max_memory_characters: int
+    max_query_characters: int
+    max_window_characters: int
+    max_result_characters: int
+    max_tool_calls: int
 
     @property
     def folder(self) -> Path:
@@ -86,6 +107,8 @@ ManagerSettings.rules = {
     "cleanup_interval": number(1, LONGEST_INTERVAL_SECONDS, "a number of seconds"),
     "timezone": Rule("the name of a time zone, such as UTC or Europe/Vienna", _is_zone),
     "min_score": number(0, 1, "a number"),
+    "keep_secrets": SWITCH,
+    **{name: LIMIT_RULES[name] for name in LIMITS},
     "chat": text("offline, ollama:NAME, openai:NAME, record:NAME@FILE or replay:FILE"),
     "ollama_host": text("an address such as http://127.0.0.1:11434", "http://", "https://"),
 }

@@ -6,6 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
+from memstory_reference.input_checks import DEFAULT_LIMITS
+
 USER, ASSISTANT = "user", "assistant"
 
 
@@ -19,16 +21,17 @@ class WindowEntry:
 
 
 class ContextWindow:
-    """At most `turns` turns, beginning with what the user said; zero turns keep nothing."""
+    """At most `turns` turns of at most `characters` together, beginning with what the user said."""
 
-    def __init__(self, turns: int) -> None:
+    def __init__(self, turns: int, characters: int = DEFAULT_LIMITS.max_window_characters) -> None:
         self._turns = turns
+        self._characters = characters
         self._entries: tuple[WindowEntry, ...] = ()
 
     def add(self, entry: WindowEntry) -> None:
         """Append an entry; the oldest go, and an answer whose question went goes with it."""
         kept = (*self._entries, entry)[-2 * self._turns :] if self._turns else ()
-        while kept and kept[0].role != USER:
+        while kept and (kept[0].role != USER or sum(len(one.content) for one in kept) > self._characters):
             kept = kept[1:]
         self._entries = kept
 

@@ -27,7 +27,7 @@ from memstory_reference.systems.manager.manager import MemoryManager
 from memstory_reference.systems.manager.memories.memory import Memory
 from memstory_reference.systems.manager.memories.migration import migrated
 from memstory_reference.systems.manager.memories.rows import DEFAULT_SESSION
-from memstory_reference.systems.manager.settings import default_manager
+from memstory_reference.systems.manager.settings import LIMITS, default_manager
 from memstory_reference.systems.manager.system import ManagerSystem
 from memstory_reference.targets.environment_ports import PORT_OPTIONS, EnvironmentPorts, MakeEmbedder
 from memstory_reference.targets.manager.values import (
@@ -42,7 +42,7 @@ from memstory_reference.targets.manager.values import (
 from memstory_reference.targets.system_target import SystemFactory, SystemTarget, tool_call, tool_schema
 
 FOLDER = "memory"
-SETTINGS = ("cleanup_interval", "context_window_size", "min_score", "timezone")
+SETTINGS = ("cleanup_interval", "context_window_size", "keep_secrets", "min_score", "timezone", *LIMITS)
 """Options that are settings of the same name; where the memory lies is the case's own business."""
 
 

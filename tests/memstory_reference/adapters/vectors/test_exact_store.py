@@ -1,3 +1,5 @@
+import gc
+
 import pytest
 
 from memstory_reference.adapters.vectors import exact_store
@@ -59,4 +61,27 @@ async def test_owner_whose_first_write_fails_sees_nobody_else(rows_of, spread, m
     await bob.upsert(rows_of(spread(4)))
     assert (await ana.count(), list(await ana.list())) == (0, [])
     assert list(await store.owners("memory")) == ["bob"]
+    await store.close()
+
+
+async def test_names_that_were_only_asked_for_leave_nothing_behind(rows_of, spread):
+    store = ExactStore(model="fixed")
+    await (await store.index("memory", "ana")).upsert(rows_of(spread(4)))
+    for number in range(300):
+        ghost = await store.index("memory", f"ghost {number}")
+        assert (await ghost.query(spread(1)[0], 1), await ghost.count(), await ghost.delete(["r0000"])) == ([], 0, [])
+    ana = await store.index("memory", "ana")
+    assert len(await ana.query(spread(4)[0], 9)) == 4
+    del ghost
+    gc.collect()
+    assert (list(store._rows), list(store._used), list(store.held)) == ([("memory", "ana")],) * 3
+    await store.close()
+
+
+async def test_two_handles_of_a_new_owner_see_each_others_rows(rows_of, spread):
+    store = ExactStore(model="fixed")
+    one, other = await store.index("memory", "ana"), await store.index("memory", "ana")
+    assert (await one.count(), await other.count()) == (0, 0)
+    await one.upsert(rows_of(spread(4)))
+    assert (await other.count(), len(await other.query(spread(4)[0], 9))) == (4, 4)
     await store.close()

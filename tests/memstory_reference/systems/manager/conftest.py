@@ -62,9 +62,9 @@ class World:
 def make_world():
     """Make a manager; keywords are those of ManagerConfig."""
 
-    def make(clock=None, **config):
+    def make(clock=None, store=None, **config):
         embedder, clock, numbers = WordEmbedder(), clock or MovableClock(), count(1)
-        store = ExactStore(model=embedder.model, dimension=DIMENSION)
+        store = store or ExactStore(model=embedder.model, dimension=DIMENSION)
         manager = MemoryManager(
             config=ManagerConfig(**config),
             store=store,

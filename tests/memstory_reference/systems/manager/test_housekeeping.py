@@ -1,3 +1,4 @@
+import asyncio
 from datetime import timedelta
 
 import pytest
@@ -87,3 +88,33 @@ async def test_after_the_stop_nothing_is_cleaned(house, clock):
     await house.stop()
     await pass_time(clock, house, 5 * HOUR)
     assert house.runs == 1
+
+
+class SleptThrough:
+    """A machine's clock: each sleep that is over was as long as the test says, such as a night with the lid shut."""
+
+    def __init__(self, world, *hours):
+        self.moment, self.hours, self.due = world.clock.now(), [*hours], []
+
+    def now(self):
+        return self.moment
+
+    async def sleep_until(self, moment):
+        self.due.append(moment)
+        if not self.hours:
+            await asyncio.Event().wait()
+        self.moment += self.hours.pop(0) * HOUR
+
+
+async def test_hours_that_were_slept_through_are_not_made_up_for(make_world):
+    world = make_world()
+    begun = world.clock.now()
+    clock = SleptThrough(world, 10.5, 0.5, 1)
+    house = Housekeeping(world.manager, clock)
+    await house.start()
+    for _ in range(20):
+        await asyncio.sleep(0)
+        await house.settle()
+    await house.stop()
+    assert [(due - begun) / HOUR for due in clock.due] == [1, 11, 12, 13]
+    assert house.runs == 4

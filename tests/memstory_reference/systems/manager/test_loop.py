@@ -4,8 +4,8 @@ import json
 import pytest
 
 from memstory_reference.errors import InputError
+from memstory_reference.input_checks import DEFAULT_LIMITS
 from memstory_reference.ports import ChatModelUnavailableError, Reply, ToolRequest
-from memstory_reference.systems.manager.inputs import MAX_CONTENT_CHARACTERS
 from memstory_reference.systems.manager.loop import AgentLoop
 from memstory_reference.systems.manager.memories.memory import MemoryType
 from memstory_reference.tooling.rounds import NO_ANSWER, ROUNDS
@@ -132,7 +132,7 @@ async def test_a_memory_that_is_down_costs_no_answer_and_is_counted(make_loop, c
     assert "a finished turn was not stored" in caplog.text
 
 
-@pytest.mark.parametrize("text", ["", " \n", "x" * (MAX_CONTENT_CHARACTERS + 1), "half \ud800"])
+@pytest.mark.parametrize("text", ["", " \n", "x" * (DEFAULT_LIMITS.max_memory_characters + 1), "half \ud800"])
 async def test_a_turn_that_says_nothing_or_too_much_is_refused(make_loop, text):
     loop, model, _ = make_loop("Hello.")
     with pytest.raises(InputError):
@@ -141,10 +141,10 @@ async def test_a_turn_that_says_nothing_or_too_much_is_refused(make_loop, text):
 
 
 async def test_a_turn_too_long_to_keep_whole_is_kept_in_part(make_loop):
-    loop, _, world = make_loop("y" * MAX_CONTENT_CHARACTERS)
+    loop, _, world = make_loop("y" * DEFAULT_LIMITS.max_memory_characters)
     await loop.process("x")
     (stored,) = await world.manager.memories("ann")
-    assert len(stored.content) == MAX_CONTENT_CHARACTERS
+    assert len(stored.content) == DEFAULT_LIMITS.max_memory_characters
 
 
 async def test_turns_of_one_conversation_do_not_mix(make_loop):

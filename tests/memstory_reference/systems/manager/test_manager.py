@@ -4,8 +4,8 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from memstory_reference.errors import InputError
+from memstory_reference.input_checks import DEFAULT_LIMITS
 from memstory_reference.ports import EmbedderUnavailableError, Record
-from memstory_reference.systems.manager.inputs import MAX_CONTENT_CHARACTERS
 from memstory_reference.systems.manager.manager import MemoryManager
 from memstory_reference.systems.manager.memories.memory import MemoryType
 from memstory_reference.systems.manager.memories.rows import NewMemory
@@ -77,7 +77,7 @@ async def test_a_blank_query_finds_nothing_and_embeds_nothing(manager, world):
         ({"where": ["a"]}, "mapping"),
         ({"memory_type": "dream"}, "allowed: conversation, fact, context"),
         ({"query": {"$ne": ""}}, "query must be text"),
-        ({"query": "x" * (MAX_CONTENT_CHARACTERS + 1)}, "at most"),
+        ({"query": "x" * (DEFAULT_LIMITS.max_memory_characters + 1)}, "at most"),
     ],
 )
 async def test_a_search_that_makes_no_sense_is_refused_in_words(manager, options, said):
@@ -85,7 +85,9 @@ async def test_a_search_that_makes_no_sense_is_refused_in_words(manager, options
         await manager.search("ann", **{"query": "bees", **options})
 
 
-@pytest.mark.parametrize("content", ["", "  \n", None, 5, {"a": 1}, "x" * (MAX_CONTENT_CHARACTERS + 1), "half \ud800"])
+@pytest.mark.parametrize(
+    "content", ["", "  \n", None, 5, {"a": 1}, "x" * (DEFAULT_LIMITS.max_memory_characters + 1), "half \ud800"]
+)
 async def test_content_that_cannot_be_kept_is_refused_before_anything_is_embedded(manager, world, content):
     with pytest.raises(InputError, match="content"):
         await manager.store("ann", content, FACT)

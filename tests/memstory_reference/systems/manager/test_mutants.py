@@ -45,14 +45,15 @@ def at_the_very_end(_plain):
 
 
 def filtered_afterwards(plain):
-    async def found(*args, is_wanted, **named):
-        return [one for one in await plain(*args, is_wanted=lambda _: True, **named) if is_wanted(one.memory)]
+    async def found(*args, is_wanted, limit, **named):
+        nearest_ones = await plain(*args, is_wanted=lambda _: True, limit=limit // manager.AHEAD, **named)
+        return [one for one in nearest_ones if is_wanted(one.memory)]
 
     return found
 
 
 def with_fresh_ids(plain):
-    return lambda owner, new, now, new_id: replace(plain(owner, new, now, new_id), id=new_id())
+    return lambda owner, new, now, new_id, limits: replace(plain(owner, new, now, new_id, limits), id=new_id())
 
 
 def first_entry_of_a_key(_plain):
@@ -182,7 +183,7 @@ MUTANTS = [
     (
         "M12: a limit of zero is taken for one (MF-16)",
         "result is [{",
-        (manager, "checked_limit", lambda plain: lambda limit: plain(limit) or 1),
+        (manager, "checked_count", lambda plain: lambda *given: plain(*given) or 1),
     ),
     (
         "M12: an unknown type is a fact (MF-17)",
@@ -194,7 +195,28 @@ MUTANTS = [
         "'warnings' has a length that is 0",
         (target, "migrated", lambda plain: lambda given: replace(plain(given), warnings=())),
     ),
-    ("M7b: the same fact is stored again and again (MF-20)", "hits lack 'bees'", (rows, "fact_id", numbered)),
+    (
+        "M7b: the same fact is stored again and again (MF-20)",
+        "hits lack 'bees'",
+        (rows, "fact_id", numbered),
+        (manager, "same_fact", None),
+    ),
+    ("M7c: a fact is known by its id alone (MF-20)", "hits count 7", (manager, "same_fact", None)),
+    (
+        "M7d: the nearer statement of a profile field comes first (MF-20)",
+        "'sam' first",
+        (manager, "newest_of_each_field_first", lambda _: list),
+    ),
+    (
+        "M5b: a search by tool knows no session (MF-18)",
+        "a length that is 2",
+        (
+            MemoryManager,
+            "search",
+            lambda plain: lambda *given, **named: plain(*given, **{**named, "session": None}),
+        ),
+    ),
+    ("M7e: a secret is stored (SEC-12)", "was not refused", (manager, "refuse_secrets", None)),
     (
         "X3m: owners share one index (SEC-6)",
         "hits count 4",
@@ -206,7 +228,7 @@ MUTANTS = [
         (memory, "CONVERSATION_DAYS", 31),
         (deadlines, "expires_at", None),
     ),
-    ("M1: everything similar is found (M-08)", "hits include 'far'", (manager, "checked_floor", -1.0)),
+    ("M1: everything similar is found (M-08)", "hits include 'far'", (manager, "checked_number", -1.0)),
     (
         "M10: the input is in the prompt twice (M-14)",
         "is counted 2 times",

@@ -6,8 +6,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from memstory_reference.errors import InputError
+from memstory_reference.input_checks import DEFAULT_LIMITS, Limits, checked_memory
 from memstory_reference.ports import Tree
-from memstory_reference.systems.manager.inputs import checked_content
 from memstory_reference.systems.manager.memories.memory import Memory, MemoryType, stored_moment
 from memstory_reference.systems.manager.memories.metadata import encode_metadata
 from memstory_reference.systems.manager.memories.rows import CONTEXT_IDS
@@ -31,13 +31,13 @@ class Migration:
     warnings: tuple[str, ...]
 
 
-def migrated(rows: Iterable[Mapping[str, Tree]]) -> Migration:
+def migrated(rows: Iterable[Mapping[str, Tree]], limits: Limits = DEFAULT_LIMITS) -> Migration:
     """Map old rows `{id, content, type, created_at, metadata}`; a row that cannot be read is skipped and named."""
     memories, skipped, warnings = [], [], []
     for row in rows:
         name = str(row.get("id", "(no id)")) if isinstance(row, Mapping) else f"(no row) {row!r:.40}"
         try:
-            memory = _migrated_row(row)
+            memory = _migrated_row(row, limits)
         except InputError as error:
             skipped.append(f"{name}: {error}")
             continue
@@ -47,13 +47,13 @@ def migrated(rows: Iterable[Mapping[str, Tree]]) -> Migration:
     return Migration(memories=tuple(memories), skipped=tuple(skipped), warnings=tuple(warnings))
 
 
-def _migrated_row(row: Mapping[str, Tree]) -> Memory:
+def _migrated_row(row: Mapping[str, Tree], limits: Limits) -> Memory:
     if not isinstance(row, Mapping):
         raise InputError("a row has the keys id, content, type, created_at, metadata")
     old_type = str(row.get("type", "")).lower()
     if old_type not in TYPE_OF_V1:
         raise InputError(f"type {row.get('type')!r:.60} is none of {', '.join(TYPE_OF_V1)}")
-    content, identifier = checked_content(row.get("content")), row.get("id")
+    content, identifier = checked_memory(row.get("content"), limits), row.get("id")
     if not isinstance(identifier, str) or not identifier.strip():
         raise InputError("id is missing")
     if identifier.startswith(CONTEXT_IDS):

@@ -9,13 +9,14 @@ from hashlib import blake2b
 from urllib.parse import quote
 
 from memstory_reference.errors import InputError
+from memstory_reference.input_checks import DEFAULT_LIMITS, Limits, checked_memory, checked_owner, checked_text
 from memstory_reference.ports import Json, NewId, Primitive, Record
-from memstory_reference.systems.manager.inputs import checked_content, checked_key
 from memstory_reference.systems.manager.memories.memory import Memory, MemoryType, memory_type_of, stored_moment
 from memstory_reference.systems.manager.memories.metadata import decode_metadata, encode_metadata
 
 CONTEXT_KEY, SESSION_ID = "context_key", "session_id"
 DEFAULT_SESSION = "default"
+MAX_KEY_CHARACTERS = 500
 CONTEXT_IDS = "context:"
 """How the ids of context entries begin; no other row may have such an id."""
 
@@ -34,24 +35,37 @@ class NewMemory:
     key: str | None = None
 
 
-def made(owner: str, new: NewMemory, now: datetime, new_id: NewId) -> Memory:
+def made(owner: str, new: object, now: datetime, new_id: NewId, limits: Limits = DEFAULT_LIMITS) -> Memory:
     """Return the memory that `new` becomes, or raise InputError."""
-    content, memory_type = checked_content(new.content), memory_type_of(new.memory_type)
+    if not isinstance(new, NewMemory):
+        raise InputError(f"a new memory is expected, not {type(new).__name__}")
+    content, memory_type = checked_memory(new.content, limits), memory_type_of(new.memory_type)
+    session = checked_session(new.session)
     if not isinstance(new.metadata, Mapping):
         raise InputError(f"metadata must be a mapping, not {type(new.metadata).__name__}")
     metadata = dict(new.metadata)
     if new.key is not None:
         if memory_type is not MemoryType.CONTEXT:
             raise InputError(f"only a context has a key, a {memory_type} has none")
-        key, session = checked_key(new.key), new.session or DEFAULT_SESSION
+        key, session = checked_key(new.key), session or DEFAULT_SESSION
         metadata |= {CONTEXT_KEY: key, SESSION_ID: session}
         identifier = context_id(owner, session, key)
     elif memory_type is MemoryType.FACT:
         identifier = fact_id(content)
     else:
         identifier = new_id()
-        metadata = ({SESSION_ID: new.session} if new.session else {}) | metadata
+        metadata = ({SESSION_ID: session} if session else {}) | metadata
     return Memory(id=identifier, content=content, memory_type=memory_type, created_at=now, metadata=metadata)
+
+
+def checked_key(key: object) -> str:
+    """Return the key of a context entry."""
+    return checked_text(key, "context key", MAX_KEY_CHARACTERS)
+
+
+def checked_session(session: object) -> str | None:
+    """Return the name of a session, or None where none is meant; a blank one is never a shared one."""
+    return None if session is None else checked_owner(session, "session")
 
 
 def context_id(owner: str, session: str, key: str) -> str:

@@ -1,0 +1,201 @@
+"""Whatever callers give, the answer is a result or an InputError; secrets are refused; prompts have bounds."""
+
+import json
+from contextlib import suppress
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from memstory_reference.errors import InputError
+from memstory_reference.ports import Reply, ToolRequest
+from memstory_reference.systems.manager.loop import AgentLoop
+from memstory_reference.systems.manager.memories.memory import Memory, MemoryType
+from memstory_reference.systems.manager.memories.rows import NewMemory
+from memstory_reference.systems.manager.memory_tools import MemoryTools
+
+FACT, CONVERSATION = MemoryType.FACT, MemoryType.CONVERSATION
+LONE = "half \ud800"
+CARD = "My card is 4111 1111 1111 1111"
+
+
+@pytest.mark.parametrize("owner", ["", " ", "\n", "a" * 1_000_000, LONE, 5, None])
+async def test_a_name_that_is_no_owner_is_refused_everywhere(manager, owner):
+    calls = (
+        lambda: manager.store(owner, "bees", FACT),
+        lambda: manager.search(owner, "bees"),
+        lambda: manager.search(owner, ""),
+        lambda: manager.get(owner, "id"),
+        lambda: manager.memories(owner),
+        lambda: manager.update(owner, "id", "bees"),
+        lambda: manager.forget(owner, "id"),
+        lambda: manager.forget_all(owner),
+        lambda: manager.count(owner),
+        lambda: manager.set_context(owner, "s1", "k", "v"),
+        lambda: manager.get_context(owner, "s1", "k"),
+    )
+    for call in calls:
+        with pytest.raises(InputError, match="owner"):
+            await call()
+
+
+@pytest.mark.parametrize("session", ["", " ", LONE, 5, "a\nb", "a" * 10_000])
+async def test_a_name_that_is_no_session_is_refused_and_never_the_shared_one(manager, session):
+    calls = (
+        lambda: manager.store("ann", "bees", CONVERSATION, session=session),
+        lambda: manager.store("ann", "bees", FACT, session=session),
+        lambda: manager.search("ann", "bees", session=session),
+        lambda: manager.memories("ann", session=session),
+        lambda: manager.forget_all("ann", session=session),
+        lambda: manager.set_context("ann", session, "k", "v"),
+        lambda: manager.get_context("ann", session, "k"),
+    )
+    for call in calls:
+        with pytest.raises(InputError, match="session"):
+            await call()
+
+
+async def test_arguments_of_a_wrong_kind_are_refused(manager):
+    calls = (
+        *(lambda one=one: manager.get("ann", one) for one in (5, None, LONE)),
+        *(lambda one=one: manager.forget("ann", one) for one in (5, None, LONE)),
+        *(lambda one=one: manager.update("ann", one, "bees") for one in (5, None, LONE)),
+        *(lambda one=one: manager.search("ann", one) for one in (5, None, LONE, "a" * 20_000)),
+        *(lambda one=one: manager.search("ann", "bees", limit=one) for one in ("3", 1.5, 10**19, -1)),
+        *(lambda one=one: manager.search("ann", "bees", where=one) for one in (["a"], "a", {1: 2})),
+        *(lambda one=one: manager.store("ann", "bees", FACT, one) for one in (["a"], "a", {1: 2})),
+        *(lambda one=one: manager.store("ann", "bees", FACT, {one: 1}) for one in (LONE, "")),
+        lambda: manager.store("ann", "bees", FACT, {"a": LONE}),
+        lambda: manager.store("ann", "bees", FACT, {"a": [LONE]}),
+        *(lambda one=one: manager.store_many("ann", one) for one in ("bees", [None], 5)),
+        *(lambda one=one: manager.memories("ann", limit=one) for one in ("x", -1, 1.5)),
+    )
+    for call in calls:
+        with pytest.raises(InputError):
+            await call()
+    assert await manager.count("ann") == 0
+
+
+async def test_a_secret_is_refused_on_every_way_in(manager, clock):
+    kept = await manager.store("ann", "bees", FACT)
+    calls = (
+        lambda: manager.store("ann", CARD, FACT),
+        lambda: manager.store("ann", CARD, CONVERSATION),
+        lambda: manager.store("ann", "bees", FACT, {"note": CARD}),
+        lambda: manager.store("ann", "bees", FACT, {"notes": {"deep": [CARD]}}),
+        lambda: manager.store_many("ann", [NewMemory(content="fine"), NewMemory(content=CARD)]),
+        lambda: manager.set_context("ann", "s1", "card", CARD),
+        lambda: manager.update("ann", kept.id, CARD),
+        lambda: manager.update("ann", kept.id, "bees", {"note": CARD}),
+        lambda: manager.put("ann", [Memory(id="v1", content=CARD, memory_type=FACT, created_at=clock.now())]),
+    )
+    for call in calls:
+        with pytest.raises(InputError, match="payment card"):
+            await call()
+    assert await manager.memories("ann") == [kept]
+    outcome = await MemoryTools(manager, "ann").call("store_memory", {"content": CARD})
+    assert "not stored" in (outcome.error or "")
+
+
+async def test_an_operator_can_let_secrets_in(make_world):
+    manager = make_world(keep_secrets=True).manager
+    await manager.store("ann", CARD, FACT)
+    assert await manager.count("ann") == 1
+
+
+class Talker:
+    """Answers with what it is given, and keeps its prompts."""
+
+    name = "talker"
+
+    def __init__(self, *replies):
+        self.replies, self.prompts = [*replies], []
+
+    async def chat(self, messages, tools=(), **_):
+        self.prompts.append(list(messages))
+        return self.replies.pop(0) if self.replies else Reply(content="Fine.")
+
+
+def loop_of(world, model):
+    return AgentLoop(manager=world.manager, chat=model, clock=world.clock, owner="ann", session="s1")
+
+
+async def test_a_turn_that_tells_a_secret_is_answered_and_not_stored(make_world):
+    world, model = make_world(), Talker()
+    loop = loop_of(world, model)
+    assert (await loop.process(CARD)).answer == "Fine."
+    assert (loop.not_stored, await world.manager.count("ann")) == (1, 0)
+
+
+async def test_a_prompt_holds_a_bounded_window_of_whole_turns(make_world):
+    world, model = make_world(), Talker()
+    loop = loop_of(world, model)
+    for number in range(6):
+        await loop.process(f"{number} " + "x" * 20_000)
+    characters = sum(len(message.content) for message in model.prompts[-1][1:])
+    assert characters <= 48_000
+    assert [message.content[:1] for message in model.prompts[-1][1:]] == ["4", "F", "5"]
+
+
+async def test_a_turn_longer_than_the_window_is_answered_and_then_out_of_it(make_world):
+    world, model = make_world(), Talker()
+    loop = loop_of(world, model)
+    await loop.process("x" * 90_000)
+    await loop.process("short")
+    assert [message.content for message in model.prompts[-1][1:]] == ["short"]
+
+
+async def test_one_reply_makes_a_bounded_number_of_tool_calls(make_world):
+    requests = [ToolRequest(name="store_memory", arguments={"content": f"bee {n}"}) for n in range(50)]
+    world = make_world()
+    answer = await loop_of(world, Talker(Reply(content="", tool_requests=requests))).process("store bees")
+    assert len([one for one in answer.used if one.error is None]) == 16
+    assert await world.manager.count("ann", FACT) == 16
+
+
+@pytest.mark.parametrize(("count", "size"), [(5, 100_000), (200, 1_000), (1, 100_000), (3, 10)])
+async def test_what_a_search_tells_a_model_is_bounded(make_world, count, size):
+    world = make_world()
+    filling = ("bees " + "x" * size)[:size]
+    await world.manager.store_many("ann", [NewMemory(content=f"bees {n} {filling}"[:100_000]) for n in range(count)])
+    outcome = await MemoryTools(world.manager, "ann").call("search_memories", {"query": "bees", "limit": 1000})
+    assert len(outcome.text) <= 16_000
+    assert outcome.result[0]["content"].startswith("bees")
+    assert json.loads(outcome.text) == outcome.result
+
+
+async def test_metadata_of_any_size_leaves_the_result_bounded(make_world):
+    world = make_world()
+    for number in range(5):
+        await world.manager.store("ann", f"bees {number}", FACT, {"note": "n" * 15_000})
+    outcome = await MemoryTools(world.manager, "ann").call("search_memories", {"query": "bees"})
+    assert len(outcome.text) <= 16_000
+    assert outcome.result[0]["id"]
+
+
+TREES = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(st.characters(), max_size=20),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=3), inner, max_size=3),
+    max_leaves=4,
+)
+
+
+@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(values=st.lists(TREES, min_size=4, max_size=4))
+async def test_no_call_raises_but_what_the_memory_says(manager, values):
+    one, two, three, four = values
+    calls = (
+        lambda: manager.store(one, two, three, four),
+        lambda: manager.store("ann", one, FACT, two, session=three),
+        lambda: manager.search("ann", one, limit=two, where=three, session=four),
+        lambda: manager.search(one, "bees", memory_type=two, min_score=three),
+        lambda: manager.update("ann", one, two, three),
+        lambda: manager.get(one, two),
+        lambda: manager.forget("ann", one),
+        lambda: manager.memories("ann", session=one, limit=two),
+        lambda: manager.set_context("ann", one, two, three),
+        lambda: manager.get_context("ann", one, two),
+    )
+    for call in calls:
+        with suppress(InputError):
+            await call()
