@@ -148,7 +148,8 @@ class MemoryManager:
     async def context_entry(self, owner: str, session: str | None, key: str) -> Memory | None:
         """Return the living context entry under `key`: of one session, or the newest of all sessions for None."""
         checked_key(key)
-        if checked_session(session) is None:
+        checked_session(session)
+        if session is None:
             where: dict[str, Primitive] = {"type": MemoryType.CONTEXT.value, CONTEXT_KEY: key}
             rows = await (await self._index(owner)).list(where)
         else:
@@ -276,7 +277,8 @@ class MemoryManager:
     async def forget_all(self, owner: str, *, session: str | None = None) -> int:
         """Delete everything of an owner, or what one session left; return how many memories there were."""
         index, deleted = await self._index(owner), 0
-        where = None if checked_session(session) is None else {SESSION_ID: session}
+        checked_session(session)
+        where = None if session is None else {SESSION_ID: session}
         async with self._turn:
             while rows := await index.list(where, PAGE):
                 deleted += len(await index.delete([record.id for record in rows]))
