@@ -59,11 +59,13 @@ class Past:
 
 _WORDS: Final = """
 add add.key add.metadata add.metadata.lists add.ttl add.source add.role search.as_of update.about delete.about
+context inspect.log job.reindex job.export
 delete.durable delete.erases identifiers.spellings integrity
 add.verbatim add.exact get.id get.key search search.scores search.min_score search.where list update
 restart crash clock persistent scope.user scope.session scope.session_all expiry.at
 delete delete.reports_missing delete.scope
 """
+VERIFIED = "verified"
 EXPIRES_AT = "expires_at"
 """The metadata field with the moment, ISO 8601, from which on a memory is gone."""
 
@@ -75,6 +77,8 @@ class Oracle(Target):
         self._memories: list[Memory] = []
         self._past: list[Past] = []
         self._forgotten: set[str] = set()
+        self._exported: set[str] = set()
+        self._log: list[Mapping[str, str | None]] = []
         self._made = 0
         self._path: Path | None = None
         self._clock: Clock | None = None
@@ -111,7 +115,8 @@ class Oracle(Target):
                 receipts.append(_receipt(Hit(id=None, text=item.text), "discarded"))
                 continue
             old = self._find(Ref(key=item.key, kind=item.kind), scope) if item.key else None
-            hit = replace(old.hit if old else self._new(item), text=item.text, metadata=dict(item.metadata))
+            metadata = self._believed(item)
+            hit = replace(old.hit if old else self._new(item), text=item.text, metadata=metadata)
             self._put(self._told(item, scope, hit), old)
             receipts.append(_receipt(hit, "updated" if old else "stored"))
         self._save()
@@ -122,8 +127,7 @@ class Oracle(Target):
         return found.hit if found else None
 
     async def search(self, query: Query, scope: Scope) -> Sequence[Hit]:
-        if query.token_budget is not None:
-            raise NotSupported("search.budget")
+        self._refuse_undeclared(query)
         if query.text in self._gold:
             gold = self._gold[query.text]
             return [replace(one.hit, score=1.0) for one in self._in(scope) if one.hit.text in gold][: query.top_k]
@@ -135,7 +139,33 @@ class Oracle(Target):
         ]
         least = max(query.min_score or 0.0, 1e-9)
         found = [hit for hit in scored if (hit.score or 0.0) >= least and self._fits(hit, query.where)]
-        return sorted(found, key=self._place)[: query.top_k]
+        known = {one.hit.id: one for one in self._memories}
+        return sorted(found, key=lambda hit: self._place(hit, known.get(hit.id)))[: query.top_k]
+
+    async def context(self, query: Query, scope: Scope) -> str:
+        self._refuse_undeclared(query)
+        return "\n".join(one.hit.text for one in self._in(scope))
+
+    async def run(self, job: str, args: Mapping[str, Json], scope: Scope) -> Json:
+        if job == "reindex":
+            return {"memories": self._reindexed()}
+        if job != "export":
+            raise NotSupported(f"job.{job}")
+        self._exported.add(scope.user)
+        self._save()
+        return {"memories": len(self._in(scope))}
+
+    async def inspect(self, what: str, args: Mapping[str, Json], scope: Scope) -> Json:
+        if what != "log":
+            raise NotSupported(f"inspect.{what}")
+        return self._log
+
+    def _reindexed(self) -> int:
+        return len(self._memories)
+
+    def _refuse_undeclared(self, query: Query) -> None:
+        if query.token_budget is not None:
+            raise NotSupported("search.budget")
 
     async def list(self, scope: Scope, kinds: Sequence[str] = (), limit: int | None = None) -> Sequence[Hit]:
         return [one.hit for one in self._listed(scope) if not kinds or one.hit.kind in kinds][:limit]
@@ -170,6 +200,10 @@ class Oracle(Target):
         self._save()
         return bool(gone)
 
+    def _believed(self, item: Item) -> dict[str, Json]:
+        """Return the metadata of an item; that it is verified only a user can say."""
+        return {name: value for name, value in item.metadata.items() if name != VERIFIED or not distrust(item.source)}
+
     def _told(self, item: Item, scope: Scope, hit: Hit) -> Memory:
         now = self._clock.now() if self._clock else None
         until = now + timedelta(seconds=item.ttl) if now and item.ttl is not None else None
@@ -187,6 +221,7 @@ class Oracle(Target):
     def _forget(self, gone: Sequence[Memory], *, durable: bool) -> None:
         """Take memories out, with all that they said before."""
         ids = {(one.user, one.hit.id) for one in gone}
+        self._log += [{"op": "delete", "id": one.hit.id} for one in gone]
         texts = [one for one in self._past if (one.memory.user, one.memory.hit.id) in ids]
         if durable:
             for memory in (*gone, *(one.memory for one in texts)):
@@ -210,9 +245,11 @@ class Oracle(Target):
         ]
         return [*told, *past]
 
-    def _place(self, hit: Hit) -> tuple[Any, ...]:
-        source = next((one.source for one in self._memories if one.hit.id == hit.id), None)
-        return (is_stuffed(hit.text), distrust(source), -(hit.score or 0.0), hit.id or "")
+    def _place(self, hit: Hit, memory: Memory | None) -> tuple[Any, ...]:
+        """Return what the best hit has least of; of two that fit alike, the later one is better."""
+        begun = datetime.fromisoformat(memory.begun).timestamp() if memory and memory.begun else 0.0
+        source = memory.source if memory else None
+        return (is_stuffed(hit.text), distrust(source), -(hit.score or 0.0), -begun, hit.id or "")
 
     def _is_sound(self, digest: str, text: str) -> bool:
         return digest == _digest(text)
@@ -267,6 +304,12 @@ class Oracle(Target):
             if self._clock:
                 self._past.append(Past(memory=old, ended=self._clock.now().isoformat()))
 
+    def _export(self) -> None:
+        """Write what was exported again, as it is now."""
+        if self._exported and self._path:
+            texts = {user: [one.hit.text for one in self._in(Scope(user=user))] for user in sorted(self._exported)}
+            self._path.with_name("export.json").write_text(json.dumps(texts), encoding="utf-8")
+
     def _save(self) -> None:
         if self._path is None:
             return
@@ -274,6 +317,7 @@ class Oracle(Target):
         text = json.dumps({"made": self._made, **kept})
         draft = self._path.with_suffix(".tmp")
         draft.write_text(f"{_digest(text)}\n{text}", encoding="utf-8")
+        self._export()
         os.replace(draft, self._path)  # noqa: PTH105  (a rename is whole or not at all, even if we are killed)
 
 

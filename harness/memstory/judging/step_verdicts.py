@@ -166,6 +166,7 @@ def _verdict(field: str, value: Tree, matcher: Matcher, record: StepRecord, cont
         expected=found.expected,
         actual=found.actual,
         difference=found.difference,
+        kind=found.kind,
     )
 
 

@@ -18,6 +18,7 @@ class Verdict:
     """One matcher judged. `where` is `file:line:col` in the story; `step` is the path of the step that it speaks of.
 
     `expected` and `actual` are short texts for a person; `difference` is a DeepDiff in words where both are structures.
+    `kind` is one of a few words for what was found, such as `stale first`.
     """
 
     passed: bool
@@ -29,6 +30,7 @@ class Verdict:
     expected: str | None = None
     actual: str | None = None
     difference: str | None = None
+    kind: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

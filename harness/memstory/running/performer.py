@@ -18,7 +18,7 @@ from memstory.language.words import WORDS
 from memstory.results.recording import Probe, StepRecord
 from memstory.running.probing import ECHOES, Prober, Twin
 from memstory.running.stage import Stage
-from memstory.running.workspace_files import inspect_files
+from memstory.running.workspace_files import inspect_files, tampered
 from memstory.target import Capability, Scope, Tree
 
 Holds = Callable[[Step, StepRecord], bool]
@@ -46,10 +46,12 @@ class Performer:
         holds: Holds | None = None,
         *,
         able: frozenset[Capability] = frozenset(),
+        in_files: bool = False,
         settles: bool = True,
     ) -> None:
         self._stage = stage
         self._able = able
+        self._in_files = in_files
         self._bounds = bounds
         self._holds = holds
         self._settles = settles
@@ -130,7 +132,7 @@ class Performer:
     async def _probe(self, step: Step, scope: Scope, branch: Branch, result: Tree) -> Probe:
         texts = [str(text) for text in substitute([*step.forbid], branch.names)]
         seen = None if step.op in ECHOES else result
-        prober = Prober(stage=self._stage, able=self._able, scope=scope)
+        prober = Prober(stage=self._stage, able=self._able, scope=scope, in_files=self._in_files)
         return await prober.probe(texts, branch.twins, seen)
 
     async def _do(self, op: str, args: Mapping[str, Tree], scope: Scope) -> Tree:
@@ -144,6 +146,8 @@ class Performer:
                 await self._move_clock(stage.clock.now() + timedelta(microseconds=args["microseconds"]))
             case "wait":
                 await stage.wait(timedelta(microseconds=args["microseconds"]))
+            case "tamper":
+                await stage.reopen(lambda: tampered(Path(stage.env.workspace), args))
             case "restart":
                 await stage.reopen()
             case "inspect" if args["what"] == "files":

@@ -37,11 +37,15 @@ class Twin:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Prober:
-    """Looks on behalf of the user of `scope`, in all sessions; `able` is what the target can do."""
+    """Looks on behalf of the user of `scope`, in all sessions; `able` is what the target can do.
+
+    Files are looked at with `in_files` only: what was corrected, or is another user's, may well be there.
+    """
 
     stage: Stage
     able: frozenset[Capability]
     scope: Scope
+    in_files: bool = False
 
     async def probe(self, texts: Sequence[str], twins: Sequence[Twin], result: Tree) -> Probe:
         """Return where `texts` still are, in `result` or anywhere, and which twins are not found."""
@@ -78,7 +82,7 @@ class Prober:
         for place, about, request in looks:
             if place in self.able and (seen := await self._asked(request, scope)) is not None:
                 yield place.removeprefix("inspect."), about, seen
-        if "delete.erases" in self.able:
+        if self.in_files:
             yield "files", texts, await asyncio.to_thread(texts_in_files, Path(self.stage.env.workspace), texts)
 
     async def _finds(self, twin: Twin) -> bool:

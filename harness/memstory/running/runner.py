@@ -153,7 +153,14 @@ class _Run:
         return chats.shim(able, env.options)
 
     async def _steps(self, stage: Stage, able: frozenset[Capability]) -> None:
-        self.performer = Performer(stage, self.bounds, self.holds, able=able, settles=self.case.story.settles)
+        self.performer = Performer(
+            stage,
+            self.bounds,
+            self.holds,
+            able=able,
+            in_files="delete.erases" in self.case.story.needs,
+            settles=self.case.story.settles,
+        )
         stage.has_clock = "clock" in able
         await stage.open()
         about = await stage.target.perform(About())

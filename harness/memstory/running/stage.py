@@ -93,9 +93,11 @@ class Stage:
                 raise
             raise TargetError(f"the target did not close within {CLOSING_SECONDS:g} s") from error
 
-    async def reopen(self) -> None:
-        """Close, then open the same environment with a target that knows nothing of the first one."""
+    async def reopen(self, between: Callable[[], None] | None = None) -> None:
+        """Close, do what comes `between`, then open the same environment with a target that knows nothing of it."""
         await self.close()
+        if between is not None:
+            await asyncio.to_thread(between)
         self.target = self.make()
         await self.open()
 

@@ -1,11 +1,12 @@
-"""What lies in a case's folder: the harness's own `inspect: files`, which asks no target."""
+"""What lies in a case's folder: the harness looks at it, and changes it, without asking the target."""
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
+from memstory.errors import TargetError
 from memstory.target import Tree
 
 
@@ -18,7 +19,7 @@ def inspect_files(folder: Path, words: Sequence[str] = ()) -> Tree:
     files = []
     containing: dict[str, list[str]] = {word: [] for word in words}
     whole = hashlib.sha256()
-    for path in sorted(path for path in folder.rglob("*") if path.is_file() and not path.is_symlink()):
+    for path in _files(folder):
         name, content = path.relative_to(folder).as_posix(), path.read_bytes()
         digest = hashlib.sha256(content).hexdigest()
         files.append({"path": name, "bytes": len(content), "sha256": digest})
@@ -31,5 +32,32 @@ def inspect_files(folder: Path, words: Sequence[str] = ()) -> Tree:
 
 def texts_in_files(folder: Path, texts: Sequence[str]) -> Sequence[str]:
     """Return those of `texts` that stand in a file under `folder`, whatever the case of English letters."""
-    contents = [path.read_bytes().lower() for path in folder.rglob("*") if path.is_file() and not path.is_symlink()]
+    contents = [path.read_bytes().lower() for path in _files(folder)]
     return [text for text in texts if any(text.encode().lower() in content for content in contents)]
+
+
+def tampered(folder: Path, change: Mapping[str, Tree]) -> None:
+    """Edit, remove or cut files under `folder` as a story says; TargetError where there was nothing to change."""
+    edits: Mapping[str, str] = change.get("edit", {})
+    for old, new in edits.items():
+        holding = [path for path in _files(folder) if old.encode() in path.read_bytes()]
+        _landed(holding, f"no file holds '{old}' as it was told")
+        for path in holding:
+            path.write_bytes(path.read_bytes().replace(old.encode(), new.encode()))
+    if pattern := change.get("remove") or change.get("cut"):
+        named = [path for path in _files(folder) if path.match(pattern)]
+        _landed(named, f"no file is called '{pattern}'")
+        for path in named:
+            if "remove" in change:
+                path.unlink()
+            else:
+                path.write_bytes(path.read_bytes()[: path.stat().st_size // 2])
+
+
+def _files(folder: Path) -> Iterator[Path]:
+    return (path for path in sorted(folder.rglob("*")) if path.is_file() and not path.is_symlink())
+
+
+def _landed(found: Sequence[Path], otherwise: str) -> None:
+    if not found:
+        raise TargetError(f"tamper: {otherwise}, so that nothing was changed and this shows nothing")

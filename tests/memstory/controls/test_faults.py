@@ -8,7 +8,20 @@ from memstory.bundled import bundled_stories
 from memstory.case import cases_of
 from memstory.clock import StoryClock
 from memstory.controls import BROAD, FAULTS, MUTANTS, OracleFactory
-from memstory.controls.faults import changes, durability, expiry, names, owners, searching, texts, writes
+from memstory.controls.faults import (
+    changes,
+    correcting,
+    durability,
+    expiry,
+    forgetting,
+    names,
+    owners,
+    resisting,
+    returning,
+    searching,
+    texts,
+    writes,
+)
 from memstory.controls.mutants import Mutant
 from memstory.language.stories import load_stories
 from memstory.target import Environment, Item, Query, Ref, Scope
@@ -18,6 +31,10 @@ ANN, BOB = Scope(user="ann"), Scope(user="bob")
 ABOUT_IT = {"losing_emoji", "dropping_last", "one_too_many", "repeating_hits"}
 STORIES = [
     story for path in sorted((bundled_stories() / "faults").glob("*.yaml")) for story in load_stories(path, path.name)
+]
+
+OWED = [
+    story for path in sorted((bundled_stories() / "owed").glob("*.yaml")) for story in load_stories(path, path.name)
 ]
 
 
@@ -32,7 +49,10 @@ def opened(tmp_path):
 
 
 def test_every_fault_is_registered_under_its_own_name():
-    modules = (changes, durability, expiry, names, owners, searching, texts, writes)
+    modules = (
+        *(changes, correcting, durability, expiry, forgetting, names, owners, resisting, returning, searching),
+        *(texts, writes),
+    )
     written = [
         one for module in modules for one in vars(module).values()
         if isinstance(one, type) and issubclass(one, Mutant) and "fault_name" in vars(one)
@@ -82,13 +102,20 @@ async def test_a_leak_by_id_leaves_search_and_list_tight(opened):
 
 
 def test_every_fault_has_a_story_that_names_it_and_every_fault_story_a_fault():
-    named = {name for story in STORIES for name in story.control}
+    named = {name for story in (*STORIES, *OWED) for name in story.control}
     assert set(FAULTS) - named == set()
     assert [story.id for story in STORIES if not set(story.control) & set(FAULTS)] == []
 
 
 def test_a_fault_story_is_tagged_and_says_what_its_fault_does():
     assert [story.id for story in STORIES if "fault" not in story.tags or not story.control_because] == []
+
+
+def test_a_story_of_what_is_owed_says_its_harm_and_which_mutant_fails_it():
+    assert len({story.id for story in OWED}) >= 60
+    assert [story.id for story in OWED if not story.harm or "owed" not in story.tags] == []
+    assert [story.id for story in OWED if not set(story.control) & set(MUTANTS) or not story.control_because] == []
+    assert [story.id for story in OWED if story.needs & {"chat", "llm.scripted"}] == []
 
 
 def test_a_narrow_mutant_gets_the_stories_that_name_it():

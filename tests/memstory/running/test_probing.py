@@ -48,14 +48,14 @@ async def test_a_deleted_text_is_looked_for_in_every_place_that_the_target_has()
 
     result = await play(read(), factory_with(Open, "context", "inspect.log"))
     assert (result.outcome, result.reason) == ("passed", None)
-    assert list(probe_of(result).looked) == ["result", "list", "search", "context", "log", "files"]
+    assert list(probe_of(result).looked) == ["result", "list", "search", "context", "log"]
     assert [(one.field, one.passed) for one in result.trials[0].verdicts] == [("forbid", True), ("twin", True)]
 
 
 async def test_what_is_still_there_is_told_with_the_places():
     result = await play(read(), CONTROLS["undeleting"]())
     assert result.outcome == "failed"
-    assert "forbid: 'Kestrel' is still in: list, search, files" in result.reason
+    assert "forbid: 'Kestrel' is still in: list, search" in result.reason
 
 
 async def test_a_context_or_a_log_that_still_holds_the_text_is_a_leak():
@@ -86,23 +86,17 @@ async def test_a_deletion_that_takes_the_twin_too_fails():
     assert "twin: 'The alarm is in the hall.', which nobody deleted, is no longer found" in result.reason
 
 
-async def test_files_count_only_where_the_target_says_that_it_erases():
+async def test_files_count_only_where_the_story_requires_that_the_target_erases():
     class Leaving(Oracle):
         def _save(self):
             super()._save()
             with self._path.with_name("journal").open("a") as journal:
                 journal.write(" ".join(one.hit.text for one in self._memories))
 
-    assert "is still in: files" in (await play(read(), factory_with(Leaving))).reason
-
-    class Factory(OracleFactory):
-        def capabilities(self, options):
-            return super().capabilities(options) - {"delete.erases"}
-
-        def target(self):
-            return Leaving()
-
-    assert (await play(read(), Factory())).outcome == "passed"
+    assert (await play(read(), factory_with(Leaving))).outcome == "passed"
+    erasing = read(STORY.replace("steps:", "requires: [delete.erases]\nsteps:"))
+    assert "is still in: files" in (await play(erasing, factory_with(Leaving))).reason
+    assert list(probe_of(await play(erasing, OracleFactory())).looked)[-1] == "files"
 
 
 def test_a_forbidden_text_without_a_twin_is_an_invalid_story():

@@ -104,7 +104,7 @@ def _without_expectations(stories: Sequence[Story]) -> Iterator[str]:
 
 
 def _expects(steps: Sequence[Step]) -> bool:
-    return any(step.expect or _expects(step.steps) for step in steps)
+    return any(step.expect or step.forbid or _expects(step.steps) for step in steps)
 
 
 COMMAND = Command(

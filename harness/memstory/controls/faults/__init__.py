@@ -4,7 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from memstory.controls.faults import changes, durability, expiry, names, owners, searching, texts, writes
+from memstory.controls.faults import (
+    changes,
+    correcting,
+    durability,
+    expiry,
+    forgetting,
+    names,
+    owners,
+    resisting,
+    returning,
+    searching,
+    texts,
+    writes,
+)
 from memstory.controls.mutants import MutantFactory, factory_of
 
 __all__ = ["FAULTS"]
@@ -42,6 +55,24 @@ FAULTS: Mapping[str, type[MutantFactory]] = {
         durability.RedatingAtOpening,
         *(expiry.FindingExpired, expiry.ListingExpired, expiry.GettingExpired, expiry.ForgettingEarly),
         *(expiry.SpreadingTtl, expiry.UnwrittenTtl),
+        *(forgetting.SparingShort, forgetting.SparingLong, forgetting.SparingSecond, forgetting.SparingOthers),
+        *(forgetting.SparingEdited, forgetting.LooseAbout, forgetting.PrefixAbout, forgetting.LiteralAbout),
+        *(forgetting.FuzzyAbout, forgetting.WipingAbout, forgetting.LeakyAbout, forgetting.Miscounting),
+        *(forgetting.RememberingContext, forgetting.StaleExport, forgetting.QuotingLog, forgetting.LeavingFiles),
+        *(forgetting.QuotingRetractions, forgetting.RebuildingDeleted, forgetting.PrefixSessions),
+        *(forgetting.TellingThePast, forgetting.FindingByHash),
+        *(returning.Returning, returning.ReturningByOthers, returning.ReturningReworded, returning.ReturningQuoted),
+        *(returning.ReturningUnderKeys, returning.ReturningInBatches, returning.ReturningInSessions),
+        *(returning.ReturningAfterRestarts, returning.ReturningAfterWiping, returning.ReturningAbout),
+        *(returning.RefusingNew, returning.ForgettingForAll),
+        *(correcting.OldestFirst, correcting.KnownValues, correcting.AppendingUpdates, correcting.UpdatingFirst),
+        *(correcting.UpdatingTooMuch, correcting.InventingUpdates, correcting.PolarityBlind),
+        *(correcting.FixedAfterMonth, correcting.CorrectingInSessions, correcting.IgnoringAsOf),
+        *(correcting.SeeingTheFuture, correcting.BothAtOnce, correcting.MergingValues, correcting.KeyedOnce),
+        *(resisting.CountingWords, resisting.TrustingAll, resisting.TrustingTools, resisting.TrustingAssistants),
+        *(resisting.BelievingTags, resisting.DistrustingUsers, resisting.Obeying, resisting.SplittingLines),
+        *(resisting.OperatorOwners, resisting.OperatorValues, resisting.QuotedValues, resisting.LookAlikeOwners),
+        *(resisting.LookAlikeKeys, resisting.Echoing, resisting.Unsealed, resisting.SealingLength),
     )
 }
 """By the name behind `control:`."""

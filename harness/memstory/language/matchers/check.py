@@ -116,6 +116,7 @@ def joined(findings: Sequence[Finding]) -> Finding:
         expected=only.expected if only else None,
         actual=deciding[0].actual if deciding else None,
         difference=only.difference if only else None,
+        kind=only.kind if only else None,
     )
 
 

@@ -16,13 +16,17 @@ _LONGEST_SHOWN = 2_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Finding:
-    """Whether a check holds. `says` is a predicate that is true of the value, whether the check holds or not."""
+    """Whether a check holds. `says` is a predicate that is true of the value, whether the check holds or not.
+
+    `kind` is one of a few words for what was found, where the check has such.
+    """
 
     holds: bool
     says: str
     expected: str | None = None
     actual: str | None = None
     difference: str | None = None
+    kind: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

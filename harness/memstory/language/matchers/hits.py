@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import unicodedata
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, Final, Literal, get_args
 
 from memstory.language.matchers.check import MATCHERS, Check, Declares, Group, joined, negated, read_checks, together
 from memstory.language.matchers.entries import (
@@ -19,7 +20,7 @@ from memstory.language.matchers.entries import (
     said_of,
     saved_id,
 )
-from memstory.language.matchers.finding import Context, Finding
+from memstory.language.matchers.finding import Context, Finding, show
 from memstory.language.matchers.groups import NUMBER, TEXTUAL, VALUE, group, groups
 from memstory.language.reading import Reading, TreePath
 from memstory.language.registry import Registry
@@ -258,6 +259,59 @@ def _text(hits: Hits, wanted: Group, context: Context) -> Finding:
     return Finding(
         holds=found.holds, says=f"have a text that {found.says}", expected=found.expected, actual=found.actual
     )
+
+
+Kept = Literal["new only", "both", "stale first", "old only", "nothing"]
+KEPT: Final[tuple[Kept, ...]] = get_args(Kept)
+"""How a correction was kept, the best first; `both` has the new value first."""
+
+_VALUE: Final = {"type": "string", "minLength": 1}
+
+
+def kept(hits: Hits, now: str, was: str) -> Kept:
+    """Return how a correction from `was` to `now` was kept; a hit with both values tells of the change.
+
+    >>> kept([{"text": "I live in Porto."}, {"text": "I moved to Lisbon."}], now="Lisbon", was="Porto")
+    'stale first'
+    """
+    texts = [_plain(str(hit.get("text"))) for hit in hits]
+    new = next((place for place, text in enumerate(texts) if _plain(now) in text), None)
+    old = next((place for place, text in enumerate(texts) if _plain(was) in text and _plain(now) not in text), None)
+    if new is None:
+        return "nothing" if old is None else "old only"
+    if old is None:
+        return "new only"
+    return "both" if new < old else "stale first"
+
+
+def _plain(text: str) -> str:
+    return unicodedata.normalize("NFKC", text).casefold()
+
+
+@hit_check(
+    "corrected",
+    summary="the value that is right now is told, and the one that was right before is not; with `both: allowed` below",
+    grammar={
+        "title": "key of a correction",
+        "type": "object",
+        "required": ["now", "was"],
+        "additionalProperties": False,
+        "properties": {
+            "now": {"description": "A text that the right memory holds.", **_VALUE},
+            "was": {"description": "A text that the outdated one holds.", **_VALUE},
+            "both": {"description": "The outdated one may come after the right one.", "enum": ["allowed"]},
+        },
+    },
+    example="{corrected: {now: nine, was: eight}}",
+)
+def _corrected(hits: Hits, wanted: Mapping[str, Tree], context: Context) -> Finding:
+    found = kept(hits, wanted["now"], wanted["was"])
+    holds = found == "new only" or (found == "both" and wanted.get("both") == "allowed")
+    said = f"{show(wanted['now'])} for {show(wanted['was'])}"
+    actual = describe(hits, context)
+    says = f"keep the correction {said} as: {found}"
+    return Finding(holds=holds, says=says if holds else f"{says}; the hits are: {actual}",
+                   expected=f"{said}: new only", actual=actual, kind=found)  # fmt: skip
 
 
 @hit_check(

@@ -1,4 +1,4 @@
-"""Steps on the memory as a program: settle, restart, fault."""
+"""Steps on the memory as a program: settle, restart, fault, tamper."""
 
 from __future__ import annotations
 
@@ -6,12 +6,13 @@ from collections.abc import Mapping
 from typing import Final
 
 from memstory.language.reading import Reading, TreePath
-from memstory.language.words.parts import NOTHING, choice, keys
-from memstory.language.words.word import Args, Word
+from memstory.language.words.parts import NOTHING, Schema, choice, free, keys, name_of
+from memstory.language.words.word import Args, Word, always
 from memstory.requests import Fault, Settle
 from memstory.target import Tree
 
 _PARTS = ("embedder", "model", "store")
+_TEXTS: Schema = {"minProperties": 1, "additionalProperties": {"type": "string"}}
 _MODE = choice("How it behaves; `ok` heals it.", "down", "slow", "garbage", "ok")
 
 
@@ -45,6 +46,32 @@ STEPS: Final = (
         has_user=False,
         example="""
 - restart:
+""",
+    ),
+    Word(
+        name="tamper",
+        summary="change the files of the memory behind its back: it is closed, and opened again afterwards",
+        forms="{edit: {text: other text}}, {remove: file name or pattern} or {cut: file name or pattern}",
+        grammar=keys(
+            "argument of tamper",
+            {
+                "edit": free("Each text in any file, and what is put in its place.", **_TEXTS),
+                "remove": name_of("Files that vanish, such as '*.idx'."),
+                "cut": name_of("Files that lose their second half."),
+            },
+            type="object",
+            minProperties=1,
+            maxProperties=1,
+        ),
+        read=lambda _reading, value, _path: dict(value),
+        args="edit, remove or cut",
+        needs=always("restart", "persistent"),
+        barred_in=("parallel",),
+        has_user=False,
+        example="""
+- add: The ferry leaves at nine.
+- tamper: {edit: {nine: five}}
+  expect: {error: true}
 """,
     ),
     Word(

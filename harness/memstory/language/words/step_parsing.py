@@ -30,7 +30,8 @@ MODIFIERS: Final[Mapping[str, Schema]] = {
     ),
     "forbid": listing(
         "Texts that nothing may hold when the step is done: not its result, nor what comes when each is asked for by "
-        "itself, nor the list, the context, the log, and the files of a target that erases. Each `twin` must be found.",
+        "itself, nor the list, the context, the log, and the files if the story requires `delete.erases`. Each `twin` "
+        "must be found.",
         {"title": "forbidden text", "type": "string", "minLength": 2},
         minItems=1,
         uniqueItems=True,

@@ -248,3 +248,26 @@ def test_a_memory_that_comes_twice_is_a_fault_and_two_pieces_of_one_id_are_none(
     twice = Recording(story="A", target="t", steps=[record((1,), "list", [*pieces, HITS[0], HITS[0], {"id": None}])])
     (found,) = [verdict for verdict in step_verdicts(story, replace(twice, failure=LATER)) if not verdict.passed]
     assert (found.check, found.reason) == ("repeated", "hits have the memory 'id-good' 2 times: 'good'")
+
+
+@pytest.mark.parametrize(
+    ("texts", "kind", "passed"),
+    [
+        (["I live in LISBON", "other"], "new only", (True, True)),
+        (["I moved from Porto to Lisbon"], "new only", (True, True)),
+        (["I live in Lisbon", "I live in Porto"], "both", (False, True)),
+        (["I live in Porto", "I live in Lisbon"], "stale first", (False, False)),
+        (["I live in Porto"], "old only", (False, False)),
+        (["other"], "nothing", (False, False)),
+        ([], "nothing", (False, False)),
+    ],
+)
+def test_how_a_correction_was_kept_is_told_beside_whether_it_holds(texts, kind, passed):
+    hits = [hit(text) for text in texts]
+    alone, allowed = (
+        verdicts_on_hits(hits, f"{{corrected: {{now: Lisbon, was: Porto{more}}}}}")[0]
+        for more in ("", ", both: allowed")
+    )
+    assert (alone.kind, allowed.kind) == (kind, kind)
+    assert (alone.passed, allowed.passed) == passed
+    assert f"keep the correction 'Lisbon' for 'Porto' as: {kind}" in alone.reason

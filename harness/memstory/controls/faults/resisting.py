@@ -1,0 +1,179 @@
+"""Faults of resisting: stuffed texts, untrusted corrections, look-alikes, operators, and files that others changed."""
+
+from __future__ import annotations
+
+import json
+import re
+import unicodedata
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any, ClassVar
+
+from memstory.controls.mutants import Mutant
+from memstory.controls.oracle import Memory
+from memstory.target import Hit, Item, Json, Query, Receipt, Scope
+
+_LOOK_ALIKES = str.maketrans("аеорсухіАЕОРСХ", "aeopcyxiAEOPCX")  # noqa: RUF001  (that is what it is about)
+
+
+class CountingWords(Mutant):
+    """Scores a text by how often it has the words of the question."""
+
+    fault_name: ClassVar[str] = "counting_words"
+
+    def _place(self, hit: Hit, memory: Memory | None) -> tuple[Any, ...]:
+        return (False, 0, -len(hit.text.split()), 0.0, hit.id or "")
+
+
+class TrustingAll(Mutant):
+    """Takes the word of a page for that of the user."""
+
+    fault_name: ClassVar[str] = "trusting_all"
+
+    def _told(self, item: Item, scope: Scope, hit: Hit) -> Memory:
+        return super()._told(replace(item, source=None), scope, hit)
+
+    def _place(self, hit: Hit, memory: Memory | None) -> tuple[Any, ...]:
+        stuffed, source, score, begun, name = super()._place(hit, memory)
+        return (stuffed, source, begun, score, name)
+
+
+class TrustingTools(Mutant):
+    """Takes the word of a tool for that of the user."""
+
+    fault_name: ClassVar[str] = "trusting_tools"
+
+    def _told(self, item: Item, scope: Scope, hit: Hit) -> Memory:
+        return super()._told(replace(item, source=None if item.source == "tool" else item.source), scope, hit)
+
+
+class TrustingAssistants(Mutant):
+    """Takes the word of an assistant for that of the user."""
+
+    fault_name: ClassVar[str] = "trusting_assistants"
+
+    def _told(self, item: Item, scope: Scope, hit: Hit) -> Memory:
+        return super()._told(replace(item, source=None if item.source == "assistant" else item.source), scope, hit)
+
+
+class BelievingTags(Mutant):
+    """Believes a page that says of itself that it is verified."""
+
+    fault_name: ClassVar[str] = "believing_tags"
+
+    def _believed(self, item: Item) -> dict[str, Json]:
+        return dict(item.metadata)
+
+
+class DistrustingUsers(Mutant):
+    """Drops what a user says is verified."""
+
+    fault_name: ClassVar[str] = "distrusting_users"
+
+    def _believed(self, item: Item) -> dict[str, Json]:
+        return {name: value for name, value in item.metadata.items() if name != "verified"}
+
+
+class Obeying(Mutant):
+    """Does what a text asks it to do."""
+
+    fault_name: ClassVar[str] = "obeying"
+
+    async def add(self, items: Sequence[Item], scope: Scope) -> Receipt:
+        if any(re.search(r"(?i)\b(delete|forget|erase)\b.*\b(all|everything)\b", item.text) for item in items):
+            self._forget(self._in(scope), durable=False)
+        return await super().add(items, scope)
+
+
+class SplittingLines(Mutant):
+    """Takes each line of a text for a memory that somebody told."""
+
+    fault_name: ClassVar[str] = "splitting_lines"
+
+    async def add(self, items: Sequence[Item], scope: Scope) -> Receipt:
+        whole = await super().add(items, scope)
+        lines = [line for item in items for line in item.text.splitlines()[1:] if line]
+        await super().add([Item(text=line) for line in lines], scope)
+        return whole
+
+
+class OperatorOwners(Mutant):
+    """Takes a user that looks like an operator for all users."""
+
+    fault_name: ClassVar[str] = "operator_owners"
+
+    def _in(self, scope: Scope) -> Sequence[Memory]:
+        is_operator = re.search(r"[${}*%'\"\[\]]", scope.user)
+        return self._now_valid() if is_operator else super()._in(scope)
+
+
+class OperatorValues(Mutant):
+    """Takes a mapping as the value of a condition for an operator."""
+
+    fault_name: ClassVar[str] = "operator_values"
+
+    def _fits(self, hit: Hit, where: Mapping[str, Json]) -> bool:
+        return super()._fits(hit, {name: value for name, value in where.items() if not isinstance(value, Mapping)})
+
+
+class QuotedValues(Mutant):
+    """Takes a quote in the value of a condition for its end."""
+
+    fault_name: ClassVar[str] = "quoted_values"
+
+    def _fits(self, hit: Hit, where: Mapping[str, Json]) -> bool:
+        return all("'" in str(value) for value in where.values()) if where else True
+
+
+class LookAlikeOwners(Mutant):
+    """Takes letters that look alike for the same in the names of users."""
+
+    fault_name: ClassVar[str] = "look_alike_owners"
+
+    def _in(self, scope: Scope) -> Sequence[Memory]:
+        return [one for one in self._now_valid() if _folded(one.user) == _folded(scope.user)]
+
+
+class LookAlikeKeys(Mutant):
+    """Takes letters that look alike for the same in keys."""
+
+    fault_name: ClassVar[str] = "look_alike_keys"
+
+    def _find(self, ref: Any, scope: Scope) -> Memory | None:
+        if ref.key is None:
+            return super()._find(ref, scope)
+        mine = self._in(Scope(user=scope.user))
+        return next((one for one in mine if _folded(one.hit.key or "") == _folded(ref.key)), None)
+
+
+class Echoing(Mutant):
+    """Remembers again whatever it finds."""
+
+    fault_name: ClassVar[str] = "echoing"
+
+    async def search(self, query: Query, scope: Scope) -> Sequence[Hit]:
+        found = await super().search(query, scope)
+        await self.add([Item(text=hit.text) for hit in found[:1]], scope)
+        return found
+
+
+class Unsealed(Mutant):
+    """Believes whatever stands in its file."""
+
+    fault_name: ClassVar[str] = "unsealed"
+
+    def _is_sound(self, digest: str, text: str) -> bool:
+        return True
+
+
+class SealingLength(Mutant):
+    """Notices only a file whose length was changed."""
+
+    fault_name: ClassVar[str] = "sealing_length"
+
+    def _is_sound(self, digest: str, text: str) -> bool:
+        return len(digest) == 64 and text == json.dumps(json.loads(text))  # noqa: PLR2004  (of SHA-256)
+
+
+def _folded(name: str) -> str:
+    return unicodedata.normalize("NFKC", name).translate(_LOOK_ALIKES)

@@ -1,0 +1,158 @@
+"""Faults of forgetting for good: what comes back when its source is told again, or keeps other things away."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import ClassVar
+
+from memstory.clock import Clock
+from memstory.controls.matching import fingerprints, words_of
+from memstory.controls.mutants import Mutant
+from memstory.controls.oracle import Memory
+from memstory.target import Environment, Item, Receipt, Ref, Scope
+
+
+class _Durable(Mutant):
+    """Lets what was deleted for good come back by some way."""
+
+    def _returns(self, item: Item, scope: Scope) -> bool:
+        raise NotImplementedError
+
+    def _was_forgotten(self, item: Item, scope: Scope) -> bool:
+        return super()._was_forgotten(item, scope) and not self._returns(item, scope)
+
+
+class Returning(_Durable):
+    """Remembers again what was deleted for good."""
+
+    fault_name: ClassVar[str] = "returning"
+
+    def _returns(self, item: Item, scope: Scope) -> bool:
+        return True
+
+
+class ReturningByOthers(_Durable):
+    """Remembers again what was deleted for good when somebody other than the user says it."""
+
+    fault_name: ClassVar[str] = "returning_by_others"
+
+    def _returns(self, item: Item, scope: Scope) -> bool:
+        return item.source not in (None, "user")
+
+
+class ReturningReworded(_Durable):
+    """Remembers again what was deleted for good when it is written otherwise."""
+
+    fault_name: ClassVar[str] = "returning_reworded"
+
+    def _returns(self, item: Item, scope: Scope) -> bool:
+        return item.text != " ".join(item.text.split()) or item.text.isupper()
+
+
+class ReturningQuoted(_Durable):
+    """Remembers again what was deleted for good when it stands in a longer text."""
+
+    fault_name: ClassVar[str] = "returning_quoted"
+
+    def _returns(self, item: Item, scope: Scope) -> bool:
+        whole = min(fingerprints(" ".join(sorted(words_of(item.text)))))
+        return f"{scope.user}/{whole}" not in self._forgotten
+
+
+class ReturningUnderKeys(_Durable):
+    """Remembers again what was deleted for good when it comes under a key."""
+
+    fault_name: ClassVar[str] = "returning_under_keys"
+
+    def _returns(self, item: Item, scope: Scope) -> bool:
+        return item.key is not None
+
+
+class ReturningInBatches(Mutant):
+    """Looks at the first item of a batch for what was deleted for good."""
+
+    fault_name: ClassVar[str] = "returning_in_batches"
+
+    async def add(self, items: Sequence[Item], scope: Scope) -> Receipt:
+        first = await super().add(items[:1], scope)
+        kept, self._forgotten = self._forgotten, set()
+        try:
+            rest = await super().add(items[1:], scope)
+        finally:
+            self._forgotten = kept
+            self._save()
+        return Receipt(items=(*first.items, *rest.items))
+
+
+class ReturningInSessions(Mutant):
+    """Forgets for good in one session alone."""
+
+    fault_name: ClassVar[str] = "returning_in_sessions"
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._where: set[str | None] = set()
+
+    async def delete(self, ref: Ref, scope: Scope) -> bool:
+        found = self._find(ref, scope)
+        self._where |= {found.session} if found else set()
+        return await super().delete(ref, scope)
+
+    def _was_forgotten(self, item: Item, scope: Scope) -> bool:
+        return super()._was_forgotten(item, scope) and scope.session in self._where
+
+
+class ReturningAfterRestarts(Mutant):
+    """Does not write down what was deleted for good."""
+
+    fault_name: ClassVar[str] = "returning_after_restarts"
+
+    async def open(self, env: Environment, clock: Clock) -> None:
+        await super().open(env, clock)
+        self._forgotten = set()
+
+
+class ReturningAfterWiping(Mutant):
+    """Forgets for good one memory at a time only, not all of them."""
+
+    fault_name: ClassVar[str] = "returning_after_wiping"
+
+    async def delete(self, ref: Ref, scope: Scope) -> bool:
+        return await super().delete(ref if ref.id or ref.key else Ref(), scope)
+
+
+class ReturningAbout(Mutant):
+    """Forgets for good what has an id only, not what is named in words."""
+
+    fault_name: ClassVar[str] = "returning_about"
+
+    async def delete_about(self, about: Sequence[str], scope: Scope, *, durable: bool = False) -> int:
+        return await super().delete_about(about, scope)
+
+
+class RefusingNew(Mutant):
+    """Takes what is like a text that was deleted for good for the same."""
+
+    fault_name: ClassVar[str] = "refusing_new"
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._words: list[frozenset[str]] = []
+
+    def _forget(self, gone: Sequence[Memory], *, durable: bool) -> None:
+        self._words += [words_of(one.hit.text) for one in gone if durable]
+        super()._forget(gone, durable=durable)
+
+    def _was_forgotten(self, item: Item, scope: Scope) -> bool:
+        mine = words_of(item.text)
+        return any(2 * len(mine & words) > len(mine) for words in self._words) or super()._was_forgotten(item, scope)
+
+
+class ForgettingForAll(Mutant):
+    """Lets nobody say any more what one user has deleted for good."""
+
+    fault_name: ClassVar[str] = "forgetting_for_all"
+
+    def _was_forgotten(self, item: Item, scope: Scope) -> bool:
+        users = {mark.rpartition("/")[0] for mark in self._forgotten}
+        return any(super(ForgettingForAll, self)._was_forgotten(item, Scope(user=user)) for user in users)
