@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import timedelta
 
+from memstory_reference.input_checks import DEFAULT_LIMITS, LIMIT_RULES
 from memstory_reference.setting_rules import SWITCH, Ruled, count, number
 
 
@@ -14,6 +15,8 @@ class LayersConfig(Ruled):
 
     `top_k` facts and `episodes` sessions go into a turn, and all active rules; `recall` governs reading alone (CF-8).
     Below `min_similarity` and, where there are vectors, below `min_recall` a record is in neither list of the fusion.
+    A longer query than `max_query_characters` is refused. Of a long session the model that answers sees the last turns
+    that fit into `max_window_characters`, the one that sums up its last `max_prompt_characters`.
     """
 
     idle_minutes: float = 20
@@ -28,8 +31,11 @@ class LayersConfig(Ruled):
     top_k: int = 8
     episodes: int = 3
     min_similarity: float = 0.3
-    min_recall: float = 0.7
+    min_recall: float = 0.5
     recall: bool = True
+    max_query_characters: int = DEFAULT_LIMITS.max_query_characters
+    max_window_characters: int = DEFAULT_LIMITS.max_window_characters
+    max_prompt_characters: int = DEFAULT_LIMITS.max_prompt_characters
 
     @property
     def idle(self) -> timedelta:
@@ -57,4 +63,5 @@ LayersConfig.rules = {
     "min_similarity": number(-1, 1, "a number"),
     "min_recall": number(0, 1, "a number"),
     "recall": SWITCH,
+    **{name: LIMIT_RULES[name] for name in ("max_query_characters", "max_window_characters", "max_prompt_characters")},
 }

@@ -5,6 +5,7 @@ from __future__ import annotations
 from enum import StrEnum
 
 from memstory_reference.errors import InputError
+from memstory_reference.input_checks import shown
 
 
 class MemoryMode(StrEnum):
@@ -28,15 +29,15 @@ class MemoryMode(StrEnum):
 _ALIASES = {"guest": MemoryMode.INCOGNITO}
 
 
-def parse_mode(name: str) -> MemoryMode:
+def parse_mode(name: object) -> MemoryMode:
     """Return the mode of this name; `guest` is a friendlier word for incognito.
 
     >>> parse_mode("Guest")
     <MemoryMode.INCOGNITO: 'incognito'>
     """
-    folded = name.strip().lower()
+    folded = name.strip().lower() if isinstance(name, str) else ""
     if folded in _ALIASES:
         return _ALIASES[folded]
     if folded not in set(MemoryMode):
-        raise InputError(f"there is no memory mode {name!r:.40}; allowed: {', '.join(MemoryMode)}, guest")
+        raise InputError(f"there is no memory mode {shown(name)}; allowed: {', '.join(MemoryMode)}, guest")
     return MemoryMode(folded)

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from memstory_reference.errors import InputError
-from memstory_reference.input_checks import is_storable
+from memstory_reference.input_checks import checked_count, checked_owner, is_storable
 from memstory_reference.ports import Clock, NewId, Tree
 from memstory_reference.systems.layers.identity import iso_now
 from memstory_reference.systems.layers.operations.history import released
@@ -37,6 +37,7 @@ from memstory_reference.systems.layers.turns.writing import NewRecord, Plan, Wri
 from memstory_reference.text.lines import one_line
 
 EMBED_BATCH = 200
+MOST_LISTED = 1_000_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,7 +72,9 @@ class RecordsDesk:
 
     async def remember(self, owner: str, session: str | None, contents: Sequence[Content]) -> list[Remembered]:
         """Write contents, all or none; what the guards refuse is dropped, with the reason, and the others count."""
-        plan = Plan(owner=owner, session=session, now=self._clock.now())
+        if isinstance(contents, str) or not isinstance(contents, Sequence):
+            raise InputError(f"contents must be a list, not {type(contents).__name__}")
+        plan = Plan(owner=checked_owner(owner), session=session, now=self._clock.now())
         async with self._store.lock(f"memory/{owner}"):
             done = [await self._planned(plan, content) for content in contents]
             if plan.rows:
@@ -80,7 +83,7 @@ class RecordsDesk:
 
     async def get(self, owner: str, identifier: str) -> MemoryRecord | None:
         """Return one record, whatever its standing."""
-        return next(iter(await self._store.aget(owner, [identifier])), None)
+        return next(iter(await self._store.aget(checked_owner(owner), [checked_id(identifier)])), None)
 
     async def listed(
         self,
@@ -90,12 +93,15 @@ class RecordsDesk:
         limit: int | None = None,
     ) -> list[MemoryRecord]:
         """Return records, newest first within each layer."""
+        if limit is not None:
+            checked_count(limit, "limit", 0, MOST_LISTED)
+        checked_owner(owner)
         found = [one for layer in layers for one in await self._store.alist(owner, layer, standings, limit)]
         return found[:limit]
 
     async def search(self, owner: str, query: str, layers: Sequence[Layer] = tuple(Layer)) -> list[Ranked]:
         """Return active records that the question finds, best first."""
-        return await self._retrieval.search(owner, query, layers, now=self._clock.now())
+        return await self._retrieval.search(checked_owner(owner), query, layers, now=self._clock.now())
 
     async def edit(self, owner: str, identifier: str, content: Content) -> MemoryRecord:
         """Replace what a record says; the guards look at it as at anything new.
@@ -132,6 +138,8 @@ class RecordsDesk:
 
     async def delete(self, owner: str, ids: Sequence[str]) -> list[str]:
         """Delete records for good; what they had replaced is used again. Return the ids that existed."""
+        ids = [checked_id(one) for one in ids]
+        checked_owner(owner)
         async with self._store.lock(f"memory/{owner}"):
             return await self.delete_under_lock(owner, ids)
 
@@ -249,6 +257,13 @@ class RecordsDesk:
                 await self._writer.cap(plan)
             await self._store.aput_batch(list(plan.rows.values()))
         return True
+
+
+def checked_id(identifier: object) -> str:
+    """Return the id of a record; one that nothing can have is looked for in vain, what is no text is refused."""
+    if not isinstance(identifier, str):
+        raise InputError(f"the id of a record is a text, not {type(identifier).__name__}")
+    return identifier
 
 
 def record_data(record: MemoryRecord) -> dict[str, Tree]:

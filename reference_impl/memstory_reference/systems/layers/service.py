@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 
 from memstory_reference.errors import InputError, UnavailableError
+from memstory_reference.input_checks import checked_owner, shown
 from memstory_reference.ports import Json
 from memstory_reference.systems.layers.audit.crisis_log import ClassifierPath, CrisisLogRecord
 from memstory_reference.systems.layers.audit.crisis_signals import notice
@@ -134,8 +135,7 @@ class LayersService:
 
         A store that is down costs the memory of this turn, not its answer; `diagnostics` says so.
         """
-        if not said.strip() or len(said) > MAX_SAID:
-            raise InputError(f"a turn has 1 to {MAX_SAID} characters, not {len(said)} or only blanks")
+        check_said(said)
         trouble: dict[str, Json] = {}
         await self._notice(said, who, trouble)
         wish = forget_wish(said)
@@ -204,13 +204,16 @@ class LayersService:
         """Take a finished voice session, turn by turn, and end it as any other."""
         trouble: dict[str, Json] = {}
         for said, answer in transcript:
+            check_said(said)
             await self._notice(said, who, trouble)
             await self._save_turn(who, said, answer)
         return await self.end_session(who, EndReason.VOICE)
 
     async def set_recall(self, owner: str, *, on: bool) -> None:
         """Switch an owner's reading on or off, for this process and all later ones; all else goes on (CF-8)."""
-        await self._store.aset_recall(owner, on=on)
+        if not isinstance(on, bool):
+            raise InputError(f"recall is switched by true or false, not by {shown(on)}")
+        await self._store.aset_recall(checked_owner(owner), on=on)
 
     async def give_feedback(self, who: Who, label: str, source: str = "text", comment: str = "") -> str:
         """Keep what somebody thought of a session; return the record's id."""
@@ -324,7 +327,7 @@ class LayersService:
     async def _reply(self, memory: TurnMemory, past: Sequence[SpokenTurn], said: str) -> str:
         if self._ports.model is None:
             return reply_by_rules(memory, said)
-        reply = await self._ports.model.chat(prompt(memory, past, said))
+        reply = await self._ports.model.chat(prompt(memory, past, said, self.config.max_window_characters))
         return reply.content.strip()
 
     async def _keep(self, who: Who, said: str, answer: str, trouble: dict[str, Json]) -> None:
@@ -360,6 +363,14 @@ class LayersService:
 
     async def _end_idle(self, owner: str, session: str) -> None:
         await self.end_session(Who(owner=owner, session=session), EndReason.IDLE)
+
+
+def check_said(said: object) -> None:
+    """Raise InputError for what is no turn."""
+    if not isinstance(said, str):
+        raise InputError(f"a turn is a text, not {type(said).__name__}")
+    if not said.strip() or len(said) > MAX_SAID:
+        raise InputError(f"a turn has 1 to {MAX_SAID} characters, not {len(said)} or only blanks")
 
 
 def _key(who: Who) -> str:

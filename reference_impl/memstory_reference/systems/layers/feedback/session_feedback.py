@@ -7,6 +7,7 @@ from datetime import datetime
 from enum import StrEnum
 
 from memstory_reference.errors import InputError
+from memstory_reference.input_checks import shown
 from memstory_reference.systems.layers.stores.logs import LogKind, Row
 
 MAX_COMMENT = 2_000
@@ -43,12 +44,14 @@ class SessionFeedbackRecord:
     comment: str = ""
 
 
-def checked_feedback(label: str, source: str, comment: str) -> tuple[FeedbackLabel, FeedbackSource, str]:
+def checked_feedback(label: object, source: object, comment: object) -> tuple[FeedbackLabel, FeedbackSource, str]:
     """Return the three as values; InputError names what is allowed."""
-    if label not in set(FeedbackLabel):
-        raise InputError(f"feedback: label is {label!r:.40}; allowed: {', '.join(FeedbackLabel)}")
-    if source not in set(FeedbackSource):
-        raise InputError(f"feedback: source is {source!r:.40}; allowed: {', '.join(FeedbackSource)}")
+    if not isinstance(label, str) or label not in set(FeedbackLabel):
+        raise InputError(f"feedback: label is {shown(label)}; allowed: {', '.join(FeedbackLabel)}")
+    if not isinstance(source, str) or source not in set(FeedbackSource):
+        raise InputError(f"feedback: source is {shown(source)}; allowed: {', '.join(FeedbackSource)}")
+    if not isinstance(comment, str):
+        raise InputError(f"feedback: the comment must be text, not {type(comment).__name__}")
     if len(comment) > MAX_COMMENT:
         raise InputError(f"feedback: the comment has {len(comment)} characters; allowed: {MAX_COMMENT}")
     return FeedbackLabel(label), FeedbackSource(source), comment

@@ -18,9 +18,6 @@ from memstory_reference.text.token_sets import token_list
 
 PURPOSE = "summarise"
 MAX_SUMMARY = 1_200
-SHOWN_CHARACTERS = 24_000
-"""Of the transcript, from its end: what was said last tells most of how a session ended."""
-
 SCHEMA: Mapping[str, Json] = {
     "type": "object",
     "properties": {"summary": {"type": "string"}, "topics": {"type": "array", "items": {"type": "string"}}},
@@ -42,13 +39,16 @@ def is_substantive(buffer: SessionMemoryBuffer, config: LayersConfig) -> bool:
     return sum(len(token_list(turn.user)) for turn in buffer.turns) >= config.substantive_tokens
 
 
-async def summarise(model: ChatModel | None, buffer: SessionMemoryBuffer) -> Arc:
-    """Return the arc; a model that fails costs its wording alone, for rules then sum up."""
+async def summarise(model: ChatModel | None, buffer: SessionMemoryBuffer, shown: int) -> Arc:
+    """Return the arc; a model that fails costs its wording alone, for rules then sum up.
+
+    A model sees the last `shown` characters: what was said last tells most of how a session ended.
+    """
     if model is not None:
         try:
             said = [turn.user for turn in buffer.turns]
             read = partial(_read, said=said)
-            summary, topics = await ask(model, _prompt(buffer), purpose=PURPOSE, schema=SCHEMA, read=read)
+            summary, topics = await ask(model, _prompt(buffer, shown), purpose=PURPOSE, schema=SCHEMA, read=read)
         except NoDecisionError:
             return _arc_by_rules(buffer)
         return _arc(buffer, summary, topics, by="model")
@@ -77,9 +77,9 @@ def _arc(buffer: SessionMemoryBuffer, summary: str, topics: tuple[str, ...], *, 
     )
 
 
-def _prompt(buffer: SessionMemoryBuffer) -> str:
+def _prompt(buffer: SessionMemoryBuffer, shown: int) -> str:
     lines = [f"User: {one_line(turn.user)}\nAssistant: {one_line(turn.assistant)}" for turn in buffer.turns]
-    transcript = "\n".join(lines)[-SHOWN_CHARACTERS:].replace("<<<", "< < <").replace(">>>", "> > >")
+    transcript = "\n".join(lines)[-shown:].replace("<<<", "< < <").replace(">>>", "> > >")
     return _PROMPT.replace("{transcript}", transcript)
 
 

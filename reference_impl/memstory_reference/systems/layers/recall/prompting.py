@@ -10,9 +10,12 @@ from memstory_reference.systems.layers.recall.retrieval import TurnMemory
 from memstory_reference.systems.layers.records.candidates import SpokenTurn
 from memstory_reference.systems.layers.records.entries import format_working_memory_entries
 from memstory_reference.systems.layers.records.record import LABELS, Arc, Content, Fact, Layer, Rule
-from memstory_reference.text.lines import one_line
+from memstory_reference.text.lines import one_line, shortened
 
 WINDOW_TURNS = 10
+BLOCK_CHARACTERS, LINE_CHARACTERS = 24_000, 4_000
+"""What the memory may take of a prompt, and each line of it; rules have a cap by number."""
+
 MEMORY_HEADER = "Working memory:"
 RULES_HEADER = "Rules of this user:"
 
@@ -32,20 +35,43 @@ def memory_block(memory: TurnMemory) -> str:
     rules = [entry for entry in memory.entries if entry["type"] == "procedural"]
     parts = []
     if entries:
-        parts += [MEMORY_HEADER, format_working_memory_entries(entries)]
+        parts += [MEMORY_HEADER, *_fitting(format_working_memory_entries(entries).splitlines())]
     if rules:
         parts += [RULES_HEADER, *(f"- {one_line(entry['rule'])}" for entry in rules if entry["type"] == "procedural")]
     return "\n".join(parts)
 
 
-def prompt(memory: TurnMemory, past: Sequence[SpokenTurn], said: str) -> list[Message]:
-    """Return the messages of a turn: system with the memory, the session's last turns, what was said."""
+def _fitting(lines: Sequence[str]) -> list[str]:
+    """Return the lines, best first, that a prompt has room for; a long one is shortened."""
+    kept, room = list[str](), BLOCK_CHARACTERS
+    for line in (shortened(one, LINE_CHARACTERS) for one in lines):
+        if len(line) <= room:
+            kept.append(line)
+            room -= len(line)
+    return kept
+
+
+def prompt(memory: TurnMemory, past: Sequence[SpokenTurn], said: str, window: int) -> list[Message]:
+    """Return the messages of a turn: system with the memory, the session's last turns, what was said.
+
+    Of the last turns there are as many as fit into `window` characters.
+    """
     block = memory_block(memory)
     messages = [Message(role="system", content=f"{SYSTEM_PROMPT}\n\n{block}" if block else SYSTEM_PROMPT)]
-    for turn in past[-WINDOW_TURNS:]:
+    for turn in _last_turns(past, window):
         messages.append(Message(role="user", content=turn.user))
         messages.append(Message(role="assistant", content=turn.assistant))
     return [*messages, Message(role="user", content=said)]
+
+
+def _last_turns(past: Sequence[SpokenTurn], window: int) -> list[SpokenTurn]:
+    kept = list[SpokenTurn]()
+    for turn in reversed(past[-WINDOW_TURNS:]):
+        window -= len(turn.user) + len(turn.assistant)
+        if window < 0:
+            break
+        kept.insert(0, turn)
+    return kept
 
 
 def reply_by_rules(memory: TurnMemory, said: str) -> str:

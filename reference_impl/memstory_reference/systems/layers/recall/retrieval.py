@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 
+from memstory_reference.input_checks import checked_text
 from memstory_reference.ports import Tree
 from memstory_reference.systems.layers.config import LayersConfig
 from memstory_reference.systems.layers.recall.embeddings import Embeddings, Vector
@@ -111,6 +112,7 @@ class Retrieval:
 
     async def load_memory_for_turn(self, owner: str, query: str, *, now: datetime, is_first_turn: bool) -> TurnMemory:
         """Return what this turn is given; on the first turn also the latest session, however old."""
+        query = query[: self._config.max_query_characters]
         vector = await self._embeddings.of_query(query) if query.strip() else None
         facts = await self._ranked(owner, Layer.SEMANTIC, query, vector, since=None)
         since = now - self._config.episodic_age
@@ -131,7 +133,13 @@ class Retrieval:
         return TurnMemory(recalled=[*facts, *arcs], rules=rules[::-1])
 
     async def search(self, owner: str, query: str, layers: Sequence[Layer], *, now: datetime) -> list[Ranked]:
-        """Return the active records of these layers that the question finds, best first."""
+        """Return the active records of these layers that the question finds, best first.
+
+        Raises:
+            InputError: it is no text, or longer than `max_query_characters`.
+        """
+        most = self._config.max_query_characters
+        checked_text(query, "query", most, "max_query_characters", may_be_blank=True)
         if not query.strip():
             return []
         vector = await self._embeddings.of_query(query)

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 
 from memstory_reference.errors import InputError
+from memstory_reference.input_checks import shown
 from memstory_reference.ports import ChatModel, Clock
 from memstory_reference.systems.layers.config import LayersConfig
 from memstory_reference.systems.layers.operations.episodic import is_substantive, summarise
@@ -85,8 +86,13 @@ class SessionEnds:
         # Another process may have heard a word of it meanwhile.
         return reason is EndReason.IDLE and not self.is_idle(buffer)
 
+    async def _arc(self, buffer: SessionMemoryBuffer) -> Arc | None:
+        if not is_substantive(buffer, self._config):
+            return None
+        return await summarise(self._model, buffer, self._config.max_prompt_characters)
+
     async def _finish(self, buffer: SessionMemoryBuffer, reason: EndReason) -> EndReport | None:
-        arc = await summarise(self._model, buffer) if is_substantive(buffer, self._config) else None
+        arc = await self._arc(buffer)
         plan = Plan(owner=buffer.owner, session=buffer.session, now=self._clock.now())
         promoted, dropped = [], []
         for one in promotions(buffer, arc, self._config):
@@ -104,10 +110,10 @@ class SessionEnds:
         return EndReport(reason=reason, arc=buffer.arc_id if arc else None, promoted=promoted, dropped=dropped)
 
 
-def parse_reason(text: str) -> EndReason:
+def parse_reason(text: object) -> EndReason:
     """Return the reason of this name; InputError says which there are."""
-    if text not in set(EndReason):
-        raise InputError(f"a session ends by one of {', '.join(EndReason)}, not by {text!r:.40}")
+    if not isinstance(text, str) or text not in set(EndReason):
+        raise InputError(f"a session ends by one of {', '.join(EndReason)}, not by {shown(text)}")
     return EndReason(text)
 
 
