@@ -9,6 +9,7 @@ from typing import Final
 
 import pytest
 
+from memstory.codec import encode_lean
 from memstory.errors import Mark, SetupError
 from memstory.pytest_plugin.chosen import load_chosen_or_own, options_of
 from memstory.pytest_plugin.ending.guard import interrupt_on_termination, undisturbed
@@ -19,7 +20,7 @@ from memstory.reporting.terminal import terminal_summary
 from memstory.reporting.writing import Beside, begin_reports, write_reports
 from memstory.results.fingerprint import make_fingerprint
 from memstory.results.folder.last_run import LastRun
-from memstory.results.folder.selected_cases import lost, read_selected, write_selected
+from memstory.results.folder.selected_cases import SELECTED_NAME, lost, read_selected, write_selected
 from memstory.results.folder.spool import Spool
 from memstory.results.outcomes import CaseResult
 from memstory.results.runs import Part, Run, make_run
@@ -37,6 +38,9 @@ LEFT: Final = "memstory_left"
 
 INSTEAD: Final = "memstory_instead"
 """Under which it tells that it ran stories on our own target, and why."""
+
+SELECTED: Final = "memstory_selected"
+"""Under which it tells which cases were selected, where the file with them is gone."""
 
 
 class SessionState:
@@ -137,7 +141,7 @@ def finish(session: pytest.Session) -> None:
     state = session.config.stash[SESSION]
     if is_worker(session.config):
         state.stop()
-        session.config.workeroutput.update({LEFT: state.left, INSTEAD: state.instead})  # type: ignore[attr-defined]  # of xdist
+        session.config.workeroutput.update(_for_the_controller(state))  # type: ignore[attr-defined]  # of xdist
         return
     if state.begun:
         with undisturbed():
@@ -149,6 +153,14 @@ def finish(session: pytest.Session) -> None:
         state.summary += "".join(f"\ndid not stop: {one}" for one in state.left)
         if session.exitstatus == pytest.ExitCode.OK:
             session.exitstatus = pytest.ExitCode.TESTS_FAILED
+
+
+def _for_the_controller(state: SessionState) -> Mapping[str, Tree]:
+    """Return what only a worker knows: the process that writes the report runs nothing itself."""
+    # A target may have removed the file.
+    is_gone = not (state.folder / SELECTED_NAME).exists()
+    selected = [encode_lean(case) for case in state.selected] if is_gone else []
+    return {LEFT: state.left, INSTEAD: state.instead, SELECTED: selected}
 
 
 def _report(session: pytest.Session, state: SessionState) -> None:
@@ -204,7 +216,7 @@ def _why_lost(session: pytest.Session) -> str:
         return "the run was interrupted"
     if session.shouldfail or session.shouldstop:
         return f"the run was stopped: {session.shouldfail or session.shouldstop}"
-    return "the process that ran it ended, or pytest did"
+    return "the process that ran it ended, pytest did, or a target removed the report's folder"
 
 
 def _cut_short(run: Run) -> Iterator[str]:

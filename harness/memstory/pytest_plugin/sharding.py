@@ -11,7 +11,8 @@ import pytest
 from memstory.codec import decode, encode
 from memstory.pytest_plugin.items import InvalidItem, StoryItem
 from memstory.pytest_plugin.options import Shard
-from memstory.pytest_plugin.session import INSTEAD, LEFT, begin, is_worker, state_of
+from memstory.pytest_plugin.session import INSTEAD, LEFT, SELECTED, begin, is_worker, state_of
+from memstory.results.outcomes import CaseResult
 from memstory.results.runs import Part
 from memstory.target import Tree
 
@@ -40,6 +41,7 @@ def hear_worker(config: pytest.Config, output: Mapping[str, Tree]) -> None:
     state = state_of(config)
     state.left += output.get(LEFT, [])
     state.instead = output.get(INSTEAD) or state.instead
+    state.selected = decode(Sequence[CaseResult], output.get(SELECTED, [])) or state.selected
     if _OUTPUT not in output:
         return
     state.shard = decode(Part, output[_OUTPUT])

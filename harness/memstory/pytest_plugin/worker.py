@@ -16,7 +16,7 @@ from memstory.case import Case
 from memstory.chat import Chats
 from memstory.errors import TargetError
 from memstory.playing import broken, case_of, play
-from memstory.pytest_plugin.ending.guard import no_quiet_exit
+from memstory.pytest_plugin.ending.guard import no_quiet_exit, nothing_forgotten
 from memstory.pytest_plugin.ending.leaving import watch_the_end
 from memstory.results.outcomes import CaseResult
 from memstory.running.asking import Progress
@@ -69,7 +69,7 @@ class Worker:
             watch_the_end()
             clear_dead_folders()
             self._folder = OwnFolder(os.environ.get(SUPERVISOR))
-        with no_quiet_exit():
+        with no_quiet_exit(), nothing_forgotten():
             return self._run(case, base, self._folder.path)
 
     def _run(self, case: Case, base: Path, folder: Path) -> CaseResult:

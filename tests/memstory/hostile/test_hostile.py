@@ -59,7 +59,7 @@ QUICK = (
 ENDS_ITS_PROCESS = {
     "exits_at_once", "exits_at_once_while_it_opens", "exits_at_once_while_it_closes", "exits_at_once_from_a_thread",
     "exits_by_the_c_library", "segfaults", "aborts", "kills_itself", "becomes_another_program", "terminates_itself",
-    "interrupts_in_a_task", "removes_the_report", "forgets_the_environment",
+    "interrupts_in_a_task", "removes_the_report",
 }  # fmt: skip
 
 

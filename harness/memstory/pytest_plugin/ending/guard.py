@@ -1,9 +1,10 @@
-"""What a target may not do to the process that it runs in: end it as if all were well, or go on in a copy of it."""
+"""What a target may not do to the process that it runs in: end it as if all were well, go on in a copy, or empty it."""
 
 from __future__ import annotations
 
 import os
 import signal
+import sys
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -27,6 +28,19 @@ def no_quiet_exit() -> Iterator[None]:
         if os.getpid() != pid:
             leave(QUIET_EXIT)
         os._exit = leave
+
+
+@contextmanager
+def nothing_forgotten() -> Iterator[None]:
+    """Put back what the block takes out of the environment and of the path for imports; what it adds stays."""
+    environment, path = dict(os.environ), list(sys.path)
+    try:
+        yield
+    finally:
+        for name in environment.keys() - os.environ.keys():
+            os.environ[name] = environment[name]
+        if not set(path) <= set(sys.path):
+            sys.path[:] = [*path, *(place for place in sys.path if place not in path)]
 
 
 def interrupt_on_termination() -> Callable[[], None]:
