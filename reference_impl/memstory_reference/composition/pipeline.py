@@ -34,7 +34,14 @@ async def open_pipeline(
     detectors: Detectors | None = None,
     wrap: Callable[[Nearest], Nearest] = lambda vectors: vectors,
 ) -> PipelineService:
-    """Open the pipeline in `folder`; without a chat model it summarises by rules, without a re-ranker it blends."""
+    """Open the pipeline in `folder`, which this process then owns; StoreConflictError if another one does.
+
+    Without a chat model it summarises by rules, without a re-ranker it blends.
+    """
+    from memstory_reference.adapters.folder_lock import FolderLock  # noqa: PLC0415
+
+    lock = FolderLock(folder)
+    lock.acquire()
     is_old = (folder / PIPELINE_FILE).is_file()
     parts = PipelineParts(
         embedder=embedder,
@@ -44,8 +51,13 @@ async def open_pipeline(
         reranker=reranker,
         detectors=detectors or Detectors(),
         around_vectors=wrap,
+        release=lock.release,
     )
-    service = PipelineService(folder / PIPELINE_FILE, parts, config)
+    try:
+        service = PipelineService(folder / PIPELINE_FILE, parts, config)
+    except BaseException:
+        lock.release()
+        raise
     if is_old and is_store(folder / OLD_VECTORS):
         shutil.rmtree(folder / OLD_VECTORS)
     return service

@@ -55,7 +55,7 @@ from memstory_reference.systems.pipeline.selection import Reranker
 from memstory_reference.systems.pipeline.stores.archive_store import ArchiveStore
 from memstory_reference.systems.pipeline.stores.changes_store import Rows
 from memstory_reference.systems.pipeline.stores.pipeline_store import PipelineStore
-from memstory_reference.systems.pipeline.stores.rows_store import MIGRATIONS, SCHEMA, SCHEMA_VERSION
+from memstory_reference.systems.pipeline.stores.tables_store import MIGRATIONS, SCHEMA, SCHEMA_VERSION
 from memstory_reference.systems.pipeline.stores.vectors_store import OF_PREFERENCES, MemoryVectors
 from memstory_reference.text.secret_guard import refuse_secrets
 from memstory_reference.text.tokens import WORDS, TokenCounter
@@ -65,7 +65,10 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PipelineParts:
-    """What the pipeline runs on. `chat` of None summarises by rules, `reranker` of None blends scores."""
+    """What the pipeline runs on. `chat` of None summarises by rules, `reranker` of None blends scores.
+
+    `release` is called when the store is closed: its folder may be opened again.
+    """
 
     embedder: Embedder
     clock: Clock
@@ -75,6 +78,7 @@ class PipelineParts:
     detectors: Detectors = field(default_factory=Detectors)
     counter: TokenCounter = WORDS
     around_vectors: Callable[[Nearest], Nearest] = lambda vectors: vectors
+    release: Callable[[], None] = lambda: None
 
 
 class PipelineService:
@@ -127,7 +131,10 @@ class PipelineService:
             task.cancel()
         await asyncio.gather(*self._background, return_exceptions=True)
         async with self._writers:
-            await self._database.aclose()
+            try:
+                await self._database.aclose()
+            finally:
+                self._parts.release()
 
     async def settle(self) -> None:
         """Return when compression is done."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext, suppress
 from dataclasses import asdict, fields
 from pathlib import Path
@@ -29,6 +29,7 @@ from memstory_reference.systems.pipeline.ingest.planning import Vector
 from memstory_reference.systems.pipeline.ingest.validation import checked_type
 from memstory_reference.systems.pipeline.memory import MemoryChunk, RecallResult, Utterance
 from memstory_reference.systems.pipeline.recall import Nearest
+from memstory_reference.systems.pipeline.selection import Reranker
 from memstory_reference.systems.pipeline.service import PipelineService
 from memstory_reference.targets.environment_ports import PORT_OPTIONS, EnvironmentPorts
 from memstory_reference.targets.pipeline.values import (
@@ -90,7 +91,7 @@ class PipelineTarget(SystemTarget[PipelineService]):
         given = {name: env.options[name] for name in CONFIG if name in env.options}
         self._config = PipelineConfig().changed(given, "options")
         reranker: Tree = env.options.get("reranker")
-        bundled = {REVERSED: ReversedReranker, UNAVAILABLE: UnavailableReranker}
+        bundled: Mapping[Tree, Callable[[], Reranker]] = {REVERSED: ReversedReranker, UNAVAILABLE: UnavailableReranker}
         self._reranker = bundled[reranker]() if reranker in bundled else make_reranker(reranker)
         return super()._ports_of(env)
 

@@ -8,7 +8,8 @@ from memstory_reference.storage.database_store import Database
 from memstory_reference.systems.pipeline.ingest.planning import Insertion
 from memstory_reference.systems.pipeline.memory import MemoryChunk
 from memstory_reference.systems.pipeline.stores.changes_store import Rows
-from memstory_reference.systems.pipeline.stores.rows_store import MEMORY_COLUMNS, memory_of
+from memstory_reference.systems.pipeline.stores.rows_store import whole
+from memstory_reference.systems.pipeline.stores.tables_store import MEMORY_COLUMNS
 from memstory_reference.systems.pipeline.stores.vectors_store import MemoryVectors
 
 
@@ -36,7 +37,7 @@ class ArchiveStore:
             "AND session = ? ORDER BY created_at, row",
             (owner, session),
         )
-        return [(memory_of(row), row["hash"]) for row in rows]
+        return list(whole(rows))
 
     def archive(self, summary: Insertion, originals: Sequence[tuple[MemoryChunk, str]]) -> bool:
         """Store a summary and flag what it was made of, at once; False if any of that has changed meanwhile."""

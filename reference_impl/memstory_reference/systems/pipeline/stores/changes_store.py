@@ -14,8 +14,6 @@ from memstory_reference.storage.database_store import Database
 from memstory_reference.storage.vector_matrix import usable
 from memstory_reference.systems.pipeline.memory import MemoryChunk
 from memstory_reference.systems.pipeline.stores.rows_store import (
-    MEMORY_COLUMNS,
-    PREFERENCE_COLUMNS,
     check_dimension,
     dimension_of,
     is_countable,
@@ -24,6 +22,7 @@ from memstory_reference.systems.pipeline.stores.rows_store import (
     stamp,
     vector_of,
 )
+from memstory_reference.systems.pipeline.stores.tables_store import MEMORY_COLUMNS, PREFERENCE_COLUMNS
 from memstory_reference.systems.pipeline.stores.vectors_store import MemoryVectors
 
 _INSERT = f"INSERT INTO memories ({MEMORY_COLUMNS}, vector) VALUES ({', '.join('?' * 17)})"  # noqa: S608  (constants)
@@ -67,13 +66,13 @@ class Rows:
             self.shift(owner, vector_of(row["vector"]), -1)
             self._vectors.changed(owner, [identifier])
 
-    def unset(self, owner: str, identifier: str) -> None:
-        """Delete a procedural memory, if it exists; what it replaced holds again, or is history of what replaced it."""
+    def unset(self, owner: str, identifier: str) -> bool:
+        """Delete a procedural memory, False for none; what it replaced holds again, or is history of its successor."""
         row = self._db.execute(
             "DELETE FROM preferences WHERE owner = ? AND id = ? RETURNING replaced_by", (owner, identifier)
         ).fetchone()
         if row is None:
-            return
+            return False
         replaced = self._db.execute(
             "SELECT id FROM preferences WHERE owner = ? AND replaced_by = ? ORDER BY updated_at DESC, row DESC",
             (owner, identifier),
@@ -83,6 +82,7 @@ class Rows:
             self._db.execute("UPDATE preferences SET replaced_by = ? WHERE owner = ? AND id = ?", (heir, owner, one))
             heir = heir or one
         self._preferences.changed(owner, [identifier, *(one for (one,) in replaced)])
+        return True
 
     def bump(self, memory: MemoryChunk) -> None:
         """Note that a memory's text came once more."""
@@ -92,9 +92,8 @@ class Rows:
             (memory.times_seen, stamp(memory.updated_at), memory.user_id, memory.id),
         )
 
-    def release(self, owner: str, memory: MemoryChunk) -> None:
-        """Undo the compression that `memory` took part in: its summary goes, the other originals are shown again."""
-        summary = memory.id if memory.compression_source else memory.summary_id
+    def release(self, owner: str, summary: str | None) -> None:
+        """Undo a compression, if there is one: its summary goes, the other originals are shown again."""
         if summary is None:
             return
         released = self._db.execute(
@@ -114,11 +113,13 @@ class Rows:
             (owner, keep),
         )
 
-    def uncache(self, table: str, owner: str, identifier: str) -> None:
+    def uncache(self, owner: str, identifier: str) -> None:
         """Forget the cached vector of a row's text."""
         self._db.execute(
-            f"DELETE FROM embeddings WHERE owner = ? AND hash = (SELECT hash FROM {table} WHERE owner = ? AND id = ?)",  # noqa: S608
-            (owner, owner, identifier),
+            "DELETE FROM embeddings WHERE owner = :owner AND hash IN ("
+            "SELECT hash FROM memories WHERE owner = :owner AND id = :id "
+            "UNION ALL SELECT hash FROM preferences WHERE owner = :owner AND id = :id)",
+            {"owner": owner, "id": identifier},
         )
 
     def mend(self, table: str, owner: str, identifier: str, vector: NDArray[np.float32]) -> None:

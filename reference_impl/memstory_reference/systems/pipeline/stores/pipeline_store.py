@@ -17,17 +17,18 @@ from memstory_reference.systems.pipeline.ingest.planning import Insertion, Known
 from memstory_reference.systems.pipeline.memory import MemoryChunk, MemoryType
 from memstory_reference.systems.pipeline.stores.changes_store import Rows
 from memstory_reference.systems.pipeline.stores.rows_store import (
-    MEMORY_COLUMNS,
     Admission,
     check_dimension,
     condition,
     dimension_of,
     is_countable,
-    memory_of,
-    preference_of,
     vector_of,
+    whole,
 )
+from memstory_reference.systems.pipeline.stores.tables_store import MEMORY_COLUMNS
 from memstory_reference.systems.pipeline.stores.vectors_store import MemoryVectors
+
+TABLES = ((MEMORY_COLUMNS, "memories"), ("*", "preferences"))
 
 Broken = tuple[str, str, str]
 """Table, id and content of a row whose vector cannot be compared."""
@@ -73,13 +74,12 @@ class PipelineStore:
                 f"SELECT {MEMORY_COLUMNS} FROM memories WHERE owner = ? AND hash IN ({marks}) "  # noqa: S608
                 "AND (compressed = 0 OR summary IS NULL) AND compression_source = 0"
             )
-            for found in self._db.execute(sql, (owner, *part)):
-                memory = memory_of(found)
-                known.twins[twin_of(memory, found["hash"])] = memory
+            for memory, content_hash in whole(self._db.execute(sql, (owner, *part))):
+                known.twins[twin_of(memory, content_hash)] = memory
         for marks, part in parts(keys):
             sql = f"SELECT * FROM preferences WHERE owner = ? AND replaced_by IS NULL AND key IN ({marks})"  # noqa: S608
-            for found in self._db.execute(sql, (owner, *part)):
-                known.preferences[found["key"]] = (preference_of(found), found["hash"])
+            for memory, content_hash in whole(self._db.execute(sql, (owner, *part))):
+                known.preferences[str(memory.key)] = (memory, content_hash)
         return known
 
     def write(self, owner: str, writes: Iterable[Write], cached: Mapping[str, Vector], keep: int) -> None:
@@ -132,23 +132,20 @@ class PipelineStore:
         """Return the memories that exist, in the order of `ids`."""
         found: dict[str, MemoryChunk] = {}
         for marks, part in parts(ids):
-            for sql, made in (
-                (f"SELECT {MEMORY_COLUMNS} FROM memories WHERE owner = ? AND id IN ({marks})", memory_of),  # noqa: S608
-                (f"SELECT * FROM preferences WHERE owner = ? AND id IN ({marks})", preference_of),  # noqa: S608
-            ):
-                found |= {row["id"]: made(row) for row in self._db.execute(sql, (owner, *part))}
+            for columns, table in TABLES:
+                sql = f"SELECT {columns} FROM {table} WHERE owner = ? AND id IN ({marks})"  # noqa: S608
+                found |= {one.id: one for one, _ in whole(self._db.execute(sql, (owner, *part)))}
         return [found[one] for one in dict.fromkeys(ids) if one in found]
 
     def preference(self, owner: str, key: str) -> MemoryChunk | None:
         """Return the procedural memory that holds under a key."""
         sql = "SELECT * FROM preferences WHERE owner = ? AND key = ? AND replaced_by IS NULL"
-        row = self._db.execute(sql, (owner, key)).fetchone()
-        return preference_of(row) if row else None
+        return next((one for one, _ in whole(self._db.execute(sql, (owner, key)))), None)
 
     def history(self, owner: str, key: str) -> list[MemoryChunk]:
         """Return all that was ever said under a key, the newest first."""
         sql = "SELECT * FROM preferences WHERE owner = ? AND key = ? ORDER BY updated_at DESC, row DESC"
-        return [preference_of(row) for row in self._db.execute(sql, (owner, key))]
+        return [one for one, _ in whole(self._db.execute(sql, (owner, key)))]
 
     def preferences(self, owner: str, limit: int | None = None, *, include_replaced: bool = False) -> list[MemoryChunk]:
         """Return procedural memories, the newest first."""
@@ -157,7 +154,7 @@ class PipelineStore:
             f"SELECT * FROM preferences WHERE owner = ? {those}ORDER BY updated_at DESC, row DESC LIMIT ?",  # noqa: S608
             (owner, -1 if limit is None else limit),
         )
-        return [preference_of(row) for row in rows]
+        return [one for one, _ in whole(rows)]
 
     def admitted(self, owner: str, ids: Sequence[str], admission: Admission) -> dict[str, MemoryChunk]:
         """Return, by id, those of these memories that a recall may return."""
@@ -165,7 +162,7 @@ class PipelineStore:
         found: dict[str, MemoryChunk] = {}
         for marks, part in parts(ids):
             query = f"SELECT {MEMORY_COLUMNS} FROM memories WHERE owner = ? AND id IN ({marks}) AND {sql}"  # noqa: S608
-            found |= {row["id"]: memory_of(row) for row in self._db.execute(query, (owner, *part, *parameters))}
+            found |= {one.id: one for one, _ in whole(self._db.execute(query, (owner, *part, *parameters)))}
         return found
 
     def nearest(self, owner: str, vector: Vector, k: int, admission: Admission) -> dict[str, float]:
@@ -197,7 +194,7 @@ class PipelineStore:
             "ORDER BY created_at DESC, row DESC LIMIT ?",
             (owner, *map(str, kinds), -1 if limit is None else limit),
         )
-        found = [memory_of(row) for row in rows]
+        found = [one for one, _ in whole(rows)]
         if MemoryType.PROCEDURAL in kinds:
             found += self.preferences(owner, limit, include_replaced=include_replaced)
             found.sort(key=lambda memory: memory.created_at, reverse=True)
@@ -210,7 +207,7 @@ class PipelineStore:
         """
         with self._db.transaction():
             if not old.compression_source:
-                self._rows.release(old.user_id, old)
+                self._rows.release(old.user_id, old.summary_id)
             if old.key is not None:
                 if new.key != old.key:
                     self._rows.unset(old.user_id, old.id)
@@ -220,17 +217,23 @@ class PipelineStore:
                 self._rows.insert(new, content_hash, vector)
 
     def delete(self, owner: str, ids: Sequence[str]) -> list[str]:
-        """Forget memories with their cached embeddings and the summaries made of them; return the ids that existed."""
+        """Forget memories with their cached embeddings and the summaries made of them; return the ids that existed.
+
+        Damaged ones, which nothing else returns, can be deleted, too.
+        """
         deleted = []
+        summary = (
+            "SELECT CASE compression_source WHEN 0 THEN summary ELSE id END FROM memories WHERE owner = ? AND id = ?"
+        )
         with self._db.transaction():
-            for memory in self.get(owner, ids):
-                self._rows.uncache("memories" if memory.key is None else "preferences", owner, memory.id)
-                self._rows.release(owner, memory)
-                if memory.key is None:
-                    self._rows.remove(owner, memory.id)
-                else:
-                    self._rows.unset(owner, memory.id)
-                deleted.append(memory.id)
+            for one in dict.fromkeys(ids):
+                stands_for = self._db.execute(summary, (owner, one)).fetchone()
+                self._rows.uncache(owner, one)
+                if stands_for is not None:
+                    self._rows.release(owner, stands_for[0])
+                    self._rows.remove(owner, one)
+                if stands_for is not None or self._rows.unset(owner, one):
+                    deleted.append(one)
         return deleted
 
     def forget(self, owner: str) -> int:
@@ -273,6 +276,13 @@ class PipelineStore:
         other = self._db.execute("SELECT 1 FROM memories WHERE owner = ? LIMIT 1", (owner,)).fetchone()
         return newest[:limit], len(newest) > limit, other is not None
 
+    def _damaged(self, owner: str) -> int:
+        return sum(
+            len(found) - sum(1 for _ in whole(found))
+            for columns, table in TABLES
+            for found in [self._db.execute(f"SELECT {columns} FROM {table} WHERE owner = ?", (owner,)).fetchall()]  # noqa: S608
+        )
+
     def _keys(self, owner: str) -> dict[str, str | None]:
         rows = self._db.execute("SELECT id, key FROM preferences WHERE owner = ?", (owner,))
         return {row["id"]: row["key"] for row in rows}
@@ -296,5 +306,6 @@ class PipelineStore:
             "replaced": number("SELECT count(*) FROM preferences WHERE owner = ? AND replaced_by IS NOT NULL"),
             "compressed": number(compressed),
             "sessions": number(sessions),
+            "damaged": self._damaged(owner),
             "cached": number("SELECT count(*) FROM embeddings WHERE owner = ?"),
         }

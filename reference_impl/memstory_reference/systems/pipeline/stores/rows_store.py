@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import logging
 import sqlite3
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -13,95 +14,10 @@ from numpy.typing import NDArray
 from memstory_reference.errors import StoreConflictError
 from memstory_reference.storage.database_store import Database
 from memstory_reference.storage.vector_matrix import usable
+from memstory_reference.systems.pipeline.ingest.chunking import content_hash
 from memstory_reference.systems.pipeline.memory import MemoryChunk, MemoryType
 
-SCHEMA_VERSION = "2"
-
-_MEMORIES = """
-CREATE TABLE IF NOT EXISTS memories (
-    row INTEGER PRIMARY KEY,
-    owner TEXT NOT NULL,
-    id TEXT NOT NULL,
-    kind TEXT NOT NULL,
-    content TEXT NOT NULL,
-    hash TEXT NOT NULL,
-    session TEXT NOT NULL,
-    importance REAL NOT NULL,
-    created_at TEXT NOT NULL,
-    updated_at TEXT NOT NULL,
-    role TEXT NOT NULL,
-    source TEXT,
-    times_seen INTEGER NOT NULL,
-    compressed INTEGER NOT NULL,
-    summary TEXT,
-    source_session TEXT,
-    compression_source INTEGER NOT NULL,
-    vector BLOB NOT NULL,
-    UNIQUE (owner, id)
-);
-CREATE INDEX IF NOT EXISTS by_hash ON memories (owner, hash);
-CREATE INDEX IF NOT EXISTS by_session ON memories (owner, kind, compressed, session, created_at);
-CREATE INDEX IF NOT EXISTS by_summary ON memories (owner, summary) WHERE summary IS NOT NULL;
-CREATE INDEX IF NOT EXISTS by_source ON memories (owner, source_session) WHERE compression_source = 1;
-"""
-
-_PREFERENCES = """
-CREATE TABLE IF NOT EXISTS preferences (
-    row INTEGER PRIMARY KEY,
-    owner TEXT NOT NULL,
-    id TEXT NOT NULL,
-    key TEXT NOT NULL,
-    content TEXT NOT NULL,
-    hash TEXT NOT NULL,
-    session TEXT NOT NULL,
-    importance REAL NOT NULL,
-    created_at TEXT NOT NULL,
-    updated_at TEXT NOT NULL,
-    role TEXT NOT NULL,
-    source TEXT,
-    times_seen INTEGER NOT NULL,
-    replaced_by TEXT,
-    vector BLOB,
-    UNIQUE (owner, id)
-);
-CREATE UNIQUE INDEX IF NOT EXISTS by_key ON preferences (owner, key) WHERE replaced_by IS NULL;
-CREATE INDEX IF NOT EXISTS by_successor ON preferences (owner, replaced_by) WHERE replaced_by IS NOT NULL;
-"""
-
-_CACHES = """
-CREATE TABLE IF NOT EXISTS embeddings (
-    row INTEGER PRIMARY KEY, owner TEXT NOT NULL, hash TEXT NOT NULL, vector BLOB NOT NULL, UNIQUE (owner, hash)
-);
-CREATE TABLE IF NOT EXISTS centroids (owner TEXT PRIMARY KEY, total BLOB NOT NULL, count INTEGER NOT NULL);
-"""
-
-SCHEMA = f"{_MEMORIES}{_PREFERENCES}{_CACHES}"
-
-MEMORY_COLUMNS = (
-    "owner, id, kind, content, hash, session, importance, created_at, updated_at, role, source, times_seen, "
-    "compressed, summary, source_session, compression_source"
-)
-_FIRST_PREFERENCE_COLUMNS = (
-    "owner, id, key, content, hash, session, importance, created_at, updated_at, role, source, times_seen"
-)
-PREFERENCE_COLUMNS = f"{_FIRST_PREFERENCE_COLUMNS}, replaced_by"
-
-_HISTORY_AND_VECTORS = f"""
-DROP TABLE IF EXISTS outbox;
-INSERT OR IGNORE INTO about SELECT 'dimension', length(vector) / 4 FROM memories
-    GROUP BY length(vector) ORDER BY count(*) DESC LIMIT 1;
-UPDATE memories SET summary = NULL WHERE summary IS NOT NULL AND NOT EXISTS (SELECT 1 FROM memories AS s
-    WHERE s.owner = memories.owner AND s.id = memories.summary AND s.compression_source = 1);
-ALTER TABLE preferences RENAME TO earlier;
-{_PREFERENCES}
-INSERT INTO preferences ({PREFERENCE_COLUMNS}, vector) SELECT {_FIRST_PREFERENCE_COLUMNS}, NULL,
-    (SELECT e.vector FROM embeddings AS e WHERE e.owner = earlier.owner AND e.hash = earlier.hash)
-    FROM earlier ORDER BY row;
-DROP TABLE earlier
-"""  # noqa: S608  (constants)
-
-MIGRATIONS = (_HISTORY_AND_VECTORS,)
-"""From 1 to 2: preferences have a history and a vector, which was cached; nothing is hidden without a summary."""
+_log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -208,8 +124,24 @@ def preference_values(memory: MemoryChunk, content_hash: str) -> tuple[object, .
     )
 
 
-def memory_of(row: sqlite3.Row) -> MemoryChunk:
-    """Return the memory in a row of `memories`."""
+def whole(rows: Iterable[sqlite3.Row]) -> Iterator[tuple[MemoryChunk, str]]:
+    """Yield the memories in rows of `memories` or `preferences`, each with its hash; damaged ones are left out."""
+    for row in rows:
+        try:
+            yield _unchanged(row), row["hash"]
+        except (ValueError, TypeError, AttributeError) as damage:
+            _log.error(
+                "memory %s is damaged and left out: %s. Restore a backup, or delete it by its id", row["id"], damage
+            )
+
+
+def _unchanged(row: sqlite3.Row) -> MemoryChunk:
+    if content_hash(row["content"]) != row["hash"]:
+        raise ValueError("its text was changed outside memstory")
+    return _preference_of(row) if "key" in row.keys() else _memory_of(row)  # noqa: SIM118  (a row is no dict)
+
+
+def _memory_of(row: sqlite3.Row) -> MemoryChunk:
     return MemoryChunk(
         id=row["id"],
         user_id=row["owner"],
@@ -229,8 +161,7 @@ def memory_of(row: sqlite3.Row) -> MemoryChunk:
     )
 
 
-def preference_of(row: sqlite3.Row) -> MemoryChunk:
-    """Return the memory in a row of `preferences`."""
+def _preference_of(row: sqlite3.Row) -> MemoryChunk:
     return MemoryChunk(
         id=row["id"],
         user_id=row["owner"],
