@@ -150,7 +150,7 @@ async def _memory(parsed: argparse.Namespace, bus: NatsBus) -> AsyncIterator[Par
     embedder = embedder_of(settings)
     store = await open_topics_store(settings, embedder)
     try:
-        yield MemoryPart(memory_service(settings, store, embedder), bus, random_id)
+        yield MemoryPart(memory_service(settings, store, embedder), bus, random_id, SystemClock())
     finally:
         await store.close()
 

@@ -26,6 +26,13 @@ def is_store(folder: Path) -> bool:
     return any((folder / name).is_file() for name in (FILE, OLD_FILE))
 
 
+async def reindex_store(folder: Path, embedder: Embedder) -> int:
+    """Embed all texts of the store in `folder` again, by `embedder`; return how many."""
+    from memstory_reference.adapters.vectors.reindexing import reindex  # noqa: PLC0415
+
+    return await reindex(folder, embedder)
+
+
 async def open_store(
     folder: Path, embedder: Embedder, *, server: str | None = None, exact_rows: int = EXACT_ROWS
 ) -> VectorStore:

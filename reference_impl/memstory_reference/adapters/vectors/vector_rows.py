@@ -89,7 +89,7 @@ def check_model(place: str, made: tuple[str, int], wanted: tuple[str, int | None
         raise StoreConflictError(
             f"{place} was made with the model {model!r} ({dimension} numbers a vector); this run has "
             f"{other!r} ({numbers or 'unknown'} numbers). Vectors of two models cannot be compared: "
-            f"run with {model!r}, choose another folder, or empty this one and save its memories again."
+            f"run with {model!r}, choose another folder, or embed its texts again (for topics: memory reindex)."
         )
 
 

@@ -56,6 +56,14 @@ class Desk(Protocol):
         """Return how much is remembered."""
         ...
 
+    async def purge(self, days: float | None) -> int:
+        """Delete what is older than the retention, or than `days`; return how much."""
+        ...
+
+    async def rate(self, memory_id: str, value: float) -> bool:
+        """Rate a memory from -1 to 1; False if it is not there."""
+        ...
+
     async def move(self, memory_id: str, *, into_use: bool) -> bool:
         """Take a memory out of use without deleting it, or use it again; False if it was so already."""
         ...

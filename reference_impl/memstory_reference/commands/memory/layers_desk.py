@@ -91,6 +91,12 @@ class LayersDesk:
         text = f"{status_line(status)}\n{moved}; active sessions {status['active_sessions']}"
         return Said(data=status, text=text)
 
+    async def purge(self, days: float | None) -> int:
+        raise InputError("layers delete by themselves what is past its time; memory purge is for the topics memory")
+
+    async def rate(self, memory_id: str, value: float) -> bool:
+        raise InputError("memory rate is for the topics memory; layers take feedback on a session")
+
     async def move(self, memory_id: str, *, into_use: bool) -> bool:
         records = self.service.records
         return await (records.restore if into_use else records.archive)(self.owner, memory_id)

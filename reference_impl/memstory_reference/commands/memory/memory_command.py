@@ -9,7 +9,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from pathlib import Path
 
-from memstory_reference.commands.chosen_settings import add_store_options
+from memstory_reference.commands.chosen_settings import add_store_options, chosen_settings
 from memstory_reference.commands.layers_options import LAYERS, TOPICS, add_person_options, add_system_option
 from memstory_reference.commands.memory.desks import Desk
 from memstory_reference.commands.memory.layers_desk import layers_desk
@@ -17,6 +17,8 @@ from memstory_reference.commands.memory.printed import is_confirmed, is_yes, pri
 from memstory_reference.commands.memory.topics_desk import topics_desk
 from memstory_reference.commands.memory_rows import SHORT_ID_CHARACTERS, Row, page
 from memstory_reference.commands.terminal_text import json_text
+from memstory_reference.composition.embedders import embedder_of
+from memstory_reference.composition.vector_stores import reindex_store
 from memstory_reference.errors import InputError
 from memstory_reference.systems.layers.records.record import Layer
 from memstory_reference.systems.topics.memory_service import TOPIC
@@ -53,6 +55,15 @@ def add(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None
     gone.add_argument("--yes", action="store_true", help="do not ask")
     taken = _action(actions, "export", export_memories, "write one JSON object a line; of layers one document")
     taken.add_argument("--output", metavar="FILE", type=Path, help="a new file; without it, to the terminal or pipe")
+    purged = _action(
+        actions, "purge", purge_memories, "topics: delete engrams older than the retention, or than --days"
+    )
+    purged.add_argument("--days", type=float, metavar="N", help="in place of retention_days in the settings")
+    rated = _action(actions, "rate", rate_memory, "topics: rate a past turn, so that better ones are found first")
+    rated.add_argument("name", help="an id, or the first 8 or more characters of one")
+    rated.add_argument("value", type=float, help="from -1, misleading, to 1, very useful")
+    again = _action(actions, "reindex", print_status, "topics: embed every text again, after a change of the model")
+    again.set_defaults(run=lambda parsed: asyncio.run(reindex_memories(parsed)))
     _action(actions, "status", print_status, "say how much is remembered, and how")
     for name, text in (("archive", "take memories out of use without deleting them"), ("restore", "use them again")):
         moved = _action(actions, name, move_memories, f"layers: {text}")
@@ -133,6 +144,33 @@ async def move_memories(parsed: argparse.Namespace, desk: Desk) -> int:
             sys.stderr.write(f"{one[:SHORT_ID_CHARACTERS]} {why_not}; nothing was done with it\n")
     print_text(json_text({done: moved}) if parsed.json else f"{done.capitalize()}: {len(moved)}.")
     return 0 if len(moved) == len(ids) else NOTHING_DONE
+
+
+async def purge_memories(parsed: argparse.Namespace, desk: Desk) -> int:
+    """Delete what is too old; topics stay."""
+    number = await desk.purge(parsed.days)
+    print_text(json_text({"purged": number}) if parsed.json else f"Purged: {number}.")
+    return 0
+
+
+async def rate_memory(parsed: argparse.Namespace, desk: Desk) -> int:
+    """Rate one memory."""
+    (row,) = await desk.named([parsed.name])
+    is_rated = await desk.rate(row["id"], parsed.value)
+    print_text(json_text({"rated": is_rated}) if parsed.json else "Rated.")
+    return 0
+
+
+async def reindex_memories(parsed: argparse.Namespace) -> int:
+    """Embed all texts of a store by the model of the settings."""
+    if parsed.system != TOPICS:
+        raise InputError("memory reindex is for the topics memory")
+    settings = chosen_settings(parsed)
+    if settings.chroma_server is not None:
+        raise InputError("memory reindex works on a folder, not on a Chroma server; export there and save again")
+    number = await reindex_store(Path(settings.chroma_path), embedder_of(settings))
+    print_text(json_text({"reindexed": number}) if parsed.json else f"Embedded again: {number}.")
+    return 0
 
 
 def _action(

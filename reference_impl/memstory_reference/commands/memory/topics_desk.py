@@ -90,6 +90,12 @@ class TopicsDesk:
         lines = [f"{cell(owner)}: topics {n['topics']}, engrams {n['episodic']}" for owner, n in counts.items()]
         return Said(data=counts, text="\n".join(lines) or "Nothing is remembered.")
 
+    async def purge(self, days: float | None) -> int:
+        return sum([await self.memory.service.purge(owner, days) for owner in self.memory.all_of(self.owner)])
+
+    async def rate(self, memory_id: str, value: float) -> bool:
+        return await self.memory.service.reward(self.memory.of(self.owner), memory_id, value)
+
     async def move(self, memory_id: str, *, into_use: bool) -> bool:
         raise InputError("the topics memory keeps no archive; layers do, with --system layers")
 

@@ -240,13 +240,16 @@ class MemoryService:
     async def purge(self, owner: str, older_than_days: float | None = None) -> int:
         """Delete engrams older than the retention; topics stay. Return how many went."""
         days = self.config.retention_days if older_than_days is None else older_than_days
-        days = checked_number(days, "retention_days", 0, _MAX_DAYS)
-        limit = timestamp(self._clock.now() - timedelta(days=days))
+        limit = self.oldest_kept(days)
         async with self._turn(owner):
             index = await self._index(owner)
             rows = await index.list({"type": EPISODIC})
             old = [row.id for row in rows if str(row.metadata.get("timestamp_utc", "")) < limit]
             return len(await index.delete(old))
+
+    async def purge_all(self) -> int:
+        """Delete every owner's engrams that are older than the retention; return how many went."""
+        return sum([await self.purge(owner) for owner in await self._store.owners(self.config.collection)])
 
     async def count(self, owner: str, kind: Literal["topic", "episodic"]) -> int:
         """Count the owner's topics or engrams."""
@@ -277,6 +280,10 @@ class MemoryService:
     def _text(self, value: object, what: str) -> str:
         return checked_text(value, what, self.config.limits.max_query_characters)
 
+    def oldest_kept(self, days: float | None) -> str:
+        """Return the time of the oldest engrams that are kept for `days`."""
+        return timestamp(self._clock.now() - timedelta(days=checked_number(days, "retention_days", 0, _MAX_DAYS)))
+
     async def nearest(
         self,
         index: VectorIndex,
@@ -288,11 +295,14 @@ class MemoryService:
         threshold: float,
     ) -> list[FoundEngram]:
         """Return the nearest engrams, as many as it takes for those beyond them not to matter."""
-        size = CANDIDATES * wanted
+        size, days = CANDIDATES * wanted, self.config.retention_days
+        oldest = "" if days is None else self.oldest_kept(days)
         while True:
-            found = [_found_engram(match) for match in await index.query(vector, size, where)]
-            is_all = len(found) < size or found[-1].score < threshold
-            if is_all or is_settled(found, top_k=wanted, bonus=bonus):
+            every = [_found_engram(match) for match in await index.query(vector, size, where)]
+            # What the next purge deletes is not found any more.
+            found = [one for one in every if str(one.metadata.get("timestamp_utc", "")) >= oldest]
+            is_all = len(every) < size or every[-1].score < threshold
+            if is_all or (found and is_settled(found, top_k=wanted, bonus=bonus)):
                 return found
             size *= CANDIDATES
 

@@ -16,6 +16,7 @@ from memstory_reference.systems.topics.config import TopicsConfig
 from memstory_reference.systems.topics.forgetting import Forgotten
 from memstory_reference.systems.topics.memory_agent import MemoryAgent
 from memstory_reference.systems.topics.memory_service import MemoryService
+from memstory_reference.systems.topics.retention import Retention
 from memstory_reference.systems.topics.toolset.topic_tools import Toolset, topic_tools
 from memstory_reference.tooling.agent import AgentConfig, Answer, GeneratorAgent
 from memstory_reference.tooling.tools import ToolBox, ToolOutcome, ToolServer, call_tool
@@ -37,6 +38,7 @@ class TopicsSystem:
         self.service = MemoryService(
             config=config, store=ports.store, embedder=ports.embedder, clock=ports.clock, new_id=ports.new_id
         )
+        self.retention = Retention(self.service, ports.clock)
         self._ports = ports
         self._tool_timeout_seconds = tool_timeout_seconds
         self._toolbox = ToolBox(
@@ -52,6 +54,7 @@ class TopicsSystem:
 
     async def open(self) -> None:
         """Start everything; return when every tool is announced."""
+        await self.retention.start()
         await self._toolbox.listen()
         for server in self._servers:
             await server.start()
@@ -62,6 +65,7 @@ class TopicsSystem:
     async def close(self) -> None:
         """Finish what is under way, stop everything, release the store."""
         try:
+            await self.retention.stop()
             await self._agent.stop()
             await self.bus.settle()
             for server in self._servers:
@@ -75,6 +79,7 @@ class TopicsSystem:
     async def settle(self) -> None:
         """Return when every message is handled, engrams among them."""
         await self.bus.settle()
+        await self.retention.settle()
 
     async def say(self, text: str, *, owner: str, session_id: str) -> Answer:
         """Take one turn of a conversation; the engram is written after the answer is there."""
@@ -110,6 +115,7 @@ class TopicsSystem:
             "topics": await self.service.count(owner, "topic"),
             "episodic": await self.service.count(owner, "episodic"),
             **self._memory_agent.counts(),
+            "purged": self.retention.purged,
             "messages": self.bus.published,
             "messages_refused": self.bus.refusals,
             "handler_failures": self.bus.failures,

@@ -73,7 +73,7 @@ async def running(bus_of):
         config=TopicsConfig(), store=store, embedder=SameVector({"tea": [1, 0]}), clock=SystemClock(), new_id=new_id
     )
     parts = [
-        MemoryPart(service, await bus_of("memory"), new_id),
+        MemoryPart(service, await bus_of("memory"), new_id, SystemClock()),
         ToolsPart(await bus_of("tools"), toolset="single", clock=SystemClock(), new_id=new_id, tool_timeout_seconds=10),
         AgentPart(
             await bus_of("agent"), chat=SavingChat(), new_id=new_id, config=AgentConfig(), tool_timeout_seconds=10

@@ -178,3 +178,25 @@ def test_a_reader_that_has_enough_is_no_error(filled):
         )
     assert (ran.returncode, ran.stderr) == (0, b"")
     assert filled("memory", "list", "--store", "s").code == 0
+
+
+def test_purge_deletes_engrams_that_are_too_old_and_no_topic(filled):
+    assert "retention_days" in filled("memory", "purge", "--store", "s").err
+    assert filled("memory", "purge", "--days", "1", "--store", "s").out == "Purged: 0.\n"
+    assert in_json(filled("memory", "purge", "--days", "0", "--store", "s", "--json")) == {"purged": 2}
+    assert [row["kind"] for row in in_json(filled("memory", "list", "--store", "s", "--json"))] == ["topic", "topic"]
+
+
+def test_rate_changes_the_order_of_what_is_found(filled):
+    engram = in_json(filled("memory", "list", "--store", "s", "--json", "--kind", "episodic"))[0]
+    assert filled("memory", "rate", engram["id"][:8], "0.5", "--store", "s").out == "Rated.\n"
+    assert in_json(filled("memory", "show", engram["id"], "--store", "s", "--json"))["metadata"]["reward"] == 0.5
+    assert "feedback belongs to an engram" in filled("memory", "rate", "user.name", "1", "--store", "s").err
+
+
+def test_reindex_makes_a_store_the_models_of_the_settings(filled):
+    assert filled("memory", "reindex", "--store", "nowhere").err.endswith("nowhere: no store is there\n")
+    embedders.make_embedder().model = "other"
+    assert "memory reindex" in filled("memory", "search", "name", "--store", "s").err
+    assert filled("memory", "reindex", "--store", "s").out == "Embedded again: 4.\n"
+    assert "Ana" in filled("memory", "search", "my name is", "--store", "s").out

@@ -359,3 +359,13 @@ async def test_a_secret_is_refused_on_every_way_in(memory, write):  # SEC-12
 async def test_whatever_cannot_be_taken_is_refused_with_one_kind_of_error(memory, call):
     with pytest.raises(InputError):
         await call(memory.service)
+
+
+async def test_what_is_past_the_retention_is_not_found_even_before_the_purge(make_memory):
+    memory = make_memory(retention_days=30)
+    await memory.service.write_episodic("ann", "near", {})
+    memory.clock.advance(days=30)
+    await memory.service.write_episodic("ann", "middle", {})
+    memory.clock.advance(days=1)
+    assert [one.content for one in await memory.service.search_episodic("ann", "query")] == ["middle"]
+    assert await memory.service.purge_all() == 1

@@ -207,6 +207,8 @@ MUTANTS = [
     ),
     ("L17c: a memory is forgotten whoever asks", "was not refused", (MemoryService, "forget_told", for_anybody)),
     ("L23: a rating over the bus is not heard", "hits do not have 'praised' first", (MemoryService, "rate_turn", True)),
+    ("L24: what is past its time is found until it is purged", "hits count 2", (MemoryService, "oldest_kept", "")),
+    ("L24: nothing is ever purged", "hits count 3", (MemoryService, "purge_all", 0)),
     (
         "L15: a tool does not say what it is for",
         "'description'",

@@ -79,7 +79,7 @@ class Stage:
         service = MemoryService(
             config=TopicsConfig(), store=self._store, embedder=self.embedder, clock=StillClock(), new_id=self.new_id
         )
-        return await self._started(MemoryPart(service, self.bus, self.new_id))
+        return await self._started(MemoryPart(service, self.bus, self.new_id, StillClock()))
 
     async def tools(self):
         return await self._started(

@@ -7,11 +7,12 @@ from dataclasses import asdict
 
 from memstory_reference.bus.calls import Act, Caller, CallServer, refuse_a_second
 from memstory_reference.errors import InputError
-from memstory_reference.ports import Bus, NewId, Tree
+from memstory_reference.ports import Bus, Clock, NewId, Tree
 from memstory_reference.systems.topics.engrams import EngramEntry, FoundEngram, TopicEntry
 from memstory_reference.systems.topics.forgetting import Forgotten
 from memstory_reference.systems.topics.memory_agent import MemoryAgent
 from memstory_reference.systems.topics.memory_service import MemoryService
+from memstory_reference.systems.topics.retention import Retention
 
 PART = "memory"
 START_BY = "memstory-reference serve memory"
@@ -42,8 +43,9 @@ _OTHERS: Mapping[str, Sequence[str]] = {
 class MemoryPart:
     """The one process that has the store: it answers calls, and turns every response into an engram."""
 
-    def __init__(self, service: MemoryService, bus: Bus, new_id: NewId) -> None:
+    def __init__(self, service: MemoryService, bus: Bus, new_id: NewId, clock: Clock) -> None:
         self._service = service
+        self._retention = Retention(service, clock)
         self._bus = bus
         self._agent = MemoryAgent(service, bus)
         self._server = CallServer(PART, self._acts(), bus, store="", new_id=new_id)
@@ -52,11 +54,13 @@ class MemoryPart:
     async def start(self) -> None:
         """Serve from now on; SetupProblem if another process does already."""
         await refuse_a_second(self._caller, store="")
+        await self._retention.start()
         await self._agent.start()
         await self._server.start()
 
     async def stop(self) -> None:
         """Answer and write what was taken, then serve no more."""
+        await self._retention.stop()
         await self._server.stop()
         await self._agent.stop()
 
