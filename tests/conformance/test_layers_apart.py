@@ -7,6 +7,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
+from memstory_reference.storage.postgres.place import PostgresPlace
 from memstory_reference.systems.layers.audit.crisis_log import CRISES, ClassifierPath, CrisisLevel, CrisisLogRecord
 from memstory_reference.systems.layers.feedback.session_feedback import (
     FEEDBACK,
@@ -16,7 +17,6 @@ from memstory_reference.systems.layers.feedback.session_feedback import (
 )
 from memstory_reference.systems.layers.stores.logs import InMemoryLog
 from memstory_reference.systems.layers.stores.postgres.log_store import open_log
-from memstory_reference.systems.layers.stores.postgres.place import PostgresPlace
 from memstory_reference.systems.layers.stores.sqlite_log_store import SqliteLog
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)

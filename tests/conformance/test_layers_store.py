@@ -16,13 +16,13 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from memstory_reference.errors import UnavailableError
+from memstory_reference.storage.postgres.place import PostgresPlace
 from memstory_reference.systems.layers.records import candidates
 from memstory_reference.systems.layers.records.candidates import Candidate, Decision, SessionMemoryBuffer
 from memstory_reference.systems.layers.records.record import Arc, Fact, Layer, MemoryRecord, Rule, Standing
 from memstory_reference.systems.layers.stores import sqlite_sessions_store
 from memstory_reference.systems.layers.stores.memory_store import InMemoryStore
 from memstory_reference.systems.layers.stores.postgres import sessions_store
-from memstory_reference.systems.layers.stores.postgres.place import PostgresPlace
 from memstory_reference.systems.layers.stores.postgres.postgres_store import open_postgres
 from memstory_reference.systems.layers.stores.sqlite_store import SqliteStore
 

@@ -14,10 +14,10 @@ from memstory_reference.composition.embedders import embedder_of
 from memstory_reference.composition.layers import LAYERS_FILE
 from memstory_reference.errors import InputError
 from memstory_reference.ports import BY_RULES
+from memstory_reference.storage.postgres.place import parse_place
 from memstory_reference.systems.layers.modes import MemoryMode
 from memstory_reference.systems.layers.service import LayersService
 from memstory_reference.systems.layers.settings import NO_EMBEDDER, RULES, LayersSettings
-from memstory_reference.systems.layers.stores.postgres.place import parse_place
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

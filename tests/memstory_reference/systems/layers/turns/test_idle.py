@@ -8,6 +8,7 @@ from itertools import count
 import pytest
 
 from memstory_reference.errors import UnavailableError
+from memstory_reference.storage.postgres.place import PostgresPlace
 from memstory_reference.systems.layers.config import LayersConfig
 from memstory_reference.systems.layers.modes import MemoryMode
 from memstory_reference.systems.layers.outside import LayersPorts, LayersStores
@@ -16,7 +17,6 @@ from memstory_reference.systems.layers.records.record import Layer
 from memstory_reference.systems.layers.service import LayersService
 from memstory_reference.systems.layers.stores.logs import InMemoryLog
 from memstory_reference.systems.layers.stores.memory_store import InMemoryStore
-from memstory_reference.systems.layers.stores.postgres.place import PostgresPlace
 from memstory_reference.systems.layers.turns.idle import IdleWatch
 
 IDLE = timedelta(minutes=20)

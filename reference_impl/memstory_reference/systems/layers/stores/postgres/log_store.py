@@ -7,10 +7,10 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Generic
 
+from memstory_reference.storage.postgres.connections_store import Connections, answering
+from memstory_reference.storage.postgres.place import PostgresPlace
+from memstory_reference.storage.postgres.schema_store import open_schema
 from memstory_reference.systems.layers.stores.logs import LogKind, R
-from memstory_reference.systems.layers.stores.postgres.connections_store import Connections, answering
-from memstory_reference.systems.layers.stores.postgres.place import PostgresPlace
-from memstory_reference.systems.layers.stores.postgres.schema_store import open_schema
 
 
 class PostgresLog(Generic[R]):

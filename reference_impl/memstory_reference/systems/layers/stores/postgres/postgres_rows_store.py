@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from memstory_reference.storage.postgres.connections_store import Connection
 from memstory_reference.systems.layers.records.record import Layer, MemoryRecord, Standing, content_of
-from memstory_reference.systems.layers.stores.postgres.connections_store import Connection
 from memstory_reference.systems.layers.stores.postgres.postings_store import holding
 from memstory_reference.systems.layers.stores.store import Scored
 

@@ -16,6 +16,9 @@ from numpy.typing import NDArray
 from psycopg.pq import TransactionStatus
 
 from memstory_reference.errors import StoreConflictError, UnavailableError
+from memstory_reference.storage.postgres.connections_store import Connection, Connections, answering
+from memstory_reference.storage.postgres.place import PostgresPlace
+from memstory_reference.storage.postgres.schema_store import open_schema
 from memstory_reference.storage.vector_matrix import usable
 from memstory_reference.systems.layers.records.candidates import SessionMemoryBuffer
 from memstory_reference.systems.layers.records.record import Layer, MemoryRecord, Standing
@@ -23,9 +26,6 @@ from memstory_reference.systems.layers.stores.named_locks import NamedLocks
 from memstory_reference.systems.layers.stores.postgres import postgres_rows_store as rows
 from memstory_reference.systems.layers.stores.postgres import sessions_store as sessions
 from memstory_reference.systems.layers.stores.postgres import writing_store as writing
-from memstory_reference.systems.layers.stores.postgres.connections_store import Connection, Connections, answering
-from memstory_reference.systems.layers.stores.postgres.place import PostgresPlace
-from memstory_reference.systems.layers.stores.postgres.schema_store import open_schema
 from memstory_reference.systems.layers.stores.store import ACTIVE, Scored
 
 P = ParamSpec("P")

@@ -14,8 +14,8 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from memstory_reference.storage.postgres.connections_store import Connection
 from memstory_reference.systems.layers.records.record import Layer, MemoryRecord, text_of
-from memstory_reference.systems.layers.stores.postgres.connections_store import Connection
 from memstory_reference.text.token_sets import token_set
 
 PART = 256

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 from psycopg.rows import TupleRow
 
+from memstory_reference.storage.postgres.connections_store import Connection
 from memstory_reference.systems.layers.records.candidates import (
     MAX_TURNS,
     SessionMemoryBuffer,
@@ -16,7 +17,6 @@ from memstory_reference.systems.layers.records.candidates import (
     turn_data,
     turn_of,
 )
-from memstory_reference.systems.layers.stores.postgres.connections_store import Connection
 
 _SESSIONS = "SELECT owner, session, started_at, last_at, data FROM sessions"
 

@@ -12,9 +12,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from memstory_reference.storage.postgres.connections_store import Connection
 from memstory_reference.storage.vector_matrix import usable
 from memstory_reference.systems.layers.records.record import MemoryRecord, content_data, text_of
-from memstory_reference.systems.layers.stores.postgres.connections_store import Connection
 from memstory_reference.systems.layers.stores.postgres.postgres_rows_store import COLUMNS, FROM, record_of, storable
 from memstory_reference.systems.layers.stores.postgres.postings_store import index, unindex
 from memstory_reference.systems.layers.stores.postgres.sessions_store import remove

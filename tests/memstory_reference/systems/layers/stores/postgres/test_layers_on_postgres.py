@@ -8,10 +8,10 @@ import sys
 import pytest
 
 from memstory_reference.errors import UnavailableError
+from memstory_reference.storage.postgres.place import PostgresPlace
 from memstory_reference.systems.layers.modes import MemoryMode
 from memstory_reference.systems.layers.records.candidates import SessionMemoryBuffer
 from memstory_reference.systems.layers.records.record import Layer
-from memstory_reference.systems.layers.stores.postgres.place import PostgresPlace
 from memstory_reference.systems.layers.turns.session_end import EndReason
 
 LONG = [f"Let us talk about boats and harbours, part {number}." for number in range(4)]
@@ -161,7 +161,7 @@ async def test_nothing_of_incognito_reaches_the_database(open_layers):
 def test_without_the_driver_it_is_said_what_to_install():
     code = (
         "import sys, asyncio; sys.modules['psycopg'] = None; from memstory_reference.composition import layers\n"
-        "from memstory_reference.systems.layers.stores.postgres.place import parse_place\n"
+        "from memstory_reference.storage.postgres.place import parse_place\n"
         "asyncio.run(layers.claim_layers(parse_place('postgresql:///x'), 'me'))"
     )
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)  # noqa: S603  (our own)

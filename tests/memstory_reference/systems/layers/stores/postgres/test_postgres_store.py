@@ -16,12 +16,12 @@ import pytest
 
 from memstory_reference.adapters.servers import embedded_postgres
 from memstory_reference.errors import InputError, SetupProblem, StoreConflictError, UnavailableError
+from memstory_reference.storage.postgres import connections_store as connections
+from memstory_reference.storage.postgres.place import PostgresPlace
+from memstory_reference.storage.postgres.schema_store import claim_schema, drop_unclaimed
 from memstory_reference.systems.layers.records.record import Fact, Layer, MemoryRecord
-from memstory_reference.systems.layers.stores.postgres import connections_store as connections
-from memstory_reference.systems.layers.stores.postgres.place import PostgresPlace
 from memstory_reference.systems.layers.stores.postgres.postgres_rows_store import MIGRATIONS
 from memstory_reference.systems.layers.stores.postgres.postgres_store import open_postgres
-from memstory_reference.systems.layers.stores.postgres.schema_store import claim_schema, drop_unclaimed
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 EAST = np.array((1, 0), np.float32)

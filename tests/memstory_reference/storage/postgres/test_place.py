@@ -4,7 +4,7 @@ import pytest
 from psycopg.conninfo import conninfo_to_dict
 
 from memstory_reference.errors import InputError
-from memstory_reference.systems.layers.stores.postgres.place import BESIDE, PostgresPlace, parse_place
+from memstory_reference.storage.postgres.place import BESIDE, PostgresPlace, parse_place
 
 URL = "postgresql://ann:s3cret@db.example:5433/work"
 

@@ -23,7 +23,7 @@ from psycopg.rows import TupleRow
 from psycopg.types import TypeInfo
 
 from memstory_reference.errors import SetupProblem, UnavailableError
-from memstory_reference.systems.layers.stores.postgres.place import PostgresPlace
+from memstory_reference.storage.postgres.place import PostgresPlace
 
 Connection: TypeAlias = AsyncConnection[TupleRow]
 

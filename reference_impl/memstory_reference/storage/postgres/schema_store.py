@@ -11,8 +11,8 @@ from psycopg.sql import SQL, Identifier, Literal
 from psycopg.types import TypeInfo
 
 from memstory_reference.errors import SetupProblem, StoreConflictError, UnavailableError
-from memstory_reference.systems.layers.stores.postgres.connections_store import Connection, Connections, reason_of
-from memstory_reference.systems.layers.stores.postgres.place import BESIDE, PostgresPlace
+from memstory_reference.storage.postgres.connections_store import Connection, Connections, reason_of
+from memstory_reference.storage.postgres.place import BESIDE, PostgresPlace
 
 _ONE_AT_A_TIME = 0x6D656D73746F7279
 """The advisory lock of all who migrate in one database."""

@@ -1,0 +1,1 @@
+"""A Postgres database that several systems, processes and machines share: connections, places, schemas."""
