@@ -16,7 +16,7 @@ PROJECT = nox.project.load_toml("pyproject.toml")
 
 
 # Libraries that are too heavy for every environment: they have the group `backends`, and pins of their own.
-HEAVY = ("llamaindex", "mem0", "txtai")
+HEAVY = ("lancedb", "llamaindex", "mem0", "qdrant", "txtai")
 PINS = {
     # The override leaves out torch, which txtai names and does not need where somebody else embeds: gigabytes.
     "backends": ("-c", "tests/backends/constraints.txt", "--overrides", "tests/backends/overrides.txt"),

@@ -1,14 +1,18 @@
 """What is peculiar to Mem0."""
 
 import json
+from pathlib import Path
 
 import pytest
 
-from memstory.errors import NotSupported, Refused, SetupError
+from memstory import load_stories, play
+from memstory.errors import NotSupported, Refused, SetupError, StoryError
 from memstory.target import Item, Query, Ref, Scope
 from memstory.targets.embedders import Embedders
 from memstory.targets.frameworks.mem0 import Mem0Factory
+from memstory_reference.targets.offered import minilm
 
+STORIES = Path(__file__).parents[2] / "stories/inferred/mem0.yaml"
 vendor = "mem0"
 ANN, BOB = Scope(user="ann", session="one"), Scope(user="bob", session="one")
 EVERYWHERE = Scope(user="ann")
@@ -159,3 +163,20 @@ def test_what_it_can_do_depends_on_the_language_model(factory):
     plain, inferring = factory.capabilities({}), factory.capabilities({"llm": "ollama:x"})
     assert plain - inferring == {"add.verbatim", "add.exact"}
     assert inferring - plain == {"add.infer"}
+
+
+INFERRED = {"INF1": "passed", "INF2": "passed", "INF3": "passed", "INF4": "failed", "INF5": "passed", "INF6": "failed"}
+"""INF4: of two statements that contradict each other the older one is nearer. INF6: an unusable reply is swallowed."""
+
+
+@pytest.mark.parametrize("name", INFERRED)
+async def test_stories_script_the_model_inside(name, tmp_path):
+    (story,) = [one for one in load_stories(STORIES) if one.id == name]
+    result = await play(story, Mem0Factory(Embedders({"minilm": minilm()})), tmp_path)
+    assert result.outcome == INFERRED[name], result.failure
+
+
+async def test_what_no_rule_answers_is_the_storys_fault(factory, opened):
+    async with opened(factory, model_rules=[{"when": {"contains": "coffee"}, "reply": "no"}]) as target:
+        with pytest.raises(StoryError, match="no rule under `model:` fits"):
+            await target.add([Item(text="I like tea.")], ANN)

@@ -6,6 +6,8 @@ from memstory.conformance import TargetContract
 from memstory.targets.embedders import Embedders
 from memstory.targets.frameworks.llamaindex import LlamaindexFactory
 from memstory.targets.frameworks.mem0 import Mem0Factory
+from memstory.targets.vector_stores.lancedb import LancedbFactory
+from memstory.targets.vector_stores.qdrant import QdrantFactory
 from memstory.targets.vector_stores.txtai import TxtaiFactory
 from memstory_reference.targets.offered import minilm
 
@@ -30,6 +32,16 @@ class TestLlamaindex(TargetContract):
     @pytest.mark.xfail(strict=True, reason="run-llama/llama_index#22701: it keeps to the first session it is asked for")
     def test_users_are_apart(self):
         super().test_users_are_apart()
+
+
+class TestQdrant(TargetContract):
+    vendor = "qdrant_client"
+    factory = staticmethod(lambda: QdrantFactory(embedders()))
+
+
+class TestLancedb(TargetContract):
+    vendor = "lancedb"
+    factory = staticmethod(lambda: LancedbFactory(embedders()))
 
 
 class TestTxtai(TargetContract):

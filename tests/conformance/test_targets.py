@@ -9,6 +9,7 @@ from memstory.targets.frameworks.langgraph import LanggraphFactory
 from memstory.targets.frameworks.langgraph_postgres import LanggraphPostgresFactory
 from memstory.targets.frameworks.langgraph_sqlite import LanggraphSqliteFactory
 from memstory.targets.vector_stores.chroma import ChromaFactory
+from memstory.targets.vector_stores.pgvector import PgvectorFactory
 from memstory.targets.vector_stores.sqlite_vec import SqliteVecFactory
 from memstory.targets.words.bm25 import Bm25Factory
 from memstory.targets.words.fts5 import Fts5Factory
@@ -51,6 +52,15 @@ class TestLanggraphSqlite(TargetContract):
 
 class TestLanggraphPostgres(TargetContract):
     factory = staticmethod(lambda: LanggraphPostgresFactory(embedders()))
+
+    @pytest.fixture(scope="class", autouse=True)
+    @classmethod
+    def _server(cls, postgres_url):
+        cls.options = {"postgres": postgres_url}
+
+
+class TestPgvector(TargetContract):
+    factory = staticmethod(lambda: PgvectorFactory(embedders()))
 
     @pytest.fixture(scope="class", autouse=True)
     @classmethod

@@ -59,16 +59,24 @@ class Proxy:
         self._server = uvicorn.Server(config)
         self._thread = threading.Thread(target=self._server.run, kwargs={"sockets": [self._socket]}, daemon=True)
 
-    def __enter__(self) -> Self:
+    def start(self) -> None:
+        """Serve from now on; who asks before waits."""
         self._thread.start()
+
+    def stop(self) -> None:
+        """Serve no more."""
+        self._server.should_exit = True
+        self._thread.join()
+        self._socket.close()
+
+    def __enter__(self) -> Self:
+        self.start()
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self._server.should_exit = True
-        self._thread.join()
-        self._socket.close()
+        self.stop()
 
     @asynccontextmanager
     async def _closing(self, _app: Starlette) -> AsyncIterator[None]:

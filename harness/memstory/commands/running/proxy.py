@@ -73,7 +73,7 @@ def _carried_out(command: Sequence[str], proxy: Proxy) -> int:
         with suppress(KeyboardInterrupt):
             signal.sigwait({signal.SIGINT, signal.SIGTERM})
         return OK
-    environ = {**os.environ, "OPENAI_BASE_URL": proxy.url, "OPENAI_API_BASE": proxy.url}
+    environ = {**os.environ, "OPENAI_BASE_URL": proxy.url}
     environ.setdefault(_KEY, "none")
     try:
         return subprocess.run(command, env=environ, check=False).returncode  # noqa: S603  (what the user typed)

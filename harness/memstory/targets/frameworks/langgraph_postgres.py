@@ -2,59 +2,23 @@
 
 from __future__ import annotations
 
-import asyncio
-import os
 from collections.abc import Mapping
 from contextlib import AsyncExitStack
-from importlib.metadata import entry_points, version
+from importlib.metadata import version
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Final, cast
+from typing import TYPE_CHECKING, ClassVar, cast
 
-from memstory.errors import SetupError
 from memstory.target import Capability, Environment, Target
 from memstory.targets.embedders import Embedders
 from memstory.targets.frameworks.langgraph import TIME_TO_LIVE, LanggraphFactory, LanggraphTarget
 from memstory.targets.frameworks.langgraph_sqlite import CAPABILITIES as OF_DATABASES
-from memstory.targets.frameworks.postgres_store import OPTION, VARIABLE, address_within, drop_unused, prepare, schema_of
+from memstory.targets.postgres_server import OPTION, PostgresServers, address_within, prepare, schema_of
 
 if TYPE_CHECKING:
     from langgraph.store.base import BaseStore, IndexConfig, TTLConfig
     from langgraph.store.postgres.base import PostgresIndexConfig
 
 CAPABILITIES: frozenset[Capability] = OF_DATABASES | {"embedder.fixed", f"option.{OPTION}"}
-GROUP: Final = "memstory.postgres"
-
-
-class PostgresServers:
-    """The server that an option or the environment names, else one that a package offers to start in a folder.
-
-    A package offers one under the entry point group `memstory.postgres`: called with a folder it gives an object with
-    `start() -> URL` and `halt()`, both of which block; started again in the same folder it finds the same data.
-    """
-
-    def __init__(self, folder: Path) -> None:
-        self._folder = folder
-        self._own: Any = None
-        self._named: str | None = None
-        self._starting = asyncio.Lock()
-
-    async def url(self, env: Environment) -> str:
-        """Return the address of a server that runs; SetupError where there is none."""
-        named = env.options.get(OPTION) or os.environ.get(VARIABLE)
-        if named:
-            self._named = str(named)
-            return self._named
-        async with self._starting:
-            if self._own is None:
-                self._own = _offered()(self._folder)
-            return str(await asyncio.to_thread(self._own.start))
-
-    async def stop(self) -> None:
-        """Stop what was started, and leave a server that was named as it was found."""
-        if self._own is not None:
-            await asyncio.to_thread(self._own.halt)
-        if self._named is not None:
-            await drop_unused(self._named)
 
 
 class PostgresTarget(LanggraphTarget):
@@ -106,11 +70,3 @@ class LanggraphPostgresFactory(LanggraphFactory):
     async def stop(self) -> None:
         await self._servers.stop()
         await super().stop()
-
-
-def _offered() -> Any:
-    for entry in entry_points(group=GROUP):
-        return entry.load()
-    raise SetupError(
-        f"langgraph-postgres needs a Postgres server with pgvector: set {VARIABLE}=postgresql://user@host/database"
-    )

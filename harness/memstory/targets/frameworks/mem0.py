@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from importlib import import_module
 from importlib.metadata import version
 from itertools import groupby
@@ -17,6 +18,7 @@ from memstory.target import (
     Environment,
     Hit,
     Item,
+    Json,
     Query,
     Receipt,
     ReceiptItem,
@@ -30,6 +32,7 @@ from memstory.targets.embedders import Embedders, TimedEmbedder
 from memstory.targets.embedding_factory import EmbeddingFactory, vector_length
 from memstory.targets.one_thread import OneThread
 from memstory.targets.receipts import unknown
+from memstory.targets.scripted_model import NAME, ScriptedModel
 from memstory.targets.waited_embedder import WaitedEmbedder
 
 CAPABILITIES: frozenset[Capability] = frozenset(
@@ -38,7 +41,8 @@ CAPABILITIES: frozenset[Capability] = frozenset(
         *("search", "search.scores", "search.explain", "search.min_score", "search.where"),
         *("delete", "delete.reports_missing", "delete.scope"),
         *("restart", "crash", "persistent", "scope.user", "scope.session", "scope.session_all"),
-        *("embedder.fixed", "option.embedder", "option.llm", "option.ollama_host"),
+        *("embedder.fixed", "option.embedder", "option.llm", "option.llm_url", "option.ollama_host"),
+        *("llm.scripted", "inspect.model"),
     }
 )
 _KIND: Final = "memstory_kind"
@@ -70,12 +74,16 @@ class Mem0Target(Target):
     _embedder: TimedEmbedder
     _embedding: _Embedding
     _llm: str | None
+    _scripted: ScriptedModel | None = None
 
     def __init__(self, embedders: Embedders) -> None:
         self._embedders = embedders
         self._thread = OneThread("mem0")
 
     async def open(self, env: Environment, clock: Clock) -> None:
+        if env.model_rules:
+            self._scripted = ScriptedModel(env.model_rules)
+            env = replace(env, options={**env.options, "llm": f"openai:{NAME}", "llm_url": self._scripted.url})
         llm = env.options.get("llm")
         self._embedder, self._llm = self._embedders.of(env), None if llm is None else str(llm)
         self.embedding = self._embedder.watch
@@ -88,6 +96,8 @@ class Mem0Target(Target):
     async def close(self) -> None:
         await self._thread.run(self._close)
         self._thread.close()
+        if self._scripted is not None:
+            self._scripted.close()
 
     async def about(self) -> Mapping[str, str]:
         store = f"mem0ai {version('mem0ai')}, qdrant-client {version('qdrant-client')}"
@@ -101,7 +111,10 @@ class Mem0Target(Target):
         if self._llm is None:
             vectors = await self._embedder.embed(texts, "document")
             self._embedding.ahead = dict(zip(texts, vectors, strict=True))
-        return Receipt(items=await self._thread.run(self._add, items, scope))
+        receipt = Receipt(items=await self._thread.run(self._add, items, scope))
+        if self._scripted is not None:
+            self._scripted.check()
+        return receipt
 
     async def get(self, ref: Ref, scope: Scope) -> Hit | None:
         if ref.id is None:
@@ -133,6 +146,12 @@ class Mem0Target(Target):
         if known is not None:
             await self._thread.run(self._memory.delete, known.id)
         return known is not None
+
+    async def inspect(self, what: str, args: Mapping[str, Json], scope: Scope) -> Json:
+        if what != "model" or self._scripted is None:
+            raise NotSupported(f"inspect.{what}", "only a model that the story scripts can be looked at")
+        since = args.get("since", 0)
+        return self._scripted.data(since if isinstance(since, int) else 0)
 
     def _add(self, items: Sequence[Item], scope: Scope) -> Sequence[ReceiptItem]:
         # What a language model is given at once it takes for one conversation.
@@ -182,7 +201,7 @@ class Mem0Target(Target):
 
 
 class Mem0Factory(EmbeddingFactory):
-    """Mem0 with its local Qdrant, with the embedder that the reference uses too; `llm=ollama:NAME` lets it infer."""
+    """Mem0 with its local Qdrant, with the embedder that the reference uses too; `llm=PROVIDER:NAME` lets it infer."""
 
     name: ClassVar[str] = "mem0"
     spec: ClassVar[str | None] = "memstory.targets.frameworks.mem0:Mem0Factory"
@@ -222,7 +241,11 @@ def _language_model(options: Mapping[str, Tree]) -> dict[str, Tree] | None:
     if not model:
         raise SetupError(f"llm={asked}: give PROVIDER:MODEL in Mem0's words, such as ollama:llama3.2")
     host = {"ollama_base_url": options["ollama_host"]} if "ollama_host" in options else {}
-    return {"provider": provider, "config": {"model": model, **host}}
+    # Cold and seeded, so that a run can be repeated as far as the model allows it.
+    server = {"temperature": 0, **({"openai_base_url": options["llm_url"]} if "llm_url" in options else {})}
+    # A client asks for a key even where its server wants none.
+    key = {"api_key": os.environ.get("OPENAI_API_KEY", "none")} if provider == "openai" else {}
+    return {"provider": provider, "config": {"model": model, **host, **(server if provider == "openai" else {}), **key}}
 
 
 def _open(configuration: dict[str, Tree]) -> Any:

@@ -1,22 +1,60 @@
-"""What backends on Postgres share: a schema for each workspace, on a server that is not only ours."""
+"""What backends on Postgres share: a server, perhaps not ours alone, and on it a schema for each workspace."""
 
 from __future__ import annotations
 
+import asyncio
+import os
 from hashlib import blake2b
+from importlib.metadata import entry_points
 from pathlib import Path
 from socket import gethostname
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from memstory.errors import SetupError
 
 if TYPE_CHECKING:
     from psycopg import AsyncConnection
 
+    from memstory.target import Environment
+
 VARIABLE: Final = "MEMSTORY_POSTGRES"
 OPTION: Final = "postgres"
+GROUP: Final = "memstory.postgres"
 _PREFIX: Final = "memstory_target_"
 # Any number, as long as it is the same wherever this is done: two cases must not make the extension at once.
 _LOCK: Final = 5_807_221_940
+
+
+class PostgresServers:
+    """The server that an option or the environment names, else one that a package offers to start in a folder.
+
+    A package offers one under the entry point group `memstory.postgres`: called with a folder it gives an object with
+    `start() -> URL` and `halt()`, both of which block; started again in the same folder it finds the same data.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._own: Any = None
+        self._named: str | None = None
+        self._starting = asyncio.Lock()
+
+    async def url(self, env: Environment) -> str:
+        """Return the address of a server that runs; SetupError where there is none."""
+        named = env.options.get(OPTION) or os.environ.get(VARIABLE)
+        if named:
+            self._named = str(named)
+            return self._named
+        async with self._starting:
+            if self._own is None:
+                self._own = _offered()(self._folder)
+            return str(await asyncio.to_thread(self._own.start))
+
+    async def stop(self) -> None:
+        """Stop what was started, and leave a server that was named as it was found."""
+        if self._own is not None:
+            await asyncio.to_thread(self._own.halt)
+        if self._named is not None:
+            await drop_unused(self._named)
 
 
 def schema_of(workspace: str) -> str:
@@ -81,3 +119,9 @@ async def _connect(url: str) -> AsyncConnection:
 def _is_gone(owner: str) -> bool:
     host, _, workspace = owner.partition(":")
     return host == gethostname() and not Path(workspace).exists()
+
+
+def _offered() -> Any:
+    for entry in entry_points(group=GROUP):
+        return entry.load()
+    raise SetupError(f"there is no Postgres server with pgvector: set {VARIABLE}=postgresql://user@host/database")
