@@ -10,6 +10,7 @@ from memstory.reporting.escaping import inline, table
 from memstory.reporting.measured import measured_page
 from memstory.reporting.not_passed import could_not_run, went_wrong
 from memstory.reporting.overview.facts import facts_of
+from memstory.reporting.owed import owed_section
 from memstory.reporting.repetition import repetition
 from memstory.reporting.retrieval_tables import retrieval
 from memstory.results.outcomes import Outcome
@@ -39,6 +40,7 @@ def render(run: Run) -> str:
     sections = [
         _head(run),
         _section("Stories on targets", _matrix(run)),
+        _section("What a memory owes", owed_section(run)),
         _section("Measured", measured_page(run)),
         _section("Retrieval", retrieval(run)),
         _section("Repeated trials", repetition(run)),

@@ -111,7 +111,8 @@ class CaseResult:
     `control` and `control_because` are the story's own words on which controls are meant to pass or fail it. `redacted`
     counts the `secrets` and `texts` that were taken out after the case was judged, before it was written anywhere.
     `scores` are means over the trials; `metrics` are those over all categories, of the first level where there are
-    several. `shown` is the trial that stands for the case; `rate` is null for a single trial.
+    several. `shown` is the trial that stands for the case; `rate` is null for a single trial. `leaked` says whether in
+    any trial something was still there that a `forbid` of the story names; null where none was looked for.
     """
 
     id: str
@@ -139,6 +140,7 @@ class CaseResult:
     rate: Rate | None = None
     warnings: Sequence[str] = ()
     shown: int = 0
+    leaked: bool | None = None
 
     @property
     def name(self) -> str:

@@ -20,10 +20,16 @@ def with_totals(case: CaseResult) -> CaseResult:
         metrics=_over_all(scores),
         scores=scores,
         rate=_rate(case.trials),
+        leaked=_leaked(case.trials),
         warnings=_warnings(case),
         # The first that ended as the case did.
         shown=next((place for place, trial in enumerate(case.trials) if trial.outcome == case.outcome), 0),
     )
+
+
+def _leaked(trials: Sequence[TrialResult]) -> bool | None:
+    judged = [verdict for trial in trials for verdict in trial.verdicts if verdict.field == "forbid"]
+    return not all(verdict.passed for verdict in judged) if judged else None
 
 
 def _warnings(case: CaseResult) -> tuple[str, ...]:

@@ -22,6 +22,7 @@ from memstory.reporting.comparing.matrix import (
     shares_of,
 )
 from memstory.reporting.comparing.paired import Difference, differences, metrics_of
+from memstory.reporting.owed import Owed, owed_by
 from memstory.results.outcomes import OUTCOMES, CaseResult, Outcome
 from memstory.results.runs import NamedRun
 
@@ -77,6 +78,7 @@ class Comparison:
     disagreements: Sequence[Disagreement]
     latencies: Sequence[Latency]
     inabilities: Sequence[Inability]
+    owed: Mapping[str, Owed]
 
 
 def compare(runs: Sequence[NamedRun], against: Column | None = None) -> Comparison:
@@ -94,6 +96,7 @@ def compare(runs: Sequence[NamedRun], against: Column | None = None) -> Comparis
         disagreements=disagreements_of(columns),
         latencies=latencies(columns),
         inabilities=inabilities_of(columns),
+        owed={column.title: found for column in columns if (found := owed_by(column.cases.values()))},
     )
 
 

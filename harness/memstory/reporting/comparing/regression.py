@@ -13,6 +13,7 @@ from typing import Final, TypeAlias
 from memstory.language.matchers.means import metric_of
 from memstory.reporting.comparing.matrix import JUDGED
 from memstory.reporting.comparing.paired import Difference, differences, lost_and_won
+from memstory.reporting.owed import owed_lines
 from memstory.reporting.views import shard_name
 from memstory.results.likeness import differing_stories, what_differs
 from memstory.results.outcomes import CaseResult
@@ -81,6 +82,7 @@ def gate(baseline: NamedRun, current: NamedRun, *, least_cases: int = 1) -> Gate
     for (kind, text), names in alike.items():
         if names:
             found[kind].append(f"{some(names)}: {text}")
+    found["notes"] += owed_lines(baseline.run, current.run)
     found["notes"] += _not_in_baseline([case for name, case in new.items() if name not in old], len(new))
     judged = sum(name in new and {was.outcome, new[name].outcome} <= set(JUDGED) for name, was in comparable.items())
     # Where all stories are other ones, that is the cause.
@@ -140,6 +142,8 @@ def _of_case(was: CaseResult, now: CaseResult, steadiness: Steadiness) -> Iterat
             yield "notes", f"was {before}, now {after}{because}"
         case _:
             pass
+    if was.leaked is False and now.leaked and (before, after) == ("failed", "failed"):
+        yield "regressions", f"failed before, and now something is left that must be gone{because}"
     if {before, after} <= set(JUDGED) or before == after == "measured":
         yield from _of_questions(*lost_and_won(was, now), steadiness)
         for found in differences(was, now, steadiness.confidence):

@@ -16,6 +16,7 @@ from memstory.reporting.comparing.matrix import JUDGED, Row
 from memstory.reporting.comparing.paired import Difference
 from memstory.reporting.escaping import inline, shorten, visible
 from memstory.reporting.escaping import table as markdown_table
+from memstory.reporting.owed import HEADER, HOW_TO_READ, best_first
 from memstory.results.outcomes import Outcome
 from memstory.results.runs import natural, some
 
@@ -140,7 +141,7 @@ def _partial(made: Made) -> str:
 
 def sections(comparison: Comparison) -> Iterator[Section]:
     """Yield the tables that have rows, in order."""
-    every = [_columns, _capabilities, _matrix, _alone, _flips, _scores, _differences, _latencies, _inabilities]
+    every = [_columns, _owed, _capabilities, _matrix, _alone, _flips, _scores, _differences, _latencies, _inabilities]
     yield from (section for make in every if (section := make(comparison)).rows)
 
 
@@ -156,6 +157,11 @@ def _columns(comparison: Comparison) -> Section:
         for made in comparison.columns
     ]
     return Section(title="What is compared", header=["column", "run", "outcomes", "made with"], rows=rows)
+
+
+def _owed(comparison: Comparison) -> Section:
+    rows = [[column, *found.cells] for column, found in best_first(comparison.owed)]
+    return Section(title="What a memory owes", header=["column", *HEADER], rows=rows, right=1, note=HOW_TO_READ)
 
 
 def _capabilities(comparison: Comparison) -> Section:

@@ -1,0 +1,111 @@
+"""The two scores of what a memory owes, on runs of the controls: never pooled, and seen in report, compare, gate."""
+
+import pytest
+
+from memstory.controls import CONTROLS
+from memstory.language.stories import parse_stories
+from memstory.playing import play
+from memstory.reporting.comparing.comparison import compare
+from memstory.reporting.comparing.regression import gate
+from memstory.reporting.comparing.sections import as_markdown, as_text
+from memstory.reporting.markdown import render
+from memstory.reporting.owed import owed_by, owed_lines
+from memstory.results.baseline import as_baseline
+from memstory.results.runs import NamedRun
+
+STORIES = parse_stories(
+    """
+story: W1
+title: What is deleted is gone
+tags: [owed]
+steps:
+  - add:
+      - {text: The code is kestrel., save: code}
+      - {text: The alarm is loud., twin: true}
+  - delete: {id: "${code}"}
+    forbid: [kestrel]
+---
+story: W2
+title: What is corrected is told alone
+tags: [owed]
+steps:
+  - add: {text: I live in Porto., save: home}
+  - update: {id: "${home}", text: I live in Lisbon.}
+  - search: I live in
+    expect: {hits: {corrected: {now: Lisbon, was: Porto}}}
+---
+story: W3
+title: It chats
+tags: [owed]
+steps: [{say: Hello., expect: {answer: {contains: hello}}}]
+---
+story: W4
+title: Nobody owes this
+steps: [{add: {text: a, save: a}}, {get: {id: "${a}"}, expect: {hits: {count: 1}}}]
+""",
+    "f.yaml",
+)
+
+
+@pytest.fixture
+async def cases():
+    names = ("oracle", "nothing", "undeleting", "stale_search")
+    return {
+        name: [
+            await play(story, CONTROLS[name](), target=name)
+            for story in STORIES
+            if name != "nothing" or story.id != "W3"
+        ]
+        for name in names
+    }
+
+
+@pytest.fixture
+def whole(cases, run_of):
+    return run_of([case for found in cases.values() for case in found])
+
+
+async def test_a_memory_that_remembers_nothing_avoids_every_leak_and_meets_no_obligation(cases):
+    found = owed_by(cases["nothing"])
+    assert (found.met, found.judged, found.avoided, found.looked) == (0, 2, 1, 1)
+    assert found.kept["nothing"] == 1
+
+
+async def test_leaks_and_obligations_are_counted_apart(cases):
+    perfect, leaking, stale = (owed_by(cases[name]) for name in ("oracle", "undeleting", "stale_search"))
+    assert (perfect.met, perfect.judged, perfect.avoided, perfect.looked, perfect.unable) == (2, 2, 1, 1, 1)
+    assert (leaking.met, leaking.leaks) == (1, 1)
+    assert (stale.met, stale.leaks, stale.kept["old only"]) == (1, 0, 1)
+
+
+async def test_a_target_that_no_such_story_was_asked_of_has_no_scores(cases):
+    assert owed_by([case for case in cases["oracle"] if case.story == "W4"]) is None
+
+
+async def test_report_and_comparison_show_both_scores_the_best_first(whole):
+    rows = [line for line in render(whole).splitlines() if line.startswith("| oracle | 2 of 2 | 1 of 1 | 1 |")]
+    assert len(rows) == 1
+    compared = compare([NamedRun(name="a", run=whole)])
+    page = as_markdown(compared)
+    section = page[page.index("## What a memory owes") :]
+    assert section.index("\n| oracle |") < section.index("\n| undeleting |") < section.index("\n| nothing |")
+    assert "| undeleting | 1 of 2 | 0 of 1 | 1 |" in section
+    assert "obligations met" in as_text(compared)
+
+
+async def test_a_gate_tells_both_scores_and_calls_a_new_leak_a_regression(cases, run_of):
+    before = as_baseline(run_of([*cases["oracle"]]))
+    now = run_of([*await _as("oracle", "undeleting")])
+    assert list(owed_lines(before, now)) == [
+        "oracle: obligations met 1 of 2 (before 2 of 2), leaks avoided 0 of 1 (before 1 of 1)"
+    ]
+    assert list(owed_lines(before, run_of([*cases["oracle"]]))) == []
+    forgetful, leaking = [run_of(await _as("m", name)) for name in ("nothing", "undeleting")]
+    found = gate(NamedRun(name="old", run=as_baseline(forgetful)), NamedRun(name="new", run=leaking))
+    assert any(
+        "W1[m]: failed before, and now something is left that must be gone" in line for line in found.regressions
+    )
+
+
+async def _as(target, name):
+    return [await play(story, CONTROLS[name](), target=target) for story in STORIES[:2]]
