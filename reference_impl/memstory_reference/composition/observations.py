@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from memstory_reference.composition.vector_stores import Wrap, open_store, same
+from memstory_reference.composition.vector_stores import Wrap, drop_damaged, open_store, same
 from memstory_reference.systems.observations.service import ObservationService
 
 if TYPE_CHECKING:
@@ -25,7 +26,11 @@ async def open_observations(
     config: ObservationsConfig,
     wrap: Wrap = same,
 ) -> ObservationService:
-    """Open the observations in `folder`, both indexes in step; without a chat model they are summarised by rules."""
+    """Open the observations in `folder`, both indexes in step; without a chat model they are summarised by rules.
+
+    Vectors that are damaged are made again: the rows, and a copy of each vector, are in the observations' own file.
+    """
+    await asyncio.to_thread(drop_damaged, folder / "vectors")
     store = await open_store(folder / "vectors", embedder)
     try:
         service = ObservationService(

@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+import logging
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from memstory_reference.adapters.folder_lock import FolderLock
 from memstory_reference.adapters.vectors.chroma import OLD_FILE, open_chroma
 from memstory_reference.adapters.vectors.exact_store import EXACT_ROWS, FILE
+from memstory_reference.adapters.vectors.stored_rows import is_sound
 
 if TYPE_CHECKING:
     from memstory_reference.ports import Embedder, VectorStore
+
+LOG = logging.getLogger(__name__)
 
 
 def same(store: VectorStore) -> VectorStore:
@@ -31,6 +37,21 @@ async def reindex_store(folder: Path, embedder: Embedder) -> int:
     from memstory_reference.adapters.vectors.reindexing import reindex  # noqa: PLC0415
 
     return await reindex(folder, embedder)
+
+
+def drop_damaged(folder: Path) -> None:
+    """Delete the vectors in `folder` if their file cannot be read; only for who can make them again."""
+    if is_sound(folder / FILE):
+        return
+    lock = FolderLock(folder)
+    lock.acquire()
+    try:
+        LOG.warning("%s: the vectors are damaged; they are made again", folder)
+        for file in folder.glob(f"{FILE}*"):
+            file.unlink()
+        shutil.rmtree(folder / "chroma", ignore_errors=True)
+    finally:
+        lock.release()
 
 
 async def open_store(

@@ -6,12 +6,16 @@ What is deleted is overwritten. An owner whose rows an index beside SQLite follo
 from __future__ import annotations
 
 import json
+import sqlite3
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import closing
+from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
 from memstory_reference.adapters.vectors.vector_rows import same_as
+from memstory_reference.errors import UnavailableError
 from memstory_reference.ports import Primitive, Record
 from memstory_reference.storage.database_store import Database, parts
 
@@ -96,7 +100,7 @@ class StoredRows:
         if not tests:
             return [row[0] for row in self._db.execute("SELECT id FROM rows WHERE owner = ? ORDER BY id", self._args())]
         rows = self._db.execute("SELECT id, metadata FROM rows WHERE owner = ? ORDER BY id", self._args())
-        read = ((one, json.loads(metadata)) for one, metadata in rows)
+        read = ((one, _record(one, "", metadata, b"").metadata) for one, metadata in rows)
         return [one for one, metadata in read if all(is_same(metadata.get(key)) for key, is_same in tests)]
 
     def count(self) -> int:
@@ -154,6 +158,32 @@ def _values(record: Record) -> tuple[str, str, str, bytes]:
     return record.id, record.text, json.dumps(dict(record.metadata)), vector.tobytes()
 
 
+def is_sound(file: Path) -> bool:
+    """Say whether a file of rows, if there is one, can be read whole; what was altered within a vector is not seen."""
+    if not file.is_file():
+        return True
+    try:
+        with closing(sqlite3.connect(f"{file.absolute().as_uri()}?mode=ro", uri=True)) as database:
+            (verdict,) = database.execute("PRAGMA quick_check(1)").fetchone()
+            has_rows = database.execute("SELECT 1 FROM sqlite_master WHERE name = 'rows'").fetchone()
+            rows = database.execute("SELECT id, text, metadata, vector FROM rows") if has_rows else ()
+            sizes = {np.size(_record(*row).vector) for row in rows}
+    except (sqlite3.Error, UnavailableError, UnicodeDecodeError):
+        return False
+    return verdict == "ok" and len(sizes) <= 1
+
+
 def _record(identifier: str, text: str, metadata: str, blob: bytes) -> Record:
-    vector: NDArray[np.float32] = np.frombuffer(blob, np.float32)
-    return Record(id=identifier, text=text, metadata=json.loads(metadata), vector=vector)
+    try:
+        vector: NDArray[np.float32] = np.frombuffer(blob, np.float32)
+        return Record(id=identifier, text=text, metadata=_mapping(metadata), vector=vector)
+    except (TypeError, ValueError) as problem:
+        msg = f"the row {identifier!r:.80} is damaged ({problem}): restore a backup, or forget the memory"
+        raise UnavailableError(msg) from problem
+
+
+def _mapping(metadata: str) -> dict[str, Primitive]:
+    found = json.loads(metadata)
+    if not isinstance(found, dict):
+        raise ValueError(f"expected metadata, found {metadata!r:.40}")  # noqa: TRY004  (the content, not the argument)
+    return found

@@ -18,7 +18,9 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from memstory_reference.errors import UnavailableError
 from memstory_reference.storage.database_store import Database, parts
+from memstory_reference.storage.vector_matrix import usable
 from memstory_reference.systems.observations.observation import Observation, normal_task
 from memstory_reference.text.keywords import Keyword, fts_query, segmented
 
@@ -97,8 +99,9 @@ class ObservationsStore:
         return {row["id"]: normal_task(row["task"]) for row in self._rows("id, task", owner, ids)}
 
     def vectors(self, owner: str, ids: Sequence[str]) -> dict[str, NDArray[np.float32]]:
-        """Return the stored vectors, so that no text is embedded twice."""
-        return {row["id"]: np.frombuffer(row["vector"], np.float32) for row in self._rows("id, vector", owner, ids)}
+        """Return the stored vectors, so that no text is embedded twice; one that is damaged is left out."""
+        found = {row["id"]: _vector_of(row) for row in self._rows("id, vector", owner, ids)}
+        return {identifier: vector for identifier, vector in found.items() if vector is not None}
 
     def dimension(self) -> int | None:
         """Return how many numbers the stored vectors have; None before the first."""
@@ -227,16 +230,32 @@ def _row_of(observation: Observation) -> tuple[object, ...]:
     )
 
 
+def _vector_of(row: sqlite3.Row) -> NDArray[np.float32] | None:
+    blob = row["vector"]
+    return usable(np.frombuffer(blob, np.float32)) if isinstance(blob, bytes) and len(blob) % 4 == 0 else None
+
+
 def _observation_of(row: sqlite3.Row) -> Observation:
-    return Observation(
-        id=row["id"],
-        title=row["title"],
-        narrative=row["narrative"],
-        facts=tuple(json.loads(row["facts"])),
-        task=row["task"],
-        task_type=row["task_type"],
-        final_score=row["final_score"],
-        rating=row["rating"],
-        timestamp=datetime.fromisoformat(row["timestamp"]),
-        sources=tuple(json.loads(row["sources"])),
-    )
+    try:
+        return Observation(
+            id=row["id"],
+            title=row["title"],
+            narrative=row["narrative"],
+            facts=_texts_of(row["facts"]),
+            task=row["task"],
+            task_type=row["task_type"],
+            final_score=row["final_score"],
+            rating=row["rating"],
+            timestamp=datetime.fromisoformat(row["timestamp"]),
+            sources=_texts_of(row["sources"]),
+        )
+    except (TypeError, ValueError) as problem:
+        msg = f"observation {row['id']!r:.80} is damaged ({problem}): forget it, or restore a backup"
+        raise UnavailableError(msg) from problem
+
+
+def _texts_of(text: str) -> tuple[str, ...]:
+    listed = json.loads(text)
+    if not isinstance(listed, list) or not all(isinstance(one, str) for one in listed):
+        raise ValueError(f"expected a list of texts, found {text!r:.40}")
+    return tuple(listed)

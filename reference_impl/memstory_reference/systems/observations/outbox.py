@@ -42,6 +42,18 @@ class Outbox:
                 await self._carry(owner, [entry.id for entry in batch if entry.owner == owner])
             await self._lane.run(self._store.done, batch)
 
+    async def mend(self) -> None:
+        """Rebuild what holds more or fewer rows than SQLite: vectors were lost with their folder, or are left over."""
+        for owner in await self._lane.run(self._store.owners):
+            rows = await self._lane.run(self._store.count, owner)
+            try:
+                is_whole = await (await self.index(owner)).count() == rows
+            except REFUSALS:
+                continue
+            if not is_whole:
+                LOG.warning("the vectors of %r are not those of the %d rows; they are made again", owner, rows)
+                await self.rebuild(owner)
+
     async def rebuild(self, owner: str) -> int:
         """Carry all rows of an owner, and drop what SQLite does not know; return how many the index took."""
         ids = await self._lane.run(self._store.ids, owner)
@@ -67,7 +79,9 @@ class Outbox:
     async def _carry(self, owner: str, ids: Sequence[str]) -> int:
         found = await self._lane.run(self._store.get, owner, ids)
         vectors = await self._lane.run(self._store.vectors, owner, ids)
-        records = [Record(id=one.id, text=one.narrative, vector=vectors[one.id]) for one in found]
+        records = [Record(id=one.id, text=one.narrative, vector=vectors[one.id]) for one in found if one.id in vectors]
+        for damaged in (one for one in found if one.id not in vectors):
+            LOG.warning("observation %r of %r is in no vector index: its vector has no direction", damaged.id, owner)
         try:
             index = await self.index(owner)
             await index.delete(sorted(set(ids) - set(vectors)))

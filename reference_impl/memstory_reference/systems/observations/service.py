@@ -89,6 +89,7 @@ class ObservationService:
         """Bring the vector index up to what SQLite holds."""
         async with self._turn:
             await self._outbox.catch_up()
+            await self._outbox.mend()
 
     async def close(self) -> None:
         """Close both indexes."""

@@ -1,0 +1,108 @@
+"""A damaged store says so in words, or mends itself: the vectors are made again from the rows."""
+
+import random
+import shutil
+import sqlite3
+from contextlib import closing, suppress
+from datetime import UTC, datetime
+
+import pytest
+
+from memstory_reference.composition.observations import OBSERVATIONS_FILE, open_observations
+from memstory_reference.errors import MemorySystemError, UnavailableError
+from memstory_reference.systems.observations.config import ObservationsConfig
+
+RUNS = 30
+
+
+class Noon:
+    def now(self):
+        return datetime(2026, 1, 1, 12, tzinfo=UTC)
+
+
+@pytest.fixture
+def open_folder(tmp_path, words):
+    def opened():
+        return open_observations(
+            tmp_path / "store", embedder=words, chat=None, clock=Noon(), new_id=str, config=ObservationsConfig()
+        )
+
+    return opened
+
+
+@pytest.fixture
+async def folder(open_folder, tmp_path, run_of):
+    service = await open_folder()
+    facts = ("a fact " * 20,) * 5
+    await service.store([run_of(f"r{n}", f"Covered subject{n}.", facts=facts) for n in range(RUNS)], "ann")
+    await service.close()
+    return tmp_path / "store"
+
+
+async def all_found(open_folder):
+    service = await open_folder()
+    found = [(await service.search(f"Covered subject{n}", "ann", 1))[0].observation.id for n in range(RUNS)]
+    status = await service.status("ann")
+    await service.close()
+    return found == [f"r{n}" for n in range(RUNS)] and status["vectors"] == RUNS
+
+
+def damage(file, seed):
+    at = random.Random(seed)  # noqa: S311  (no secret)
+    content = bytearray(file.read_bytes())
+    for _ in range(3):
+        place = at.randrange(max(1, len(content) - 200))
+        content[place : place + 200] = at.randbytes(200)
+    file.write_bytes(content)
+
+
+async def test_vectors_that_are_gone_are_made_again(open_folder, folder):
+    shutil.rmtree(folder / "vectors")
+    assert await all_found(open_folder)
+
+
+@pytest.mark.parametrize("content", [b"", b"no database", b"SQLite format 3\x00" + b"\xff" * 5000])
+async def test_vectors_that_are_no_database_are_made_again(open_folder, folder, content, caplog):
+    (folder / "vectors" / "vectors.sqlite3").write_bytes(content)
+    assert await all_found(open_folder)
+    assert "made again" in caplog.text
+
+
+@pytest.mark.parametrize("seed", range(12))
+async def test_damaged_vectors_answer_or_are_made_again(open_folder, folder, seed):
+    damage(folder / "vectors" / "vectors.sqlite3", seed)
+    service = await open_folder()
+    for number in range(RUNS):
+        await service.search(f"Covered subject{number}", "ann", 1)
+    # What was altered within a vector is not noticed, and made again on demand.
+    assert await service.reindex("ann") == RUNS
+    await service.close()
+    assert await all_found(open_folder)
+
+
+async def test_a_vector_that_was_changed_is_made_again(open_folder, folder):
+    with closing(sqlite3.connect(folder / "vectors" / "vectors.sqlite3")) as rows, rows:
+        rows.execute("UPDATE rows SET metadata = '{' WHERE id = 'r3'")
+        rows.execute("UPDATE rows SET vector = zeroblob(7) WHERE id = 'r4'")
+        rows.execute("DELETE FROM rows WHERE id = 'r5'")
+    assert await all_found(open_folder)
+
+
+@pytest.mark.parametrize("seed", range(12))
+async def test_damaged_rows_are_told_in_words(open_folder, folder, seed):
+    damage(folder / OBSERVATIONS_FILE, seed)
+    with suppress(MemorySystemError):
+        service = await open_folder()
+        for call in (lambda: service.recent("ann"), lambda: service.search("Covered subject3", "ann")):
+            with suppress(MemorySystemError):
+                await call()
+        await service.close()
+
+
+async def test_a_row_that_cannot_be_read_is_named(open_folder, folder):
+    with closing(sqlite3.connect(folder / OBSERVATIONS_FILE)) as rows, rows:
+        rows.execute("UPDATE observations SET facts = '[' WHERE id = 'r3'")
+    service = await open_folder()
+    with pytest.raises(UnavailableError, match="'r3'"):
+        await service.get("r3", "ann")
+    await service.close()
