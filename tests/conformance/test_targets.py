@@ -9,7 +9,7 @@ from memstory.targets.frameworks.langgraph import LanggraphFactory
 from memstory.targets.frameworks.langgraph_postgres import LanggraphPostgresFactory
 from memstory.targets.frameworks.langgraph_sqlite import LanggraphSqliteFactory
 from memstory.targets.vector_stores.chroma import ChromaFactory
-from memstory.targets.vector_stores.pgvector import PgvectorFactory
+from memstory.targets.vector_stores.pgvector_store import PgvectorFactory
 from memstory.targets.vector_stores.sqlite_vec import SqliteVecFactory
 from memstory.targets.words.bm25 import Bm25Factory
 from memstory.targets.words.fts5 import Fts5Factory

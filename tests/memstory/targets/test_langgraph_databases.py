@@ -8,10 +8,10 @@ import pytest
 from memstory.clock import StoryClock
 from memstory.errors import SetupError
 from memstory.target import Environment, Item, Query, Scope
-from memstory.targets import postgres_server
 from memstory.targets.frameworks.langgraph_postgres import LanggraphPostgresFactory
 from memstory.targets.frameworks.langgraph_sqlite import LanggraphSqliteFactory
-from memstory.targets.postgres_server import GROUP, VARIABLE
+from memstory.targets.vector_stores import postgres_store
+from memstory.targets.vector_stores.postgres_store import GROUP, VARIABLE
 
 ANN = Scope(user="ann.dot/slash", session="one")
 EVERYWHERE = Scope(user=ANN.user)
@@ -110,7 +110,7 @@ async def test_a_server_that_a_package_offers_is_started_for_the_first_case_and_
     opened, embedders, postgres_database, monkeypatch, tmp_path
 ):
     monkeypatch.delenv(VARIABLE, raising=False)
-    monkeypatch.setattr(postgres_server, "entry_points", lambda group: [Entry()] if group == GROUP else [])
+    monkeypatch.setattr(postgres_store, "entry_points", lambda group: [Entry()] if group == GROUP else [])
     monkeypatch.setattr(Offered, "url", postgres_database)
     Offered.log.clear()
     async with opened(LanggraphPostgresFactory(embedders)) as target:
@@ -128,7 +128,7 @@ async def opening(embedders, folder, options):
 
 async def test_without_a_server_it_says_what_to_set(embedders, tmp_path, monkeypatch):
     monkeypatch.delenv(VARIABLE, raising=False)
-    monkeypatch.setattr(postgres_server, "entry_points", lambda group: [])  # noqa: ARG005  (it is called so)
+    monkeypatch.setattr(postgres_store, "entry_points", lambda group: [])  # noqa: ARG005  (it is called so)
     with pytest.raises(SetupError, match=f"set {VARIABLE}=postgresql://"):
         await opening(embedders, tmp_path, {})
 

@@ -12,7 +12,7 @@ from memstory.target import Capability, Environment, Target
 from memstory.targets.embedders import Embedders
 from memstory.targets.frameworks.langgraph import TIME_TO_LIVE, LanggraphFactory, LanggraphTarget
 from memstory.targets.frameworks.langgraph_sqlite import CAPABILITIES as OF_DATABASES
-from memstory.targets.postgres_server import OPTION, PostgresServers, address_within, prepare, schema_of
+from memstory.targets.vector_stores.postgres_store import OPTION, PostgresServers, address_within, prepare, schema_of
 
 if TYPE_CHECKING:
     from langgraph.store.base import BaseStore, IndexConfig, TTLConfig

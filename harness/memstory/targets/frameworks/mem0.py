@@ -13,6 +13,7 @@ from typing import Any, ClassVar, Final
 
 from memstory.clock import Clock
 from memstory.errors import NotSupported, Refused, SetupError
+from memstory.proxy.scripted_model import NAME, ScriptedModel
 from memstory.target import (
     Capability,
     Environment,
@@ -32,7 +33,6 @@ from memstory.targets.embedders import Embedders, TimedEmbedder
 from memstory.targets.embedding_factory import EmbeddingFactory, vector_length
 from memstory.targets.one_thread import OneThread
 from memstory.targets.receipts import unknown
-from memstory.targets.scripted_model import NAME, ScriptedModel
 from memstory.targets.waited_embedder import WaitedEmbedder
 
 CAPABILITIES: frozenset[Capability] = frozenset(

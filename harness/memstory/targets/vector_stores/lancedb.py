@@ -11,7 +11,7 @@ from typing import Any, ClassVar, Final
 
 from memstory.target import Capability, Environment, Target
 from memstory.targets.embedding_factory import EmbeddingFactory
-from memstory.targets.vector_stores.rows import ABLE, Row, RowsTarget, Wanted
+from memstory.targets.vector_stores.row_target import ABLE, Row, RowsTarget, Wanted
 
 _TABLE: Final = "memories"
 _TEXTS: Final = ("id", "user", "session", "kind", "key", "created_at", "text", "metadata")

@@ -11,7 +11,7 @@ from typing import Any, ClassVar, Final
 from memstory.errors import Refused
 from memstory.target import Capability, Environment, Json, Target
 from memstory.targets.embedding_factory import EmbeddingFactory
-from memstory.targets.vector_stores.rows import ABLE, Row, RowsTarget, Wanted
+from memstory.targets.vector_stores.row_target import ABLE, Row, RowsTarget, Wanted
 
 _COLLECTION: Final = "memories"
 _PAGE: Final = 1_000

@@ -12,8 +12,8 @@ from memstory.errors import Refused
 from memstory.target import Capability, Environment, Target
 from memstory.targets.embedders import Embedders
 from memstory.targets.embedding_factory import EmbeddingFactory
-from memstory.targets.postgres_server import OPTION, PostgresServers, address_within, prepare, schema_of
-from memstory.targets.vector_stores.rows import ABLE, Row, RowsTarget, Wanted
+from memstory.targets.vector_stores.postgres_store import OPTION, PostgresServers, address_within, prepare, schema_of
+from memstory.targets.vector_stores.row_target import ABLE, Row, RowsTarget, Wanted
 
 if TYPE_CHECKING:
     from psycopg import Connection
@@ -102,7 +102,7 @@ class PgvectorFactory(EmbeddingFactory):
     """Postgres with pgvector, with the embedder that the reference uses too; MEMSTORY_POSTGRES names the server."""
 
     name: ClassVar[str] = "pgvector"
-    spec: ClassVar[str | None] = "memstory.targets.vector_stores.pgvector:PgvectorFactory"
+    spec: ClassVar[str | None] = "memstory.targets.vector_stores.pgvector_store:PgvectorFactory"
     able: ClassVar[frozenset[Capability]] = CAPABILITIES
     _servers: PostgresServers
 
