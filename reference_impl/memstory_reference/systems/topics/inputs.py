@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from datetime import UTC, datetime
+from typing import Any
 
 from memstory_reference.errors import InputError
 from memstory_reference.input_checks import checked_mapping, checked_moment, checked_text, is_finite, shown
@@ -39,6 +41,16 @@ def check_metadata(metadata: object) -> dict[str, Primitive]:
     if "timestamp_utc" in checked:
         checked["timestamp_utc"] = in_utc(checked["timestamp_utc"])
     return checked
+
+
+def checked_pairs(values: object, what: str) -> list[tuple[Any, Any]]:
+    """Return a list of pairs; what is in them is checked where it is used."""
+    if not isinstance(values, Sequence) or isinstance(values, str | bytes):
+        raise InputError(f"{what} must be a list of pairs, not {type(values).__name__}")
+    for one in values:
+        if not isinstance(one, tuple | list) or len(one) != len(("key", "value")):
+            raise InputError(f"{what} must be a list of pairs; {shown(one)} is none")
+    return [(first, second) for first, second in values]
 
 
 def timestamp(moment: datetime) -> str:

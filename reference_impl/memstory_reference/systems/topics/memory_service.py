@@ -45,7 +45,7 @@ from memstory_reference.systems.topics.engrams import (
     ranked,
 )
 from memstory_reference.systems.topics.forgetting import TOPICS, Forgotten, forgotten
-from memstory_reference.systems.topics.inputs import check_metadata, clamped_reward, timestamp
+from memstory_reference.systems.topics.inputs import check_metadata, checked_pairs, clamped_reward, timestamp
 from memstory_reference.systems.topics.topic_keys import is_under, lookup_key, topic_id, topic_key
 from memstory_reference.text.secret_guard import refuse_secrets
 
@@ -126,8 +126,8 @@ class MemoryService:
         self, owner: str, *, facts: Sequence[Fact] = (), engrams: Sequence[Engram] = ()
     ) -> tuple[list[str], list[str]]:
         """Store facts and engrams with one embedding call; if one is refused, none is stored. Return their ids."""
-        topics = [self._topic_record(owner, *fact) for fact in facts]
-        episodes = [self._engram_record(*engram) for engram in engrams]
+        topics = [self._topic_record(owner, *fact) for fact in checked_pairs(facts, "facts")]
+        episodes = [self._engram_record(*engram) for engram in checked_pairs(engrams, "engrams")]
         async with self._turn(owner) if topics else nullcontext():
             await self._embed_and_store(checked_owner(owner), [*topics, *episodes])
         return [record.id for record in topics], [record.id for record in episodes]
@@ -157,6 +157,8 @@ class MemoryService:
 
     async def list_topics(self, owner: str, prefix: str = "") -> list[TopicEntry]:
         """Return the owner's topics by name, those under `prefix` only."""
+        if not isinstance(prefix, str):
+            raise InputError(f"prefix must be text, not {type(prefix).__name__}")
         index = await self._index(owner)
         entries = [_topic_entry(record) for record in await index.list({"type": TOPIC})]
         return sorted((entry for entry in entries if is_under(entry.topic, prefix)), key=lambda entry: entry.topic)
@@ -253,6 +255,8 @@ class MemoryService:
 
     async def count(self, owner: str, kind: Literal["topic", "episodic"]) -> int:
         """Count the owner's topics or engrams."""
+        if kind not in (TOPIC, EPISODIC):
+            raise InputError(f"kind {kind!r:.40} is not allowed; allowed: {TOPIC}, {EPISODIC}")
         return await (await self._index(owner)).count({"type": kind})
 
     def _topic_record(self, owner: str, topic: str, content: str) -> Record:
