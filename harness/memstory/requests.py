@@ -211,6 +211,16 @@ class Fault:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class FaultsLanded:
+    """How often each part was used while it failed."""
+
+    op: ClassVar[str] = "faults_landed"
+
+    def on(self, target: Target, scope: Scope) -> Awaitable[Mapping[str, int]]:
+        return target.faults_landed()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Settle:
     """A wait for background work."""
 

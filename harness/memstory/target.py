@@ -126,6 +126,10 @@ class Target:
         """Make `part` (embedder, model, store) behave as `mode` (down, slow, garbage, ok) from now on."""
         raise NotSupported(f"fault.{part}")
 
+    async def faults_landed(self) -> Mapping[str, int]:
+        """Return how often each part was used while it failed: a fault that nothing met shows nothing."""
+        raise NotSupported("fault", "the target makes parts fail, but cannot say whether that happened")
+
     async def add(self, items: Sequence[Item], scope: Scope) -> Receipt:
         """Remember `items`, in order."""
         raise NotSupported("add")

@@ -16,6 +16,7 @@ from memstory.language.references import pick, substitute
 from memstory.language.story import Step
 from memstory.language.words import WORDS
 from memstory.results.recording import Probe, StepRecord
+from memstory.running.injected import Injected
 from memstory.running.probing import ECHOES, Prober, Twin
 from memstory.running.stage import Stage
 from memstory.running.workspace_files import inspect_files, tampered
@@ -55,6 +56,7 @@ class Performer:
         self._bounds = bounds
         self._holds = holds
         self._settles = settles
+        self.injected = Injected()
         self._begun: tuple[int, ...] = ()
         self._broken: tuple[int, ...] = ()
         self._at_once = 0
@@ -146,9 +148,13 @@ class Performer:
                 await self._move_clock(stage.clock.now() + timedelta(microseconds=args["microseconds"]))
             case "wait":
                 await stage.wait(timedelta(microseconds=args["microseconds"]))
+            case "fault":
+                await self.injected.begin(stage, args["part"], args["mode"])
+                return await self._asked(op, args, scope)
             case "tamper":
                 await stage.reopen(lambda: tampered(Path(stage.env.workspace), args))
             case "restart":
+                await self.injected.end(stage)
                 await stage.reopen()
             case "inspect" if args["what"] == "files":
                 folder = Path(stage.env.workspace)
@@ -196,6 +202,7 @@ class Performer:
                 raise error
 
     async def _crash(self, step: Step, args: Mapping[str, Tree], path: tuple[int, ...], branch: Branch) -> None:
+        await self.injected.end(self._stage)
         if step.steps:
             in_flight = asyncio.create_task(self.perform(step.steps, branch, path))
             # Long enough for the request to be on its way, not for the answer to be back.

@@ -170,6 +170,7 @@ class _Run:
         elif "tool.schema" in able:
             self.parts["tools"] = tuple(await stage.target.perform(AnnounceTools()))
         await self.performer.perform(self.case.story.steps, self.branch)
+        await self.performer.injected.end(stage)
 
     def failed(self, error: Exception) -> Failure:
         """Return why the run ended."""

@@ -22,10 +22,11 @@ SLOW_SECONDS = 0.2
 
 @dataclass(slots=True)
 class Switch:
-    """How one part behaves at the moment."""
+    """How one part behaves at the moment; `landed` counts how often it was used while it failed."""
 
     part: str
     mode: str = "ok"
+    landed: int = 0
     slow_seconds: float = SLOW_SECONDS
 
     @property
@@ -35,6 +36,7 @@ class Switch:
 
     async def pass_or_fail(self, error: type[UnavailableError] = UnavailableError) -> None:
         """Wait or raise as the mode says, before the part is asked."""
+        self.landed += self.mode != "ok"
         if self.mode == "down":
             raise error(f"the story has taken the {self.part} down")
         if self.mode == "slow":

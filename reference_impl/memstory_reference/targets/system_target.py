@@ -128,6 +128,9 @@ class SystemTarget(Target, Generic[S]):
     async def fault(self, part: str, mode: str) -> None:
         self._ports.set_fault(part, mode)
 
+    async def faults_landed(self) -> Mapping[str, int]:
+        return {part: switch.landed for part, switch in self._ports.switches.items()}
+
     async def run(self, job: str, args: Mapping[str, Tree], scope: Scope) -> Tree:
         return await self._call(_JOB, job, f"job.{job}", args, scope)
 
