@@ -103,6 +103,11 @@ def call(tool: Tool, **given: str) -> ToolRequest:
     return ToolRequest(name=tool.spec.name, arguments={**filled, **lists, **tool.fixed})
 
 
+def lists_all(search: Tool) -> bool:
+    """Say whether a search announces that it lists for a star."""
+    return '"*" lists' in str(_types(search.spec).get(search.parameters["query"], {}).get("description", ""))
+
+
 def saves(request: ToolRequest) -> bool:
     """Say whether a call was one to save, by its name and arguments."""
     own = _parts(request.name)

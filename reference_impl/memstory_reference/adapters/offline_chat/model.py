@@ -145,7 +145,8 @@ def _rounds(talk: _Conversation, *, answered: bool) -> Iterator[list[ToolRequest
     if reading.forget:
         yield from _forget(talk, reading.forget)
     if reading.lists:
-        found = [*_recalls(talk, [f"user.{name}" for name in _COMMON]), *_searches(talk, *_BROAD)]
+        queries = ["*"] if roles.search and tools.lists_all(roles.search) else _BROAD
+        found = [*_recalls(talk, [f"user.{name}" for name in _COMMON]), *_searches(talk, *queries)]
         yield found if roles.lists is None else [tools.call(roles.lists)]
     if reading.question is not None and not answered:
         yield _recalls(talk, reading.question.keys)

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from memstory_reference.errors import InputError, UnavailableError
 from memstory_reference.input_checks import checked_memory
 from memstory_reference.ports import ChatModel, Clock, Message, ToolRequest
 from memstory_reference.systems.manager.manager import MemoryManager
+from memstory_reference.systems.manager.memories.forgetting import says
 from memstory_reference.systems.manager.memories.memory import MemoryType
-from memstory_reference.systems.manager.memory_tools import SPECS, MemoryTools
+from memstory_reference.systems.manager.memory_tools import FORGET, SPECS, Forget, MemoryTools
 from memstory_reference.systems.manager.window import ASSISTANT, USER, ContextWindow, WindowEntry
 from memstory_reference.tooling.rounds import NO_ANSWER, converse
 from memstory_reference.tooling.tools import ToolOutcome
@@ -32,16 +33,29 @@ class LoopAnswer:
     used: Sequence[ToolOutcome]
 
 
+def _has_forgotten(outcome: ToolOutcome) -> bool:
+    return outcome.name == FORGET.name and isinstance(outcome.result, Mapping) and bool(outcome.result.get("success"))
+
+
 class AgentLoop:
     """Talks with one owner in one session."""
 
-    def __init__(self, *, manager: MemoryManager, chat: ChatModel, clock: Clock, owner: str, session: str) -> None:
+    def __init__(
+        self,
+        *,
+        manager: MemoryManager,
+        chat: ChatModel,
+        clock: Clock,
+        owner: str,
+        session: str,
+        forget: Forget | None = None,
+    ) -> None:
         self._manager = manager
         self._chat = chat
         self._clock = clock
         self._owner = owner
         self._session = session
-        self._tools = MemoryTools(manager, owner, session)
+        self._tools = MemoryTools(manager, owner, session, forget)
         self._busy = asyncio.Lock()
         self._latest: WindowEntry | None = None
         self.not_stored = 0
@@ -70,9 +84,25 @@ class AgentLoop:
                 self.window.restore(before)
                 raise
             answer = LoopAnswer(answer=talk.reply.content.strip() or NO_ANSWER, used=talk.outcomes)
+            if any(map(_has_forgotten, talk.outcomes)):
+                # A turn that had something forgotten mostly names it, and is itself not remembered.
+                self.window.restore([entry for entry in self.window.entries if entry is not self._latest])
+                return answer
             self._say(ASSISTANT, answer.answer)
             await self._keep(user_input, answer)
             return answer
+
+    def forget(self, stated: Sequence[str]) -> None:
+        """Take turns out of the window that say what was forgotten."""
+        turns = [entry for entry in self.window.entries if entry.role == USER]
+        kept = list[WindowEntry]()
+        for place, entry in enumerate(turns):
+            start = self.window.entries.index(entry)
+            ends = self.window.entries.index(turns[place + 1]) if place + 1 < len(turns) else None
+            turn = self.window.entries[start:ends]
+            if not any(says(one.content, stated) for one in turn) or entry is self._latest:
+                kept += turn
+        self.window.restore(kept)
 
     async def _use(self, request: ToolRequest) -> ToolOutcome:
         return await self._tools.call(request.name, request.arguments)

@@ -36,6 +36,7 @@ from memstory_reference.ports import (
 )
 from memstory_reference.storage.vector_matrix import checked_vectors
 from memstory_reference.systems.manager.deadlines import Deadlines
+from memstory_reference.systems.manager.memories.forgetting import repeats
 from memstory_reference.systems.manager.memories.known_facts import KnownFacts, same_fact
 from memstory_reference.systems.manager.memories.memory import (
     Memory,
@@ -235,12 +236,14 @@ class MemoryManager:
         *,
         session: str | None = None,
         limit: int | None = None,
+        across: bool = False,
     ) -> list[Memory]:
-        """Return living memories, oldest first."""
+        """Return living memories, oldest first; of a `session` as `search` does."""
         checked_session(session)
         limit = None if limit is None else checked_count(limit, "limit", high=MOST_LISTED)
         now, rows = self._clock.now(), await self._readable(owner)
-        living = [one for one in rows if self._is_seen(one, now, session) and (not types or one.memory_type in types)]
+        living = [one for one in rows if self._is_seen(one, now, session, across=across)]
+        living = [one for one in living if not types or one.memory_type in types]
         return sorted(living, key=lambda memory: (memory.created_at, memory.id))[:limit]
 
     async def update(
@@ -273,6 +276,17 @@ class MemoryManager:
         async with self._turn:
             is_alive = await self.get(owner, memory_id) is not None
             return bool(await (await self._index(owner)).delete([self._id(memory_id)])) and is_alive
+
+    async def with_repeats(self, owner: str, memory_id: str) -> list[Memory]:
+        """Return a living memory and the turns that repeat what it states; none where the owner has none of that id."""
+        memory = await self.get(owner, memory_id)
+        turns = [MemoryType.CONVERSATION]
+        return [memory, *repeats(memory, await self.memories(owner, turns))] if memory else []
+
+    async def forget_saying(self, owner: str, memory_id: str) -> list[Memory]:
+        """Delete one memory and the turns that repeat it, so that no search tells it again; return them."""
+        gone = await self.with_repeats(owner, memory_id)
+        return [one for one in gone if await self.forget(owner, one.id)]
 
     async def forget_all(self, owner: str, *, session: str | None = None) -> int:
         """Delete everything of an owner, or what one session left; return how many memories there were."""

@@ -6,9 +6,10 @@ import json
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 
 from memstory_reference.errors import InputError, MemorySystemError, UnavailableError
+from memstory_reference.input_checks import checked_count
 from memstory_reference.ports import ToolSpec, Tree
 from memstory_reference.systems.manager.manager import MemoryManager
-from memstory_reference.systems.manager.memories.memory import SearchResult, memory_type_of
+from memstory_reference.systems.manager.memories.memory import Memory, SearchResult, memory_type_of
 from memstory_reference.text.lines import shortened
 from memstory_reference.tooling.arguments import check_arguments
 from memstory_reference.tooling.tools import ToolOutcome
@@ -21,7 +22,7 @@ SEARCH = ToolSpec(
     parameters={
         "type": "object",
         "properties": {
-            "query": {"type": "string", "description": "What to search for"},
+            "query": {"type": "string", "description": 'What to search for; "*" lists the newest facts'},
             "memory_type": {**_TYPE, "description": 'Optional filter: "conversation", "fact" or "context"'},
             "limit": {"type": "integer", "description": "Max results to return", "default": 5},
         },
@@ -43,7 +44,7 @@ STORE = ToolSpec(
 )
 FORGET = ToolSpec(
     name="forget_memory",
-    description="Delete a specific memory.",
+    description="Delete a specific memory, and the conversations that repeat it.",
     parameters={
         "type": "object",
         "properties": {"memory_id": {"type": "string", "description": "ID of the memory to delete"}},
@@ -51,15 +52,24 @@ FORGET = ToolSpec(
     },
 )
 SPECS = (SEARCH, STORE, FORGET)
+EVERYTHING = "*"
+LISTED = 50
 MARK = 40
 """Room for the words that say what was cut."""
+
+
+Forget = Callable[[str, str], Awaitable[Sequence[Memory]]]
+"""Forgets a memory of an owner, by id, with the turns that repeat it; returns them."""
 
 
 class MemoryTools:
     """The tools of one owner in one session; neither is ever an argument."""
 
-    def __init__(self, manager: MemoryManager, owner: str, session: str | None = None) -> None:
+    def __init__(
+        self, manager: MemoryManager, owner: str, session: str | None = None, forget: Forget | None = None
+    ) -> None:
         self._manager = manager
+        self._forget_saying = forget or manager.forget_saying
         self._owner = owner
         self._session = session
         self._functions: Mapping[str, tuple[ToolSpec, Callable[[Mapping[str, Tree]], Awaitable[Tree]]]] = {
@@ -86,6 +96,11 @@ class MemoryTools:
 
     async def _search(self, arguments: Mapping[str, Tree]) -> Tree:
         named = arguments.get("memory_type")
+        if arguments["query"].strip() == EVERYTHING:
+            kind = memory_type_of(named or "fact")
+            newest = (await self._manager.memories(self._owner, [kind], session=self._session, across=True))[::-1]
+            limit = checked_count(arguments.get("limit") or LISTED, "limit")
+            return bounded([_row(one) for one in newest[:limit]], self._manager.config.limits.max_result_characters)
         found = await self._manager.search(
             self._owner,
             arguments["query"],
@@ -113,7 +128,9 @@ class MemoryTools:
 
     async def _forget(self, arguments: Mapping[str, Tree]) -> Tree:
         memory_id = arguments["memory_id"]
-        return {"success": await self._manager.forget(self._owner, memory_id), "id": memory_id}
+        gone = await self._forget_saying(self._owner, memory_id)
+        repeats = {"repeats": len(gone) - 1} if len(gone) > 1 else {}
+        return {"success": bool(gone), "id": memory_id, **repeats}
 
 
 def bounded(rows: Sequence[dict[str, Tree]], most: int) -> list[dict[str, Tree]]:
@@ -146,11 +163,14 @@ def _size(row: Mapping[str, Tree]) -> int:
 
 
 def _told(entry: SearchResult) -> dict[str, Tree]:
+    return {**_row(entry.memory), "score": entry.score}
+
+
+def _row(memory: Memory) -> dict[str, Tree]:
     return {
-        "id": entry.memory.id,
-        "content": entry.memory.content,
-        "type": entry.memory.memory_type.value,
-        "score": entry.score,
-        "created_at": entry.memory.created_at.isoformat(),
-        "metadata": dict(entry.memory.metadata),
+        "id": memory.id,
+        "content": memory.content,
+        "type": memory.memory_type.value,
+        "created_at": memory.created_at.isoformat(),
+        "metadata": dict(memory.metadata),
     }

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from memstory_reference.input_checks import checked_owner
 from memstory_reference.ports import Json, SystemPorts, ToolSpec
 from memstory_reference.systems.manager.housekeeping import Housekeeping
 from memstory_reference.systems.manager.loop import AgentLoop, LoopAnswer
 from memstory_reference.systems.manager.manager import ManagerConfig, MemoryManager
-from memstory_reference.systems.manager.memories.memory import MemoryType
+from memstory_reference.systems.manager.memories.forgetting import statements
+from memstory_reference.systems.manager.memories.memory import Memory, MemoryType
 from memstory_reference.systems.manager.memory_tools import SPECS, MemoryTools
 from memstory_reference.systems.manager.window import WindowEntry
 from memstory_reference.tooling.tools import ToolOutcome
@@ -44,6 +46,8 @@ class ManagerSystem:
 
     async def say(self, text: str, *, owner: str, session: str) -> LoopAnswer:
         """Take one turn of a conversation."""
+        checked_owner(owner)
+        checked_owner(session, "session")
         return await self._conversation(owner, session).process(text)
 
     def window(self, owner: str, session: str) -> Sequence[WindowEntry]:
@@ -57,7 +61,16 @@ class ManagerSystem:
 
     async def call_tool(self, name: str, arguments: object, *, owner: str, session: str | None = None) -> ToolOutcome:
         """Call a tool for an owner; what is wrong with the call is the answer, in words."""
-        return await MemoryTools(self.manager, owner, session).call(name, arguments)
+        return await MemoryTools(self.manager, owner, session, self.forget).call(name, arguments)
+
+    async def forget(self, owner: str, memory_id: str) -> Sequence[Memory]:
+        """Forget a memory with the turns that repeat it, in open conversations too; return what is gone."""
+        gone = await self.manager.forget_saying(owner, memory_id)
+        stated = [one for memory in gone[:1] for one in statements(memory)]
+        for (whose, _), conversation in self._conversations.items():
+            if whose == owner:
+                conversation.forget(stated)
+        return gone
 
     async def status(self, owner: str) -> Mapping[str, Json]:
         """Return counts of this owner's rows, and what the cleanups removed of everybody's; no content."""
@@ -75,7 +88,12 @@ class ManagerSystem:
     def _conversation(self, owner: str, session: str) -> AgentLoop:
         key = (owner, session)
         conversation = self._conversations.pop(key, None) or AgentLoop(
-            manager=self.manager, chat=self._ports.chat, clock=self._ports.clock, owner=owner, session=session
+            manager=self.manager,
+            chat=self._ports.chat,
+            clock=self._ports.clock,
+            owner=owner,
+            session=session,
+            forget=self.forget,
         )
         # The latest stands last; the one that was silent longest goes first.
         self._conversations[key] = conversation

@@ -152,3 +152,24 @@ async def test_turns_of_one_conversation_do_not_mix(make_loop):
     await asyncio.gather(*(loop.process(f"turn {number}") for number in range(5)))
     roles = [entry.role for entry in loop.window.entries]
     assert roles == ["user", "assistant"] * 5
+
+
+async def test_what_is_forgotten_leaves_the_window_and_the_turn_that_asked_is_not_kept(make_loop):
+    loop, model, world = make_loop("Fine.")
+    await loop.process("my niece keeps goats")
+    await loop.process("what a day")
+    loop.forget([" my niece keeps goats "])
+    assert [entry.content for entry in loop.window.entries] == ["what a day", "Fine."]
+    fact = await world.manager.store("ann", "my niece keeps goats", MemoryType.FACT)
+    model.replies = [calls("forget_memory", memory_id=fact.id), "Done."]
+    assert (await loop.process("forget that my niece keeps goats")).answer == "Done."
+    assert [entry.content for entry in loop.window.entries] == ["what a day", "Fine."]
+    assert [one.content for one in await world.manager.memories("ann")] == ["User: what a day\nAssistant: Fine."]
+
+
+async def test_a_short_fact_takes_along_no_turn_that_merely_holds_its_words(make_loop):
+    loop, _, world = make_loop("Fine.")
+    await loop.process("Vienna and Graz are towns")
+    fact = await world.manager.store("ann", "Graz", MemoryType.FACT)
+    assert await world.manager.forget_saying("ann", fact.id) == [fact]
+    assert await world.manager.forget_saying("bob", fact.id) == []

@@ -216,6 +216,11 @@ MUTANTS = [
             lambda plain: lambda *given, **named: plain(*given, **{**named, "session": None}),
         ),
     ),
+    (
+        "M13: turns that repeat what is forgotten stay",
+        "contains 'Plimquart'",
+        (manager, "repeats", lambda _: lambda *_: []),
+    ),
     ("M7e: a secret is stored (SEC-12)", "was not refused", (manager, "refuse_secrets", None)),
     (
         "X3m: owners share one index (SEC-6)",
