@@ -75,8 +75,11 @@ class Data:
     macro: bool
 
 
-Rankings = Mapping[Question, Sequence[str]]
-Change = Callable[[Sequence[Document]], Sequence[Document]]
+Change = Callable[[Collection], Sequence[Document]]
+
+
+def _as_turns(collection: Collection) -> Sequence[Document]:
+    return list(turns_of(collection).documents)
 
 
 async def main() -> int:
@@ -95,7 +98,7 @@ async def main() -> int:
             await _measured(
                 data, memories, "  words and vectors alone", replace(Weights(), **dict.fromkeys(STRUCTURE, 0.0))
             )
-        for name, change in {"  shuffled structure": _shuffled, "  no structure": _bare}.items():
+        for name, change in {"  shuffled structure": _shuffled, "  structure in the text alone": _in_the_text}.items():
             async with _remembered(data, embedder, change) as memories:
                 control = await _measured(data, memories, name, Weights())
         missed += _missed(data, full, control, others)
@@ -124,7 +127,7 @@ def _judged(data: Data, collection: Collection) -> list[Question]:
 
 
 @asynccontextmanager
-async def _remembered(data: Data, embedder: Embedder, change: Change = list) -> Iterator[list[TurnsMemory]]:  # type: ignore[misc]
+async def _remembered(data: Data, embedder: Embedder, change: Change = _as_turns) -> Iterator[list[TurnsMemory]]:  # type: ignore[misc]
     """Yield a memory for each collection, its documents told as turns with their ids for keys."""
     memories = []
     with tempfile.TemporaryDirectory() as folder:
@@ -132,7 +135,7 @@ async def _remembered(data: Data, embedder: Embedder, change: Change = list) -> 
             store, numbers = open_sqlite_turns(Path(folder, collection.id), embedder.model), count()
             memory = TurnsMemory(store=store, embedder=embedder, clock=Now(), new_id=lambda: f"id{next(numbers)}")  # noqa: B023
             memories.append(memory)
-            documents = change(list(turns_of(collection).documents))
+            documents = change(collection)
             await memory.add(OWNER, [NewTurn(text=one.text, key=one.id, metadata=_fields(one)) for one in documents])
         try:
             yield memories
@@ -216,15 +219,17 @@ def _ranks(scores: np.ndarray[tuple[int], np.dtype[np.float64]]) -> np.ndarray[t
     return ranks
 
 
-def _shuffled(documents: Sequence[Document]) -> Sequence[Document]:
+def _shuffled(collection: Collection) -> Sequence[Document]:
     """Give each turn speaker, session and date of another."""
+    documents = _as_turns(collection)
     metadata = [one.metadata for one in documents]
     Random(7).shuffle(metadata)  # noqa: S311  (chance that can be repeated, not a secret)
     return [replace(one, metadata=other) for one, other in zip(documents, metadata, strict=True)]
 
 
-def _bare(documents: Sequence[Document]) -> Sequence[Document]:
-    return [replace(one, metadata={}) for one in documents]
+def _in_the_text(collection: Collection) -> Sequence[Document]:
+    """Tell all of it as text alone, as memories are told that know no turns."""
+    return [replace(one, metadata={}) for one in collection.documents]
 
 
 def _missed(

@@ -1,5 +1,7 @@
 """Every target of this project keeps what targets promise."""
 
+from typing import ClassVar
+
 import pytest
 
 from memstory.conformance import TargetContract
@@ -96,3 +98,8 @@ class TestPipeline(TargetContract):
 
 class TestTurns(TargetContract):
     factory = TurnsFactory
+
+
+class TestTurnsOnPostgres(TargetContract):
+    factory = TurnsFactory
+    options: ClassVar = {"store": "postgres"}

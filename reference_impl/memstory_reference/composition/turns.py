@@ -6,12 +6,14 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from memstory_reference.composition.extras import extra
 from memstory_reference.systems.turns.service import TurnsMemory
 from memstory_reference.systems.turns.stores.sqlite_store import SqliteTurns
 from memstory_reference.systems.turns.system import TurnsSystem
 
 if TYPE_CHECKING:
     from memstory_reference.ports import ChatModel, Clock, Embedder, NewId
+    from memstory_reference.storage.postgres.place import PostgresPlace
     from memstory_reference.systems.turns.config import TurnsConfig
     from memstory_reference.systems.turns.stores.store import TurnsStore
 
@@ -24,12 +26,21 @@ async def open_turns(
     clock: Clock,
     new_id: NewId,
     config: TurnsConfig,
+    place: PostgresPlace | None = None,
     wrap: Callable[[TurnsStore], TurnsStore] = lambda store: store,
 ) -> TurnsSystem:
-    """Open the turns memory in `folder`, which this process then owns."""
-    store = wrap(open_sqlite_turns(folder, embedder.model))
-    memory = TurnsMemory(store=store, embedder=embedder, clock=clock, new_id=new_id, config=config)
+    """Open the turns memory in `folder`, which this process then owns, or in `place`, which many may share."""
+    store: TurnsStore = (
+        open_sqlite_turns(folder, embedder.model) if place is None else await _shared_turns(place, embedder.model)
+    )
+    memory = TurnsMemory(store=wrap(store), embedder=embedder, clock=clock, new_id=new_id, config=config)
     return TurnsSystem(memory=memory, chat=chat, clock=clock)
+
+
+async def _shared_turns(place: PostgresPlace, model: str) -> TurnsStore:
+    with extra("the driver of Postgres", "psycopg", "postgres"):
+        from memstory_reference.systems.turns.stores.postgres_store import open_postgres_turns  # noqa: PLC0415
+    return await open_postgres_turns(place, model=model)
 
 
 def open_sqlite_turns(folder: Path, model: str) -> SqliteTurns:

@@ -15,7 +15,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from memstory_reference.errors import UnavailableError
+from memstory_reference.errors import StoreConflictError, UnavailableError
 
 _FIRST_ROWS = 64
 _LENGTH_SLACK = 1e-3
@@ -29,6 +29,14 @@ class MappedMatrix:
         self._dimension = dimension
         self.rows: NDArray[np.float32] = np.zeros((0, dimension), np.float32)
         self._map(file.stat().st_size // self._row_bytes if file.is_file() else 0)
+
+    def check(self, dimension: int) -> None:
+        """Raise StoreConflictError for vectors of another dimension than these."""
+        if dimension != self._dimension:
+            raise StoreConflictError(
+                f"{self._file} holds vectors of {self._dimension} numbers, this one has {dimension}: use the model "
+                "that the store was made with, or another folder"
+            )
 
     def reserve(self, rows: int) -> None:
         """Make room for so many rows; UnavailableError where the disk has none, and nothing is changed then."""

@@ -15,6 +15,7 @@ from memstory.target import (
     ReceiptItem,
     Ref,
     Scope,
+    Target,
     ToolCall,
     ToolSchema,
     Tree,
@@ -30,7 +31,8 @@ from memstory_reference.systems.turns.service import TurnsMemory
 from memstory_reference.systems.turns.system import TurnsSystem
 from memstory_reference.systems.turns.turn import TURN
 from memstory_reference.systems.turns.turn import Turn as StoredTurn
-from memstory_reference.targets.environment_ports import PORT_OPTIONS, EnvironmentPorts
+from memstory_reference.targets.environment_ports import PORT_OPTIONS, EnvironmentPorts, MakeEmbedder, text_option
+from memstory_reference.targets.shared_postgres import CasesPostgres
 from memstory_reference.targets.system_target import SystemFactory, SystemTarget, tool_call, tool_schema
 from memstory_reference.targets.turns.store_faults import faulty_turns_store
 from memstory_reference.targets.turns.values import (
@@ -48,6 +50,7 @@ from memstory_reference.text.tokens import count_tokens
 FOLDER = "turns"
 CONFIG = ("top_k", "pool", "min_score", "answerable", "context_tokens", "window_turns")
 DEFAULT_SESSION = "default"
+SQLITE, POSTGRES = STORES = ("sqlite", "postgres")
 
 
 class TurnsTarget(SystemTarget[TurnsSystem]):
@@ -64,21 +67,29 @@ class TurnsTarget(SystemTarget[TurnsSystem]):
             *("chat", "chat.tools", "chat.window", "tool", "tool.schema"),
         }
     )
-    options = (*CONFIG, *PORT_OPTIONS)
+    options = (*CONFIG, "store", *PORT_OPTIONS)
     search_options = SEARCH_OPTIONS
+
+    def __init__(self, make_embedder: MakeEmbedder, postgres: CasesPostgres) -> None:
+        super().__init__(make_embedder)
+        self._postgres = postgres
+        self._sessions: dict[str, str] = {}
 
     def _ports_of(self, env: Environment) -> EnvironmentPorts:
         given = {name: env.options[name] for name in CONFIG if name in env.options}
         # Texts that a story gives vectors for are embedded as they are.
         self._config = TurnsConfig(cleaning=not env.vectors).changed(given, "options")
-        self._sessions: dict[str, str] = {}
+        self._store = text_option(env, "store", SQLITE)
+        if self._store not in STORES:
+            raise InputError(f"options: store is {self._store!r:.80}; allowed: {', '.join(STORES)}")
         return super()._ports_of(env)
 
     async def _open_system(self, workspace: Path) -> TurnsSystem:
         return await self._opened(workspace / FOLDER)
 
     def _store_name(self) -> str:
-        return "sqlite fts5 + mapped float32 matrix"
+        is_shared = self._store == POSTGRES
+        return f"postgres ({self._postgres.name})" if is_shared else "sqlite fts5 + mapped float32 matrix"
 
     @property
     def _has_model(self) -> bool:
@@ -161,6 +172,8 @@ class TurnsTarget(SystemTarget[TurnsSystem]):
 
     async def _job_backup(self, scope: Scope, *, folder: Tree = "backup") -> Tree:
         """Close, copy, open the copy and see that it holds the same, go on with the original."""
+        if self._store == POSTGRES:
+            raise InputError("backup: the memory lies in Postgres; back it up with pg_dump")
         copy = Path(self._env.workspace) / str(folder)
         original = await self._memory.listed(scope.user)
         await self._system.close()
@@ -196,6 +209,7 @@ class TurnsTarget(SystemTarget[TurnsSystem]):
             clock=self._clock,
             new_id=self._ports.new_id,
             config=self._config,
+            place=await self._postgres.place(Path(self._env.workspace)) if self._store == POSTGRES else None,
             wrap=lambda store: faulty_turns_store(store, self._ports.switches["store"]),
         )
 
@@ -229,6 +243,20 @@ class TurnsFactory(SystemFactory):
     name = "turns"
     spec = "memstory_reference.targets.turns.target:TurnsFactory"
     target_class = TurnsTarget
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._postgres = CasesPostgres()
+
+    async def start(self, folder: Path) -> None:
+        self._postgres.belong_to(folder)
+
+    def target(self) -> Target:
+        return TurnsTarget(self._embedder, self._postgres)
+
+    async def stop(self) -> None:
+        await self._postgres.stop()
+        await super().stop()
 
 
 def _within(hits: Sequence[Hit], tokens: int) -> Sequence[Hit]:

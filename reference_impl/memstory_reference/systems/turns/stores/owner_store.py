@@ -5,10 +5,8 @@ SQLite is the truth. The number of a turn is its row in the matrix; numbers are 
 
 from __future__ import annotations
 
-import json
 import sqlite3
 from collections.abc import Iterable, Mapping, Sequence
-from datetime import datetime
 from pathlib import Path
 
 import numpy as np
@@ -21,7 +19,15 @@ from memstory_reference.systems.turns.conditions import Conditions
 from memstory_reference.systems.turns.ranking.pool import Candidate, Pool
 from memstory_reference.systems.turns.stores.neighbours import Neighbours
 from memstory_reference.systems.turns.stores.store import Written
-from memstory_reference.systems.turns.turn import Turn, moment_of
+from memstory_reference.systems.turns.stores.turn_rows import (
+    CANDIDATE_COLUMNS,
+    COLUMNS,
+    WRITTEN_COLUMNS,
+    candidate_of,
+    turn_of,
+    values_of,
+)
+from memstory_reference.systems.turns.turn import Turn
 
 SCHEMA_VERSION = "1"
 SUFFIX = ".sqlite3"
@@ -48,15 +54,9 @@ CREATE VIRTUAL TABLE IF NOT EXISTS words USING fts5(
 );
 CREATE VIRTUAL TABLE IF NOT EXISTS vocabulary USING fts5vocab(words, 'row');
 """
-_FIELDS = "number, id, key, kind, speaker, session, said_at, noted_at, text, metadata"
-_INSERT = """
-INSERT INTO turns (id, key, kind, speaker, session, said_at, noted_at, text, metadata, stems, words, vector)
-VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
-"""
-_UPDATE = """
-UPDATE turns SET key = ?, kind = ?, speaker = ?, session = ?, said_at = ?, noted_at = ?, text = ?, metadata = ?,
-    stems = ?, words = ?, vector = ? WHERE id = ?
-"""
+_MARKS = ", ".join("?" * (len(WRITTEN_COLUMNS) + 1))
+_INSERT = f"INSERT INTO turns ({', '.join(WRITTEN_COLUMNS)}, vector) VALUES ({_MARKS})"  # noqa: S608
+_UPDATE = f"UPDATE turns SET ({', '.join(WRITTEN_COLUMNS)}, vector) = ({_MARKS}) WHERE number = ?"  # noqa: S608
 _COMMON_SHARE = 0.1
 """Words in more turns than this share are not looked for where two rarer ones remain: they cost most and tell least."""
 
@@ -106,14 +106,14 @@ class OwnerStore:
         """Return the turns that exist, in the order of `ids`."""
         found: dict[str, Turn] = {}
         for marks, part in parts(ids):
-            rows = self._db.execute(f"SELECT {_FIELDS} FROM turns WHERE id IN ({marks})", part)  # noqa: S608
-            found |= {row["id"]: _turn_of(row) for row in rows}
+            rows = self._db.execute(f"SELECT {COLUMNS} FROM turns WHERE id IN ({marks})", part)  # noqa: S608
+            found |= {row["id"]: turn_of(row) for row in rows}
         return [found[one] for one in dict.fromkeys(ids) if one in found]
 
     def by_key(self, key: str) -> Turn | None:
         """Return the turn of a key."""
-        row = self._db.execute(f"SELECT {_FIELDS} FROM turns WHERE key = ?", (key,)).fetchone()  # noqa: S608
-        return None if row is None else _turn_of(row)
+        row = self._db.execute(f"SELECT {COLUMNS} FROM turns WHERE key = ?", (key,)).fetchone()  # noqa: S608
+        return None if row is None else turn_of(row)
 
     def listed(self, conditions: Conditions, limit: int | None) -> list[Turn]:
         """Return the last `limit` turns that meet the conditions, in the order of adding."""
@@ -127,6 +127,8 @@ class OwnerStore:
         if not conditions.is_open:
             allowed = np.zeros_like(allowed)
             allowed[[number for number, _ in self._meeting(conditions)]] = True
+        if self._matrix is not None:
+            self._matrix.check(len(vector))
         if not allowed.any() or self._matrix is None:
             return Pool(candidates=(), holding=holding, turns=self.count(), mean_words=self._mean_words)
         core = set(self._nearest(vector, size, allowed)) | set(self._worded(stems, holding, size, allowed))
@@ -176,18 +178,14 @@ class OwnerStore:
 
     def _write(self, one: Written, number: int | None) -> int:
         turn = one.turn
-        values = (
-            *(turn.key, turn.kind, turn.speaker, turn.session, turn.said_at, turn.noted_at.isoformat(), turn.text),
-            *(json.dumps(dict(turn.metadata), ensure_ascii=False), " ".join(one.stems), len(one.stems)),
-            np.asarray(one.vector, np.float32).tobytes(),
-        )
+        values = (*values_of(one), np.asarray(one.vector, np.float32).tobytes())
         if turn.key is not None:
             self._db.execute("UPDATE turns SET key = NULL WHERE key = ? AND id != ?", (turn.key, turn.id))
         if number is None:
-            number = self._db.execute(_INSERT, (turn.id, *values)).lastrowid or 0
+            number = self._db.execute(_INSERT, values).lastrowid or 0
         else:
             self._unindex(number)
-            self._db.execute(_UPDATE, (*values, turn.id))
+            self._db.execute(_UPDATE, (*values, number))
         self._db.execute("INSERT INTO words (rowid, stems) VALUES (?, ?)", (number, " ".join(one.stems)))
         return number
 
@@ -232,34 +230,18 @@ class OwnerStore:
     def _candidate(self, row: sqlite3.Row, cosine: float) -> Candidate:
         assert self._matrix is not None  # noqa: S101  (for the type checker; `pool` has seen to it)
         number = row["number"]
-        before, after = self._beside.of(number)
-        turn_moment = row["said_at"] or row["noted_at"]
-        return Candidate(
-            id=row["id"],
-            place=number,
-            before=before,
-            after=after,
-            session=row["session"],
-            speaker=row["speaker"],
-            moment=moment_of(turn_moment),
-            is_dated=row["said_at"] is not None,
-            text=row["text"],
-            stems=row["stems"].split(),
-            cosine=cosine,
-            vector=self._matrix.rows[number],
-        )
+        return candidate_of(row, cosine, self._matrix.rows[number], self._beside.of(number))
 
     def _rows(self, numbers: Sequence[int]) -> Iterable[sqlite3.Row]:
-        fields = "number, id, session, speaker, said_at, noted_at, text, stems"
         for marks, part in parts(numbers):
-            yield from self._db.execute(f"SELECT {fields} FROM turns WHERE number IN ({marks})", part)  # noqa: S608
+            yield from self._db.execute(f"SELECT {CANDIDATE_COLUMNS} FROM turns WHERE number IN ({marks})", part)  # noqa: S608
 
     def _meeting(self, conditions: Conditions) -> Iterable[tuple[int, Turn]]:
-        sql, given = f"SELECT {_FIELDS} FROM turns", list[object]()  # noqa: S608
+        sql, given = f"SELECT {COLUMNS} FROM turns", list[object]()  # noqa: S608
         if conditions.session is not None:
             sql, given = f"{sql} WHERE session = ?", [conditions.session]
         for row in self._db.execute(f"{sql} ORDER BY number", given):
-            turn = _turn_of(row)
+            turn = turn_of(row)
             if conditions.admits(turn):
                 yield row["number"], turn
 
@@ -271,6 +253,9 @@ class OwnerStore:
         return found
 
     def _matrix_for(self, dimension: int) -> MappedMatrix:
+        """Return the matrix; StoreConflictError if it holds vectors of another dimension."""
+        if self._matrix is not None:
+            self._matrix.check(dimension)
         if self._matrix is None:
             self._matrix = MappedMatrix(self._matrix_file, dimension)
         return self._matrix
@@ -317,17 +302,3 @@ class OwnerStore:
     @property
     def _mean_words(self) -> float:
         return self._all_words / max(self.count(), 1)
-
-
-def _turn_of(row: sqlite3.Row) -> Turn:
-    return Turn(
-        id=row["id"],
-        text=row["text"],
-        noted_at=datetime.fromisoformat(row["noted_at"]),
-        kind=row["kind"],
-        key=row["key"],
-        speaker=row["speaker"],
-        session=row["session"],
-        said_at=row["said_at"],
-        metadata=json.loads(row["metadata"]),
-    )

@@ -1,4 +1,4 @@
-"""The Postgres of the layers' cases: one server a worker, and separate schemas for each case."""
+"""The Postgres of the cases of one system: one server a worker, and separate schemas for each case."""
 
 from __future__ import annotations
 

@@ -12,8 +12,8 @@ from memstory.requests import About, Add, Search
 from memstory.running.hosting.host import HostedTarget
 from memstory.target import Environment, Item, Query, Scope
 from memstory_reference.adapters.servers import embedded_postgres
-from memstory_reference.targets.layers import shared_postgres as layers_postgres
-from memstory_reference.targets.layers.shared_postgres import PREFIX, VARIABLE
+from memstory_reference.targets import shared_postgres as layers_postgres
+from memstory_reference.targets.shared_postgres import PREFIX, VARIABLE
 from memstory_reference.targets.layers.target import LayersFactory
 
 ANN = Scope(user="ann", session="t")

@@ -1,0 +1,294 @@
+"""Turns in Postgres: the store that several processes and machines share. Vectors are searched exactly, by pgvector.
+
+Whoever writes holds the owner's row until the end of the transaction, so that numbers give the order of adding.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
+from typing import Any, Concatenate, ParamSpec, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+from psycopg.rows import dict_row
+from psycopg.sql import SQL
+
+from memstory_reference.errors import StoreConflictError
+from memstory_reference.storage.postgres.connections_store import Connection, Connections, answering
+from memstory_reference.storage.postgres.place import PostgresPlace
+from memstory_reference.storage.postgres.schema_store import open_schema
+from memstory_reference.storage.vector_matrix import cosines
+from memstory_reference.systems.turns.conditions import Conditions
+from memstory_reference.systems.turns.ranking.pool import K1, B, Pool
+from memstory_reference.systems.turns.stores.store import Written
+from memstory_reference.systems.turns.stores.turn_rows import (
+    CANDIDATE_COLUMNS,
+    COLUMNS,
+    WRITTEN_COLUMNS,
+    candidate_of,
+    turn_of,
+    values_of,
+)
+from memstory_reference.systems.turns.turn import Turn
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+CALLS_AT_ONCE = 8
+SLOWEST_PACE = 200
+"""Turns a second, below which a batch counts as hanging."""
+
+MIGRATIONS: Sequence[str] = (
+    """
+    CREATE TABLE owners (
+        number int GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+        name text COLLATE "C" NOT NULL UNIQUE
+    );
+    CREATE TABLE turns (
+        owner int NOT NULL REFERENCES owners (number) ON DELETE CASCADE,
+        number int GENERATED ALWAYS AS IDENTITY,
+        id text COLLATE "C" NOT NULL,
+        key text COLLATE "C",
+        kind text NOT NULL,
+        speaker text,
+        session text COLLATE "C",
+        said_at text,
+        noted_at text NOT NULL,
+        text text NOT NULL,
+        metadata text NOT NULL,
+        stems text NOT NULL,
+        words int NOT NULL,
+        vector vector NOT NULL,
+        PRIMARY KEY (owner, id),
+        UNIQUE (owner, number),
+        UNIQUE (owner, key)
+    );
+    CREATE INDEX by_session ON turns (owner, session, number);
+    CREATE TABLE postings (
+        owner int NOT NULL,
+        stem text COLLATE "C" NOT NULL,
+        number int NOT NULL,
+        times int NOT NULL,
+        words int NOT NULL,
+        PRIMARY KEY (owner, stem, number),
+        FOREIGN KEY (owner, number) REFERENCES turns (owner, number) ON DELETE CASCADE
+    );
+    CREATE INDEX by_turn ON postings (owner, number);
+    """,
+)
+_OWNER = "(SELECT number FROM owners WHERE name = %s)"
+_CHANGED = ", ".join(f"{name} = excluded.{name}" for name in (*WRITTEN_COLUMNS[1:], "vector"))
+_PUT = f"""
+    INSERT INTO turns (owner, {", ".join(WRITTEN_COLUMNS)}, vector)
+    VALUES ({", ".join(["%s"] * (len(WRITTEN_COLUMNS) + 2))})
+    ON CONFLICT (owner, id) DO UPDATE SET {_CHANGED} RETURNING number
+"""  # noqa: S608
+_WORDED = """
+    SELECT p.number FROM postings AS p JOIN unnest(%(stems)s::text[], %(rarity)s::float8[]) AS u (stem, rarity)
+        ON p.stem = u.stem
+    WHERE p.owner = %(owner)s AND (%(among)s::int[] IS NULL OR p.number = ANY (%(among)s))
+    GROUP BY p.number
+    ORDER BY sum(u.rarity * p.times / (p.times + %(k1)s * (1 - %(b)s + %(b)s * p.words / %(mean)s))) DESC, p.number
+    LIMIT %(size)s
+"""
+_NEAREST = """
+    SELECT number FROM turns WHERE owner = %(owner)s AND (%(among)s::int[] IS NULL OR number = ANY (%(among)s))
+    ORDER BY vector <=> %(vector)s, number LIMIT %(size)s
+"""
+_COUNTED = """
+    SELECT o.number, count(t.id), coalesce(avg(t.words), 0) FROM owners AS o LEFT JOIN turns AS t ON t.owner = o.number
+    WHERE o.name = %s GROUP BY o.number
+"""
+_CANDIDATES = f"""
+    SELECT {CANDIDATE_COLUMNS}, vector::real[] AS vector FROM turns
+    WHERE owner = %s AND number = ANY (%s) ORDER BY number
+"""  # noqa: S608
+_BESIDE = """
+    SELECT number, before, after FROM (
+        SELECT number, lag(number) OVER w AS before, lead(number) OVER w AS after FROM turns
+        WHERE owner = %(owner)s AND speaker IS NOT NULL AND session = ANY (
+            SELECT session FROM turns WHERE owner = %(owner)s AND number = ANY (%(numbers)s) AND speaker IS NOT NULL
+        )
+        WINDOW w AS (PARTITION BY session ORDER BY number)
+    ) AS neighbours
+"""
+
+
+class PostgresTurns:
+    """A `TurnsStore` in a schema of its own, open."""
+
+    def __init__(self, connections: Connections) -> None:
+        self._connections = connections
+
+    async def put(self, owner: str, written: Sequence[Written]) -> None:
+        if written:
+            async with answering(len(written) / SLOWEST_PACE), self._connections.one() as connection:
+                await _put(connection, owner, list({one.turn.id: one for one in written}.values()))
+
+    async def get(self, owner: str, ids: Sequence[str]) -> list[Turn]:
+        sql = f"SELECT {COLUMNS} FROM turns WHERE owner = {_OWNER} AND id = ANY (%s)"  # noqa: S608
+        rows = await self._rows(sql, owner, list(ids))
+        found = {row["id"]: turn_of(row) for row in rows}
+        return [found[one] for one in dict.fromkeys(ids) if one in found]
+
+    async def by_key(self, owner: str, key: str) -> Turn | None:
+        rows = await self._rows(f"SELECT {COLUMNS} FROM turns WHERE owner = {_OWNER} AND key = %s", owner, key)  # noqa: S608
+        return turn_of(rows[0]) if rows else None
+
+    async def listed(self, owner: str, conditions: Conditions, limit: int | None = None) -> list[Turn]:
+        found = [turn for _, turn in await self._meeting(owner, conditions)]
+        return found if limit is None else found[max(len(found) - limit, 0) :]
+
+    async def pool(
+        self, owner: str, vector: NDArray[np.float32], stems: Sequence[str], size: int, conditions: Conditions
+    ) -> Pool:
+        among = None if conditions.is_open else [number for number, _ in await self._meeting(owner, conditions)]
+        return await self._call(_pool, owner, vector, list(stems), size, among)
+
+    async def speakers(self, owner: str) -> Collection[str]:
+        sql = f"SELECT DISTINCT speaker FROM turns WHERE owner = {_OWNER} AND speaker IS NOT NULL"  # noqa: S608
+        return {row["speaker"] for row in await self._rows(sql, owner)}
+
+    async def delete(self, owner: str, ids: Sequence[str]) -> list[str]:
+        sql = f"DELETE FROM turns WHERE owner = {_OWNER} AND id = ANY (%s) RETURNING id"  # noqa: S608
+        gone = {row["id"] for row in await self._rows(sql, owner, list(ids))}
+        return [one for one in dict.fromkeys(ids) if one in gone]
+
+    async def forget_session(self, owner: str, session: str) -> int:
+        sql = f"DELETE FROM turns WHERE owner = {_OWNER} AND session = %s RETURNING id"  # noqa: S608
+        return len(await self._rows(sql, owner, session))
+
+    async def forget_owner(self, owner: str) -> int:
+        return await self._call(_forget_owner, owner)
+
+    async def owners(self) -> list[str]:
+        sql = "SELECT name FROM owners WHERE EXISTS (SELECT FROM turns WHERE owner = owners.number)"
+        return sorted(row["name"] for row in await self._rows(sql))
+
+    async def count(self, owner: str) -> int:
+        rows = await self._rows(f"SELECT count(*) AS turns FROM turns WHERE owner = {_OWNER}", owner)  # noqa: S608
+        return int(rows[0]["turns"])
+
+    async def close(self) -> None:
+        await self._connections.close()
+
+    async def _meeting(self, owner: str, conditions: Conditions) -> list[tuple[int, Turn]]:
+        sql, given = f"SELECT {COLUMNS} FROM turns WHERE owner = {_OWNER}", [owner]  # noqa: S608
+        if conditions.session is not None:
+            sql, given = f"{sql} AND session = %s", [owner, conditions.session]
+        rows = await self._rows(f"{sql} ORDER BY number", *given)
+        return [(row["number"], turn) for row in rows if conditions.admits(turn := turn_of(row))]
+
+    async def _rows(self, sql: str, *given: Any) -> list[dict[str, Any]]:
+        return await self._call(_fetched, sql, given)
+
+    async def _call(
+        self, work: Callable[Concatenate[Connection, P], Awaitable[T]], *args: P.args, **kwargs: P.kwargs
+    ) -> T:
+        async with answering(), self._connections.one() as connection:
+            return await work(connection, *args, **kwargs)
+
+
+async def open_postgres_turns(place: PostgresPlace, *, model: str) -> PostgresTurns:
+    """Open the store in `place`, whose schema is made or brought up to date.
+
+    Raises:
+        SetupProblem: the server refuses the URL's user or database, or has no pgvector.
+        StoreConflictError: its vectors are of another model, or a newer program made it.
+        UnavailableError: nobody answers.
+    """
+    connections = Connections(place, size=CALLS_AT_ONCE)
+    made = {"model": model, "memory": "turns"}
+    about = await open_schema(connections, place, MIGRATIONS, made, with_vectors=[connections])
+    if {name: about[name] for name in made} != made:
+        await connections.close()
+        raise StoreConflictError(
+            f"the schema {place.schema!r} was made for {about['memory']} with the model {about['model']!r}, not for "
+            f"turns with {model!r}: use that model, or another schema"
+        )
+    return PostgresTurns(connections)
+
+
+async def _fetched(connection: Connection, sql: str, given: Sequence[Any] | Mapping[str, Any]) -> list[dict[str, Any]]:
+    async with connection.cursor(row_factory=dict_row) as cursor:
+        await cursor.execute(SQL(sql), given)  # type: ignore[arg-type]  # all statements are of this module
+        return await cursor.fetchall()
+
+
+async def _put(connection: Connection, owner: str, written: Sequence[Written]) -> None:
+    async with connection.transaction():
+        await connection.execute("INSERT INTO owners (name) VALUES (%s) ON CONFLICT DO NOTHING", (owner,))
+        (number,) = await _one(connection, "SELECT number FROM owners WHERE name = %s FOR UPDATE", owner)
+        await _check_dimension(connection, number, len(written[0].vector))
+        for one in written:
+            turn = one.turn
+            if turn.key is not None:
+                freed = "UPDATE turns SET key = NULL WHERE owner = %s AND key = %s AND id <> %s"
+                await connection.execute(freed, (number, turn.key, turn.id))
+            values = (number, *values_of(one), np.asarray(one.vector, np.float32))
+            (place,) = await _one(connection, _PUT, *values)
+            await connection.execute("DELETE FROM postings WHERE owner = %s AND number = %s", (number, place))
+            times = Counter(one.stems)
+            await connection.execute(
+                "INSERT INTO postings SELECT %s, stem, %s, times, %s FROM unnest(%s::text[], %s::int[]) AS u (stem, times)",
+                (number, place, len(one.stems), list(times), list(times.values())),
+            )
+
+
+async def _check_dimension(connection: Connection, owner: int, dimension: int) -> None:
+    held = await (
+        await connection.execute("SELECT vector_dims(vector) FROM turns WHERE owner = %s LIMIT 1", (owner,))
+    ).fetchone()
+    if held is not None and held[0] != dimension:
+        raise StoreConflictError(
+            f"the store holds vectors of {held[0]} numbers, this one has {dimension}: use the model that the store was "
+            "made with, or another schema"
+        )
+
+
+async def _forget_owner(connection: Connection, owner: str) -> int:
+    async with connection.transaction():
+        gone = await _fetched(connection, f"SELECT count(*) AS turns FROM turns WHERE owner = {_OWNER}", [owner])  # noqa: S608
+        await connection.execute("DELETE FROM owners WHERE name = %s", (owner,))
+    return int(gone[0]["turns"])
+
+
+async def _pool(
+    connection: Connection,
+    owner: str,
+    vector: NDArray[np.float32],
+    stems: list[str],
+    size: int,
+    among: list[int] | None,
+) -> Pool:
+    sql = _COUNTED
+    found = await (await connection.execute(sql, (owner,))).fetchone()
+    if found is None or not found[1]:
+        return Pool(candidates=(), holding={}, turns=0, mean_words=0.0)
+    number, turns, mean = int(found[0]), int(found[1]), float(found[2])
+    await _check_dimension(connection, number, len(vector))
+    counted = "SELECT stem, count(*) AS turns FROM postings WHERE owner = %s AND stem = ANY (%s) GROUP BY stem"
+    holding = {row["stem"]: row["turns"] for row in await _fetched(connection, counted, [number, stems])}
+    empty = Pool(candidates=(), holding=holding, turns=turns, mean_words=mean)
+    given: dict[str, Any] = {"owner": number, "among": among, "size": size, "vector": vector, "k1": K1, "b": B}
+    given |= {"stems": stems, "rarity": [empty.rarity(stem) for stem in stems], "mean": mean or 1.0}
+    core = {row["number"] for sql in (_NEAREST, _WORDED) for row in await _fetched(connection, sql, given)}
+    rows = await _fetched(connection, _BESIDE, {"owner": number, "numbers": list(core)})
+    beside = {row["number"]: (row["before"], row["after"]) for row in rows}
+    near = {other for one in core for other in beside.get(one, ()) if other is not None}
+    numbers = sorted(core | (near if among is None else near & set(among)))
+    found_rows = await _fetched(connection, _CANDIDATES, [number, numbers])
+    vectors = np.array([row["vector"] for row in found_rows], np.float32).reshape(len(found_rows), len(vector))
+    likeness = cosines(vectors, vector)
+    candidates = [
+        candidate_of(row, float(cosine), own, beside.get(row["number"], (None, None)))
+        for row, cosine, own in zip(found_rows, likeness, vectors, strict=True)
+    ]
+    return Pool(candidates=candidates, holding=holding, turns=turns, mean_words=mean)
+
+
+async def _one(connection: Connection, sql: str, *given: Any) -> tuple[Any, ...]:
+    row = await (await connection.execute(SQL(sql), given)).fetchone()  # type: ignore[arg-type]  # as above
+    assert row is not None  # noqa: S101  (each of these statements returns a row)
+    return row

@@ -1,0 +1,234 @@
+"""Both stores of the turns memory keep what a store promises, and give the same pool."""
+
+from contextlib import asynccontextmanager
+from dataclasses import replace
+from datetime import UTC, datetime
+from hashlib import blake2b
+
+import numpy as np
+import pytest
+
+from memstory_reference.errors import StoreConflictError
+from memstory_reference.storage.postgres.place import PostgresPlace
+from memstory_reference.systems.turns.conditions import Conditions
+from memstory_reference.systems.turns.stores.postgres_store import open_postgres_turns
+from memstory_reference.systems.turns.stores.sqlite_store import SqliteTurns
+from memstory_reference.systems.turns.stores.store import Written
+from memstory_reference.systems.turns.turn import NewTurn, checked_turn
+from memstory_reference.text.stems import stems
+
+NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
+EAST, NORTH, WEST = (np.array(row, np.float32) for row in ((1, 0), (0, 1), (-1, 0)))
+ANY = Conditions()
+
+
+@asynccontextmanager
+async def sqlite(folder, _request, model="fixed-2"):
+    store = SqliteTurns(folder / "turns", model=model)
+    yield store
+    await store.close()
+
+
+@asynccontextmanager
+async def postgres(folder, request, model="fixed-2"):
+    schema = f"s{blake2b(str(folder).encode(), digest_size=8).hexdigest()}"
+    place = PostgresPlace(url=request.getfixturevalue("postgres_database"), schema=schema)
+    store = await open_postgres_turns(place, model=model)
+    yield store
+    await store.close()
+
+
+STORES = {"sqlite": sqlite, "postgres": postgres}
+
+
+@pytest.fixture(params=STORES)
+def opening(request, tmp_path):
+    """Opens the same place each time."""
+    return lambda **kwargs: STORES[request.param](tmp_path, request, **kwargs)
+
+
+@pytest.fixture
+async def store(opening):
+    async with opening() as opened:
+        yield opened
+
+
+def written(identifier, text="tea", *, vector=EAST, **fields):
+    turn = checked_turn(NewTurn(text=text, **fields), identifier, NOON)
+    return Written(turn=turn, vector=vector, stems=stems(text))
+
+
+def ids(found):
+    return [one.id for one in found]
+
+
+async def test_turns_come_back_as_they_were_written_in_the_order_of_adding(store):
+    first = written(
+        "b",
+        "Café — 猫 it's\n",
+        speaker="Ann",
+        session="s",
+        said_at="2024-01-07",
+        key="k",
+        metadata={"a": [1, None, {"b": 1.5}]},
+    )
+    await store.put("ann", [first, written("a")])
+    assert await store.listed("ann", ANY) == [first.turn, written("a").turn]
+    assert await store.get("ann", ["a", "none", "b", "a"]) == [written("a").turn, first.turn]
+    assert await store.by_key("ann", "k") == first.turn
+    assert ids(await store.listed("ann", ANY, 1)) == ["a"]
+    assert await store.count("ann") == 2
+    assert set(await store.speakers("ann")) == {"Ann"}
+
+
+async def test_owners_are_apart_in_every_operation(store):
+    await store.put("ann", [written("x", "Ann's tea", session="s", key="k", speaker="Ann")])
+    assert await store.get("bob", ["x"]) == []
+    assert await store.by_key("bob", "k") is None
+    assert await store.listed("bob", ANY) == []
+    assert not (await store.pool("bob", EAST, ["tea"], 5, ANY)).candidates
+    assert await store.delete("bob", ["x"]) == []
+    assert await store.forget_session("bob", "s") == 0
+    assert await store.forget_owner("bob") == 0
+    assert not await store.speakers("bob")
+    await store.put("bob", [written("x", "Bob's coffee")])
+    assert (await store.get("ann", ["x"]))[0].text == "Ann's tea"
+    assert await store.owners() == ["ann", "bob"]
+
+
+async def test_a_turn_that_is_written_again_is_replaced_in_its_place(store):
+    await store.put("ann", [written("a", "tea"), written("b", "milk")])
+    await store.put("ann", [written("a", "cocoa", vector=NORTH)])
+    assert [one.text for one in await store.listed("ann", ANY)] == ["cocoa", "milk"]
+    pool = await store.pool("ann", NORTH, ["tea", "cocoa"], 1, ANY)
+    assert pool.holding == {"cocoa": 1}
+    assert {one.id: one.cosine for one in pool.candidates} == {"a": 1.0}
+
+
+async def test_a_key_belongs_to_the_last_turn_that_took_it(store):
+    await store.put("ann", [written("a", key="k")])
+    await store.put("ann", [written("b", key="k")])
+    assert (await store.by_key("ann", "k")).id == "b"
+    assert (await store.get("ann", ["a"]))[0].key is None
+
+
+async def test_the_pool_has_the_nearest_the_best_by_words_and_the_turns_beside(store):
+    far = [written(f"far{n}", f"filler {n}", vector=WEST) for n in range(8)]
+    talk = [
+        written(f"t{n}", text, vector=vector, speaker="Ann", session="s")
+        for n, (text, vector) in enumerate(
+            [("before", WEST), ("the boiler broke", WEST), ("after", WEST), ("last", WEST)]
+        )
+    ]
+    await store.put("ann", [*far, *talk, written("near", "something", vector=EAST)])
+    pool = await store.pool("ann", EAST, ["boiler", "unheard"], 1, ANY)
+    assert {one.id for one in pool.candidates} == {"near", "t0", "t1", "t2"}
+    found = {one.id: one for one in pool.candidates}
+    assert (found["t1"].before, found["t1"].after) == (found["t0"].place, found["t2"].place)
+    assert (found["near"].before, found["near"].after) == (None, None)
+    assert (pool.turns, pool.holding) == (13, {"boiler": 1})
+    assert pool.mean_words == pytest.approx(23 / 13)
+    assert found["near"].cosine == 1.0
+    assert found["t1"].cosine == -1.0
+
+
+async def test_words_are_ranked_by_bm25_of_this_owner_alone(store):
+    await store.put("bob", [written(f"b{n}", "kettle kettle", vector=WEST) for n in range(20)])
+    texts = {
+        "rare": "the kettle sings",
+        "common": "a cat and a cat",
+        "often": "cat",
+        "long": "cat " + "and so on " * 20,
+    }
+    await store.put("ann", [written(name, text, vector=WEST) for name, text in texts.items()])
+    pool = await store.pool("ann", EAST, ["kettl", "cat"], 2, ANY)
+    assert pool.holding == {"kettl": 1, "cat": 3}
+    assert "rare" in {one.id for one in pool.candidates}
+
+
+@pytest.mark.parametrize(
+    ("conditions", "expected"),
+    [
+        (Conditions(kinds=("note",)), ["n"]),
+        (Conditions(session="s"), ["a"]),
+        (Conditions(since=datetime(2024, 2, 1, tzinfo=UTC), until=datetime(2025, 1, 1, tzinfo=UTC)), ["b"]),
+        (Conditions(where={"speaker": "Ann"}), ["a"]),
+        (Conditions(where={"room": 3}), ["b"]),
+        (Conditions(where={"room": True}), []),
+    ],
+)
+async def test_conditions_hold_for_lists_and_pools(store, conditions, expected):
+    await store.put(
+        "ann",
+        [
+            written("a", speaker="Ann", session="s", said_at="2024-01-07"),
+            written("b", speaker="Ben", session="t", said_at="2024-03-07", metadata={"room": 3}),
+            written("n", "note"),
+        ],
+    )
+    assert ids(await store.listed("ann", conditions)) == expected
+    pool = await store.pool("ann", EAST, ["tea", "note"], 5, conditions)
+    assert ids(pool.candidates) == expected
+
+
+async def test_what_is_deleted_is_gone_from_lists_words_and_neighbours(store):
+    await store.put("ann", [written(name, f"word{name}", speaker="Ann", session="s") for name in "abc"])
+    assert await store.delete("ann", ["b", "none", "b"]) == ["b"]
+    pool = await store.pool("ann", EAST, ["wordb", "worda"], 5, ANY)
+    assert pool.holding == {"worda": 1}
+    found = {one.id: one for one in pool.candidates}
+    assert found["a"].after == found["c"].place
+    await store.put("ann", [written("d", speaker="Ann", session="s")])
+    assert ids(await store.listed("ann", ANY)) == ["a", "c", "d"]
+
+
+async def test_sessions_and_owners_are_forgotten_whole(store):
+    await store.put("ann", [written("a", session="s"), written("b", session="t"), written("c", session="s")])
+    assert await store.forget_session("ann", "s") == 2
+    assert ids(await store.listed("ann", ANY)) == ["b"]
+    assert await store.forget_owner("ann") == 1
+    assert await store.owners() == []
+    await store.put("ann", [written("z")])
+    assert ids(await store.listed("ann", ANY)) == ["z"]
+
+
+async def test_a_batch_is_written_whole_or_not_at_all(store):
+    await store.put("ann", [written("a", "old")])
+    broken = written("c")
+    broken = replace(broken, turn=replace(broken.turn, metadata={"x": object()}))
+    with pytest.raises(TypeError):
+        await store.put("ann", [written("a", "new", vector=NORTH), written("b"), broken])
+    assert [one.text for one in await store.listed("ann", ANY)] == ["old"]
+    pool = await store.pool("ann", EAST, ["old"], 5, ANY)
+    assert {one.id: one.cosine for one in pool.candidates} == {"a": 1.0}
+
+
+async def test_vectors_of_another_dimension_are_refused(store):
+    await store.put("ann", [written("a")])
+    with pytest.raises(StoreConflictError, match="2 numbers"):
+        await store.put("ann", [written("b", vector=np.array([1, 0, 0], np.float32))])
+    with pytest.raises(StoreConflictError, match="2 numbers"):
+        await store.pool("ann", np.array([1, 0, 0], np.float32), ["tea"], 5, ANY)
+    assert ids(await store.listed("ann", ANY)) == ["a"]
+
+
+async def test_a_store_opened_again_holds_the_same_and_another_model_is_refused(opening):
+    async with opening() as store:
+        await store.put("ann", [written("a", speaker="Ann", session="s"), written("b", speaker="Ben", session="s")])
+        before = await store.pool("ann", EAST, ["tea"], 5, ANY)
+    async with opening() as store:
+        after = await store.pool("ann", EAST, ["tea"], 5, ANY)
+        assert [replace(one, vector=EAST) for one in after.candidates] == [
+            replace(one, vector=EAST) for one in before.candidates
+        ]
+    with pytest.raises(StoreConflictError, match="fixed-2"):
+        async with opening(model="other"):
+            pass
+
+
+@pytest.mark.parametrize("owner", ["../up", "Ann", "ann", "a%", "ö" * 100, "a'b", " ann"])
+async def test_odd_names_of_owners_are_names(store, owner):
+    await store.put(owner, [written("a", owner)])
+    await store.put("other", [written("a", "other")])
+    assert (await store.get(owner, ["a"]))[0].text == owner
+    assert owner in await store.owners()
