@@ -2,6 +2,7 @@
 
 MemorySystemError
 ├── InputError           the caller gave what cannot be taken: refused, nothing was changed
+│   ├── NotFoundError        something was named that is not there
 │   └── UnknownTextError     a fixed embedder has no vector for a text
 ├── StoreConflictError   the store belongs to another model, dimension, space or process: its operator acts
 ├── SetupProblem         the machine lacks something: the message says what to type
@@ -17,6 +18,10 @@ class MemorySystemError(Exception):
 
 class InputError(MemorySystemError, ValueError):
     """Input that is refused before anything is read or written; a ValueError too, for callers that know no more."""
+
+
+class NotFoundError(InputError):
+    """Something was named that is not there."""
 
 
 class UnknownTextError(InputError):

@@ -19,6 +19,7 @@ from memstory_reference.commands.bus_option import add_bus_option, open_bus
 from memstory_reference.commands.chosen_settings import add_store_options, chosen_settings
 from memstory_reference.commands.layers_options import add_mode_option, chosen_layers
 from memstory_reference.commands.opened_layers import open_layers
+from memstory_reference.commands.web.serve_http import add_http
 from memstory_reference.composition.chat_models import chat_of
 from memstory_reference.composition.embedders import embedder_of
 from memstory_reference.composition.topics import agent_config, memory_service, open_topics_store
@@ -78,6 +79,7 @@ def add(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None
         help="offline (the default), ollama:NAME, openai:NAME (see OPENAI_BASE_URL), replay:FILE",
     )
     add_mode_option(layers)
+    add_http(parts)
     text = "print the configuration of a NATS server that lets each part do what it needs, and nobody else in"
     config = parts.add_parser("config", help=text, description=f"{text[0].upper()}{text[1:]}.")
     config.add_argument("--host", default="127.0.0.1", help="where the server listens (default: 127.0.0.1)")
@@ -185,5 +187,6 @@ async def _layers(parsed: argparse.Namespace, bus: NatsBus) -> AsyncIterator[Par
     opened = await open_layers(chosen_layers(parsed), parse_mode(parsed.memory_mode or MemoryMode.LOCAL))
     try:
         yield LayersPart(opened.service, bus, new_id=random_id)
+        await opened.service.shut_down()
     finally:
         await opened.service.close()

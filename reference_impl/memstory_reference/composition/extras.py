@@ -40,3 +40,10 @@ def mcp_sdk() -> ModuleType:
     with extra("the MCP SDK", "mcp", "mcp"):
         from memstory_reference.adapters import mcp_server  # noqa: PLC0415
     return mcp_server
+
+
+def http_service() -> ModuleType:
+    """Return the adapter to Starlette and uvicorn."""
+    with extra("the HTTP server", "starlette", "web"), extra("the HTTP server", "uvicorn", "web"):
+        from memstory_reference.adapters.servers import http_service as adapter  # noqa: PLC0415
+    return adapter

@@ -67,7 +67,7 @@ class LayersDesk:
         return rows
 
     async def forget(self, ids: Sequence[str]) -> Sequence[str]:
-        return await self.service.records.delete(self.owner, ids)
+        return [one.id for one in (await self.service.forget_records(self.owner, ids)).records]
 
     async def forget_everything(self, confirm: Confirm) -> Said | None:
         records = await self.service.records.listed(self.owner, standings=STANDINGS)
@@ -92,7 +92,9 @@ class LayersDesk:
         return Said(data=status, text=text)
 
     async def purge(self, days: float | None) -> int:
-        raise InputError("layers delete by themselves what is past its time; memory purge is for the topics memory")
+        if days is not None:
+            raise InputError("--days belongs to the topics memory; of layers set crisis_retention_days in the settings")
+        return await self.service.purge_crisis_log()
 
     async def rate(self, memory_id: str, value: float) -> bool:
         raise InputError("memory rate is for the topics memory; layers take feedback on a session")

@@ -56,7 +56,10 @@ def add(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None
     taken = _action(actions, "export", export_memories, "write one JSON object a line; of layers one document")
     taken.add_argument("--output", metavar="FILE", type=Path, help="a new file; without it, to the terminal or pipe")
     purged = _action(
-        actions, "purge", purge_memories, "topics: delete engrams older than the retention, or than --days"
+        actions,
+        "purge",
+        purge_memories,
+        "delete what is past its retention: engrams of topics, crisis records of layers",
     )
     purged.add_argument("--days", type=float, metavar="N", help="in place of retention_days in the settings")
     rated = _action(actions, "rate", rate_memory, "topics: rate a past turn, so that better ones are found first")

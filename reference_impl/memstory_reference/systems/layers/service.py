@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -19,7 +20,7 @@ from memstory_reference.systems.layers.identity import checked_id, hash_session_
 from memstory_reference.systems.layers.modes import MemoryMode
 from memstory_reference.systems.layers.operations.forget_requests import ForgetWish, asks_what_is_known, forget_wish
 from memstory_reference.systems.layers.outside import LayersPorts
-from memstory_reference.systems.layers.policy.guards import without_secrets
+from memstory_reference.systems.layers.policy.guards import check_said, without_secrets
 from memstory_reference.systems.layers.recall.embeddings import Embeddings
 from memstory_reference.systems.layers.recall.prompting import WINDOW_TURNS, memory_block, prompt, reply_by_rules
 from memstory_reference.systems.layers.recall.retrieval import Retrieval, TurnMemory
@@ -34,7 +35,7 @@ from memstory_reference.systems.layers.turns.writing import Writer
 from memstory_reference.text.secret_guard import secret_in
 
 LOG = logging.getLogger(__name__)
-MAX_SAID = 100_000
+PURGE_EVERY = timedelta(days=1)
 NO_SESSION = "-"
 """The session of an owner who acts outside of any."""
 
@@ -72,6 +73,7 @@ class LayersService:
         self._embeddings = Embeddings(ports.embedder)
         self._diagnostics = TurnDiagnostics()
         self._background = Background()
+        self._purging: asyncio.Task[None] | None = None
         writer = Writer(store=self._store, embeddings=self._embeddings, model=ports.model, config=config)
         self._lanes = Lanes(
             store=self._store,
@@ -106,16 +108,23 @@ class LayersService:
         await self._watch.settle()
         if self._ports.stores.shared:
             self._watch.keep_looking()
+        self._purging = asyncio.create_task(self._purge_daily())
 
     async def close(self) -> None:
         """Finish what is under way and release the stores; active sessions stay active for the next process."""
         try:
+            if self._purging is not None:
+                self._purging.cancel()
             await self._watch.stop()
             await self._background.settle()
         finally:
             for part in (self._store, self._ports.stores.crisis, self._ports.stores.feedback):
                 await part.aclose()
             self._ports.stores.release()
+
+    async def shut_down(self) -> int:
+        """End every session before the process does; return how many. In a shared store they go on elsewhere."""
+        return 0 if self._ports.stores.shared else await self.end_all(EndReason.SHUTDOWN)
 
     async def settle(self) -> None:
         """Return when nothing happens in the background; raise what unexpectedly failed there."""
@@ -191,7 +200,7 @@ class LayersService:
         report = await self._ends.end(who.owner, who.session, reason)
         if report is not None:
             self._watch.ended(who.owner, who.session)
-            self._diagnostics.report(who.owner, who.session, 0, _end_data(report))
+            self._diagnostics.report(who.owner, who.session, 0, report.data())
         return report
 
     async def end_all(self, reason: EndReason, owner: str | None = None) -> int:
@@ -209,13 +218,13 @@ class LayersService:
             await self._save_turn(who, said, answer)
         return await self.end_session(who, EndReason.VOICE)
 
-    async def set_recall(self, owner: str, *, on: bool) -> None:
+    async def set_recall(self, owner: str, *, on: object) -> None:
         """Switch an owner's reading on or off, for this process and all later ones; all else goes on (CF-8)."""
         if not isinstance(on, bool):
             raise InputError(f"recall is switched by true or false, not by {shown(on)}")
         await self._store.aset_recall(checked_owner(owner), on=on)
 
-    async def give_feedback(self, who: Who, label: str, source: str = "text", comment: str = "") -> str:
+    async def give_feedback(self, who: Who, label: object, source: object = "text", comment: object = "") -> str:
         """Keep what somebody thought of a session; return the record's id."""
         kind, origin, words = checked_feedback(label, source, comment)
         if secret := secret_in(words):
@@ -241,10 +250,19 @@ class LayersService:
         return await self._ports.stores.crisis.alist(owner)
 
     async def purge_crisis_log(self) -> int:
-        """Delete crisis records older than their retention; return how many there were."""
+        """Delete crisis records older than their retention, as happens daily; return how many there were."""
         return await self._ports.stores.crisis.apurge(
             self._ports.clock.now() - timedelta(days=self.config.crisis_retention_days)
         )
+
+    async def _purge_daily(self) -> None:
+        while True:
+            try:
+                await self.purge_crisis_log()
+            except UnavailableError as error:
+                LOG.warning("the crisis log was not purged: %s", type(error).__name__)
+            # From now, whenever that is: days that were missed are not made up for.
+            await self._ports.clock.sleep_until(self._ports.clock.now() + PURGE_EVERY)
 
     async def forget_owner(self, owner: str) -> Mapping[str, int]:
         """Delete all that is kept for an owner but the crisis log, whose retention is the operator's duty."""
@@ -365,22 +383,5 @@ class LayersService:
         await self.end_session(Who(owner=owner, session=session), EndReason.IDLE)
 
 
-def check_said(said: object) -> None:
-    """Raise InputError for what is no turn."""
-    if not isinstance(said, str):
-        raise InputError(f"a turn is a text, not {type(said).__name__}")
-    if not said.strip() or len(said) > MAX_SAID:
-        raise InputError(f"a turn has 1 to {MAX_SAID} characters, not {len(said)} or only blanks")
-
-
 def _key(who: Who) -> str:
     return f"{who.owner}/{who.session}"
-
-
-def _end_data(report: EndReport) -> dict[str, Json]:
-    return {
-        "reason": str(report.reason),
-        "arc": report.arc is not None,
-        "promoted": list(report.promoted),
-        "dropped": list(report.dropped),
-    }

@@ -18,6 +18,7 @@ from memstory_reference.text.secret_guard import secret_in
 from memstory_reference.text.sentences import sentences
 from memstory_reference.text.token_sets import token_list
 
+MAX_SAID = 100_000
 MAX_PART = 400
 MAX_TOPICS = 8
 MAX_QUOTE = 1_000
@@ -38,6 +39,14 @@ _TYPES_OF: Mapping[str, type] = {"explicit": bool, "turns": int}
 """Fields that are no text."""
 
 _PREDICATE = re.compile(r"\w{1,60}")
+
+
+def check_said(said: object) -> None:
+    """Raise InputError for what is no turn."""
+    if not isinstance(said, str):
+        raise InputError(f"a turn is a text, not {type(said).__name__}")
+    if not said.strip() or len(said) > MAX_SAID:
+        raise InputError(f"a turn has 1 to {MAX_SAID} characters, not {len(said)} or only blanks")
 
 
 def checked_content(content: object) -> Content:

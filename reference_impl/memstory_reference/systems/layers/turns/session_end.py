@@ -9,7 +9,7 @@ from enum import StrEnum
 
 from memstory_reference.errors import InputError
 from memstory_reference.input_checks import shown
-from memstory_reference.ports import ChatModel, Clock
+from memstory_reference.ports import ChatModel, Clock, Json
 from memstory_reference.systems.layers.config import LayersConfig
 from memstory_reference.systems.layers.operations.episodic import is_substantive, summarise
 from memstory_reference.systems.layers.operations.promotion import promotions
@@ -38,6 +38,15 @@ class EndReport:
     arc: str | None = None
     promoted: Sequence[str] = field(default=())
     dropped: Sequence[str] = field(default=())
+
+    def data(self) -> dict[str, Json]:
+        """Return what diagnostics tell of it."""
+        return {
+            "reason": str(self.reason),
+            "arc": self.arc is not None,
+            "promoted": list(self.promoted),
+            "dropped": list(self.dropped),
+        }
 
 
 class SessionEnds:

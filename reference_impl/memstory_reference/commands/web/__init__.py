@@ -1,0 +1,1 @@
+"""`memstory-reference serve http`: the layers over HTTP."""

@@ -1,0 +1,71 @@
+"""`memstory-reference serve http`: the layers over HTTP on this machine, with a page of what is remembered."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import signal
+import sys
+from collections.abc import Callable
+
+from memstory_reference.commands.chosen_settings import add_store_options
+from memstory_reference.commands.layers_options import add_mode_option, chosen_layers
+from memstory_reference.commands.opened_layers import open_layers
+from memstory_reference.composition.extras import http_service
+from memstory_reference.errors import InputError
+from memstory_reference.systems.layers.modes import MemoryMode, parse_mode
+from memstory_reference.systems.layers.web import LayersWeb, page
+
+HOST, PORT = "127.0.0.1", 8765
+HIGHEST_PORT = 65_535
+
+
+def add_http(parts: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Add the part."""
+    text = "layers: turns, sessions and memories over HTTP, and a page of what is remembered, on this machine"
+    parser = parts.add_parser("http", help=text, description=f"{text[0].upper()}{text[1:]}.")
+    add_store_options(parser)
+    parser.add_argument("--chat", metavar="MODEL", help="offline (the default), ollama:NAME, openai:NAME, replay:FILE")
+    add_mode_option(parser)
+    parser.add_argument(
+        "--host",
+        default=HOST,
+        help="the address to listen on (default: %(default)s). The service asks nobody who they are: beyond this "
+        "machine put a server before it that does",
+    )
+    parser.add_argument("--port", type=int, default=PORT, help="its port (default: %(default)s)")
+    parser.set_defaults(run=lambda parsed: asyncio.run(_serve(parsed)))
+
+
+async def _serve(parsed: argparse.Namespace) -> int:
+    """Serve until a signal ends it: what was asked is answered, then sessions end."""
+    if not 1 <= parsed.port <= HIGHEST_PORT:
+        raise InputError(f"--port {parsed.port} is not allowed; allowed: 1 to {HIGHEST_PORT}")
+    web = http_service()
+    mode = parse_mode(parsed.memory_mode or MemoryMode.LOCAL)
+    opened = await open_layers(chosen_layers(parsed), mode)
+    try:
+        acts = [web.Act(method=how, path=path, answer=answer) for how, path, answer in LayersWeb(opened.service).acts()]
+        app = web.http_app(acts, page(), parsed.host, parsed.port)
+        server = web.HttpServer(app, parsed.host, parsed.port)
+        sys.stdout.write(f"layers: http://{parsed.host}:{parsed.port}/ shows what is remembered; Ctrl-C ends it\n")
+        sys.stdout.flush()
+        _keep_signals(server.stop)
+        await server.serve()
+        await opened.service.shut_down()
+    finally:
+        await opened.service.close()
+    return 0
+
+
+def _keep_signals(stop: Callable[[], None]) -> None:
+    """Have a signal end this process only when its sessions are ended; a second one ends it at once."""
+    loop = asyncio.get_running_loop()
+
+    def once() -> None:
+        for number in (signal.SIGINT, signal.SIGTERM):
+            loop.remove_signal_handler(number)
+        stop()
+
+    for number in (signal.SIGINT, signal.SIGTERM):
+        loop.add_signal_handler(number, once)

@@ -1,0 +1,171 @@
+"""The layers' HTTP service as a real process: its acts, what it refuses, and how it ends."""
+
+import json
+import socket
+
+import httpx
+import pytest
+
+LONG = [
+    "My sister is a pilot and flies to the northern islands every week of the year.",
+    "Next month she wants to take me along, if the weather over there is good.",
+    "There are northern lights to be seen, so a warm coat is what one needs.",
+]
+
+
+def say(server, *texts, session="t"):
+    answers = [server.ask("POST", "/turn", said=text, session_id=session) for text in texts]
+    return answers[-1]["answer"]
+
+
+def memories(server, **values):
+    return {one["line"]: one for one in server.ask("GET", "/memories", **values)["memories"]}
+
+
+def only(server, **values):
+    ((_, memory),) = memories(server, **values).items()
+    return memory
+
+
+def test_a_person_sees_edits_archives_deletes_and_takes_along_what_is_remembered(server):
+    # C-02, C-14, C-15, C-18, C-25, CF-14
+    say(server, "I live in Oslo.", "From now on, answer in French.")
+    server.ask("POST", "/end", session_id="t")
+    status = server.ask("GET", "/status")
+    assert status["counts"] == {"semantic": 1, "episodic": 0, "procedural": 1}
+    assert status["labels"] == {"semantic": "facts", "episodic": "sessions", "procedural": "rules"}
+    fact = only(server, kind="semantic")
+    assert (fact["label"], fact["content"]["object"]) == ("facts", "Oslo")
+    path = f"/memories/{fact['id']}"
+    edited = server.ask("PATCH", path, content={"object": "Bergen", "evidence_quote": "I live in Bergen."})
+    assert edited["content"]["object"] == "Bergen"
+    assert [one["id"] for one in server.ask("GET", "/search", query="Bergen")["memories"]] == [fact["id"]]
+    assert server.ask("POST", f"{path}/archive") == {"archived": True}
+    assert server.ask("GET", "/search", query="Bergen")["memories"] == []
+    assert only(server, kind="semantic", archived="true")["standing"] == "archived"
+    assert server.ask("POST", f"{path}/restore") == {"restored": True}
+    assert server.ask("GET", path)["id"] == fact["id"]
+    assert len(server.ask("GET", "/export")["records"]) == 2
+    assert server.ask("DELETE", path)["deleted"] == fact["id"]
+    assert "no memory" in server.ask("GET", path, status=404)["error"]
+
+
+def test_the_switch_and_what_was_said_outlive_the_process_and_its_sessions_end_with_it(serve_http):
+    server = serve_http()
+    say(server, *LONG)
+    assert server.ask("POST", "/recall", on=False) == {"recall": False}
+    code, _, err = server.end()
+    assert code == 0, err
+    server = serve_http()
+    status = server.ask("GET", "/status")
+    assert (status["recall"], status["active_sessions"], status["counts"]["episodic"]) == (False, 0, 1)
+
+
+def test_voice_feedback_and_forgetting_have_their_ways_in(server):
+    turns = [{"user": text, "assistant": "I see."} for text in LONG]
+    assert server.ask("POST", "/voice", session_id="call", turns=turns) == {"ended": True}
+    assert server.ask("GET", "/status")["counts"]["episodic"] == 1
+    assert server.ask("POST", "/feedback", session_id="call", label="helpful", comment="Thanks.")["id"]
+    assert "allowed: helpful" in server.ask("POST", "/feedback", session_id="call", label="fine", status=400)["error"]
+    assert server.ask("POST", "/forget", what="my sister")["forgotten"]
+    assert "Forgotten" in say(server, "I live in Oslo.", "Forget where I live.")
+    assert memories(server, kind="semantic") == {}
+
+
+def test_nobody_sees_or_changes_what_is_anothers(server):
+    say(server, "I live in Oslo.")
+    server.ask("POST", "/end", session_id="t")
+    path = f"/memories/{only(server)['id']}"
+    for method, rest in (("GET", ""), ("DELETE", ""), ("POST", "/archive"), ("PATCH", "")):
+        server.ask(method, path + rest, user_id="bob", content={"object": "x"}, status=404)
+    assert memories(server, user_id="bob") == {}
+    assert len(memories(server)) == 1
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "values", "says"),
+    [
+        ("GET", "/status", {"user_id": ""}, "somebody"),
+        ("POST", "/turn", {"said": "x"}, "session_id"),
+        ("POST", "/turn", {"said": 5, "session_id": "t"}, "said must be text"),
+        ("POST", "/turn", {"said": " ", "session_id": "t"}, "1 to 100000"),
+        ("POST", "/turn", {"said": "x", "session_id": "t", "user_id": {"$ne": ""}}, "user_id must be"),
+        ("GET", "/search", {}, "query must be text"),
+        ("GET", "/search", {"query": "x" * 20_000}, "max_query_characters"),
+        ("GET", "/memories", {"kind": "topic"}, "semantic, episodic, procedural"),
+        ("GET", "/memories", {"limit": "1e9"}, "limit"),
+        ("POST", "/recall", {"on": "yes"}, "true or false"),
+        ("POST", "/voice", {"turns": "x", "session_id": "t"}, "turns must be"),
+    ],
+)
+def test_a_wrong_request_is_one_sentence(server, method, path, values, says):
+    assert says in server.ask(method, path, status=400, **values)["error"]
+
+
+def test_an_edit_takes_known_fields_and_passes_the_guards(server):
+    say(server, "I live in Oslo.")
+    server.ask("POST", "/end", session_id="t")
+    path = f"/memories/{only(server)['id']}"
+    for content in ({}, {"id": "x"}, "x", {"object": "x", "owner": "bob"}):
+        assert "content must be" in server.ask("PATCH", path, content=content, status=400)["error"]
+    assert "object must be" in server.ask("PATCH", path, content={"object": 5}, status=400)["error"]
+    guarded = server.ask("PATCH", path, content={"object": "4111 1111 1111 1111"}, status=400)["error"]
+    assert "payment card" in guarded
+
+
+FOREIGN = {
+    "another name that leads here": ({"host": "evil.example"}, 421),
+    "another port of this machine": ({"host": "127.0.0.1:1"}, 421),
+    "another site": ({"origin": "https://evil.example"}, 403),
+    "a site without a name": ({"origin": "null"}, 403),
+    "another service of this machine": ({"origin": "http://127.0.0.1:1"}, 403),
+    "a browser that says so": ({"sec-fetch-site": "cross-site"}, 403),
+    "a form": ({"content-type": "text/plain"}, 415),
+}
+
+
+@pytest.mark.parametrize("case", FOREIGN)
+def test_what_comes_for_another_site_is_refused(server, case):
+    headers, status = FOREIGN[case]
+    sent = {"content-type": "application/json", **headers}
+    body = json.dumps({"user_id": server.user, "session_id": "t", "said": "I live in Oslo."})
+    answer = server.client.post("/turn", content=body, headers=sent)
+    assert answer.status_code == status, answer.text
+    assert "access-control-allow-origin" not in answer.headers
+    assert memories(server) == {}
+    if status != 415:
+        assert server.client.get("/export", params={"user_id": server.user}, headers=headers).status_code == status
+
+
+def test_its_own_names_are_answered(server):
+    for name in ("localhost", "127.0.0.1", "[::1]"):
+        own = {"host": f"{name}:{server.port}", "origin": f"http://{name}:{server.port}"}
+        assert server.client.get("/status", params={"user_id": server.user}, headers=own).status_code == 200
+
+
+@pytest.mark.parametrize(
+    ("body", "status"), [(b"{", 400), (b"[1]", 400), (b"[" * 100_000, 400), (b" " * 2_000_000, 413)]
+)
+def test_a_body_that_is_none_is_refused(server, body, status):
+    answer = server.client.post("/recall", content=body, headers={"content-type": "application/json"})
+    assert answer.status_code == status
+    assert answer.json()["error"]
+
+
+def test_nothing_but_the_page_and_its_acts_is_there(server):
+    page = httpx.get(server.url)
+    assert "What is remembered" in page.text
+    assert "default-src 'none'" in page.headers["content-security-policy"]
+    assert "unsafe" not in page.headers["content-security-policy"]
+    assert page.headers["cache-control"] == "no-store"
+    for path in ("/../etc/passwd", "/api", "/api/memory", "/docs"):
+        assert httpx.get(server.url + path).status_code == 404
+    assert httpx.request("OPTIONS", server.url + "/api/memory/turn").status_code == 405
+
+
+def test_only_this_machine_is_listened_to(server):
+    others = [one[4][0] for one in socket.getaddrinfo(socket.gethostname(), None, socket.AF_INET)]
+    for address in {one for one in others if not one.startswith("127.")}:
+        with socket.socket() as probe:
+            assert probe.connect_ex((address, server.port)) != 0
+    assert server.process.poll() is None
