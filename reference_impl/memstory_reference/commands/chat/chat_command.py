@@ -10,12 +10,14 @@ from contextlib import AbstractAsyncContextManager, ExitStack
 
 from memstory_reference.commands.bus_option import add_bus_option
 from memstory_reference.commands.chat.layers_chat import layers_conversation
+from memstory_reference.commands.chat.manager_chat import manager_conversation
 from memstory_reference.commands.chat.speech import Speech
 from memstory_reference.commands.chat.talk import Conversation, Ended
 from memstory_reference.commands.chat.topics_chat import DEFAULT_OWNER, topics_conversation
 from memstory_reference.commands.chosen_settings import add_store_options
 from memstory_reference.commands.layers_options import (
     LAYERS,
+    MANAGER,
     TOPICS,
     add_mode_option,
     add_person_options,
@@ -28,7 +30,11 @@ PROMPT = "you> "
 A_TURN_FAILED = 1
 
 Opening = Callable[[argparse.Namespace, Speech], AbstractAsyncContextManager[Conversation]]
-CONVERSATIONS: Mapping[str, Opening] = {TOPICS: topics_conversation, LAYERS: layers_conversation}
+CONVERSATIONS: Mapping[str, Opening] = {
+    TOPICS: topics_conversation,
+    LAYERS: layers_conversation,
+    MANAGER: manager_conversation,
+}
 
 
 def add(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -37,7 +43,11 @@ def add(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None
     parser = subparsers.add_parser("chat", help=text, description=f"{text[0].upper()}{text[1:]}.")
     add_system_option(parser)
     add_store_options(parser)
-    parser.add_argument("--owner", metavar="NAME", help=f"topics: whose memory it is (default: {DEFAULT_OWNER})")
+    parser.add_argument(
+        "--owner",
+        metavar="NAME",
+        help=f"topics: whose memory it is (default: {DEFAULT_OWNER}); manager: likewise (default: default)",
+    )
     add_person_options(parser)
     add_mode_option(parser)
     parser.add_argument(

@@ -10,9 +10,10 @@ from contextlib import AbstractAsyncContextManager
 from pathlib import Path
 
 from memstory_reference.commands.chosen_settings import add_store_options, chosen_settings
-from memstory_reference.commands.layers_options import LAYERS, TOPICS, add_person_options, add_system_option
+from memstory_reference.commands.layers_options import LAYERS, MANAGER, TOPICS, add_person_options, add_system_option
 from memstory_reference.commands.memory.desks import Desk
 from memstory_reference.commands.memory.layers_desk import layers_desk
+from memstory_reference.commands.memory.manager_desk import manager_desk
 from memstory_reference.commands.memory.printed import is_confirmed, is_yes, print_rows, print_text, write_new
 from memstory_reference.commands.memory.topics_desk import topics_desk
 from memstory_reference.commands.memory_rows import SHORT_ID_CHARACTERS, Row, page
@@ -21,15 +22,17 @@ from memstory_reference.composition.embedders import embedder_of
 from memstory_reference.composition.vector_stores import reindex_store
 from memstory_reference.errors import InputError
 from memstory_reference.systems.layers.records.record import Layer
+from memstory_reference.systems.manager.memories.memory import MemoryType
 from memstory_reference.systems.topics.memory_service import TOPIC
 
 NOTHING_DONE = 1
-KINDS = (TOPIC, *Layer)
+KINDS = tuple(dict.fromkeys((TOPIC, *map(str, Layer), *map(str, MemoryType))))
 
 Action = Callable[[argparse.Namespace, Desk], Awaitable[int]]
 DESKS: Mapping[str, Callable[[argparse.Namespace], AbstractAsyncContextManager[Desk]]] = {
     TOPICS: topics_desk,
     LAYERS: layers_desk,
+    MANAGER: manager_desk,
 }
 
 
@@ -40,7 +43,9 @@ def add(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None
     actions = parser.add_subparsers(dest="action", required=True, metavar="ACTION")
     listed = _action(actions, "list", list_memories, "list topics by name and engrams by age; or layers, newest first")
     listed.add_argument(
-        "--kind", choices=KINDS, help="one kind only: topics have topic and episodic, layers the last three"
+        "--kind",
+        choices=KINDS,
+        help="one kind only: topics have topic and episodic; layers semantic, episodic, procedural; manager the others",
     )
     listed.add_argument("--archived", action="store_true", default=None, help="layers: what is out of use too")
     found = _action(actions, "search", search_memories, "find what was said by meaning")
