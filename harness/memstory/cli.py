@@ -33,6 +33,7 @@ _GROUPS: Final[Mapping[str, Mapping[str, str]]] = {
     "running": {
         "run": "run stories with pytest",
         "proxy": "record, replay, count or script the language model of a memory",
+        "demo": "run five stories on three memories, and look at a failure and the page",
     },
     "results": {
         "show": "show what happened in a recorded case, step by step",
@@ -40,7 +41,7 @@ _GROUPS: Final[Mapping[str, Mapping[str, str]]] = {
         "merge": "put the shards of one run together",
         "compare": "put targets and runs side by side",
         "gate": "compare a run with its baseline",
-        "report": "write report.md again, or the report of a run that was killed",
+        "report": "write report.md and report.html again, or the report of a run that was killed",
         "export": "write what was retrieved in files that other tools read",
     },
 }
@@ -52,6 +53,7 @@ _WIDTH: Final = 88
 
 EPILOG: Final = f"""\
 examples:
+  memstory demo                                  see a leak found, in a few seconds
   memstory new story coffee                      begin with a story that runs
   memstory validate                              check every story below this folder
   memstory run --target control:oracle           run them on a perfect memory

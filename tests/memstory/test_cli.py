@@ -35,15 +35,17 @@ commands:
     mcp       look at the tools of an MCP server, and draft a target from them
     run       run stories with pytest
     proxy     record, replay, count or script the language model of a memory
+    demo      run five stories on three memories, and look at a failure and the page
     show      show what happened in a recorded case, step by step
     rejudge   judge the recordings of a run again, without the target
     merge     put the shards of one run together
     compare   put targets and runs side by side
     gate      compare a run with its baseline
-    report    write report.md again, or the report of a run that was killed
+    report    write report.md and report.html again, or the report of a run that was killed
     export    write what was retrieved in files that other tools read
 
 examples:
+  memstory demo                                  see a leak found, in a few seconds
   memstory new story coffee                      begin with a story that runs
   memstory validate                              check every story below this folder
   memstory run --target control:oracle           run them on a perfect memory

@@ -7,6 +7,7 @@ inside the hooks, when the first story is met: that is what keeps a start cheap.
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Generator
 from pathlib import Path
 
@@ -156,6 +157,13 @@ def pytest_unconfigure() -> None:
         supervision.tell_supervisor(supervision.ENDED)
 
 
+def _colour(line: str) -> dict[str, bool]:
+    """Return how a line of the summary is shown: red where something is wrong, green where all passed."""
+    wrong = re.search(r"\b[1-9]\d* (?:failed|error|invalid)\b|^passed in the last run", line)
+    good = re.search(r"\b[1-9]\d* passed\b", line)
+    return {"red": True} if wrong else {"green": True} if good else {}
+
+
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
     """Print what the stories came to."""
     for line in config.stash.get(NOT_RUN, ())[:_SHOWN]:
@@ -163,4 +171,5 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: p
     state = config.stash.get(SESSION, None)
     if state is not None and state.summary:
         terminalreporter.section("memstory")
-        terminalreporter.write_line(state.summary)
+        for line in state.summary.split("\n"):
+            terminalreporter.write_line(line, **_colour(line))

@@ -1,9 +1,10 @@
-"""What a person reads when a case did not pass: the reason, the story's own lines, expected and actual, the calls."""
+"""What a person reads when a case did not pass: a sentence, the story's own lines, what happened, both values."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+import re
+from collections.abc import Generator, Iterator, Sequence
 from pathlib import Path
 
 import pytest
@@ -18,8 +19,11 @@ from memstory.target import Tree
 
 _LONGEST_VALUE = 400
 _MOST_LINES = 20
+_MOST_HITS = 10
 _QUIET_STYLES = frozenset({"auto", "line", "no"})
 _INDENT = "    "
+_PLACE = re.compile(r"^(\S+:\d+:\d+):? (?:step [\d.]+(?:, pass [\d.]+)? \((\w+)\): )?")
+_COUNT = re.compile(r"^hits count (\d+), expected (.+)$")
 
 
 def failed_text(case: Case, result: CaseResult, path: Path | None) -> str:
@@ -27,7 +31,9 @@ def failed_text(case: Case, result: CaseResult, path: Path | None) -> str:
 
     `path` is the story's file, None to quote no line of it.
     """
-    lines = [result.reason or result.outcome, f"story {case.id}: {case.story.title}  ({result.where})"]
+    found = _PLACE.match(result.reason or "")
+    lines = [f"{found[1] if found else result.where}: {sentence(result)}"]
+    lines.append(f"story {case.id}: {case.story.title}  ({result.where})")
     for number, trial in enumerate(result.trials):
         if trial.outcome == "passed":
             continue
@@ -35,6 +41,23 @@ def failed_text(case: Case, result: CaseResult, path: Path | None) -> str:
             lines += ["", f"trial {number + 1} of {len(result.trials)}: {trial.outcome}"]
         lines += _trial_lines(case.story, trial, path, said=result.reason or "")
     return printable("\n".join(lines))
+
+
+def sentence(result: CaseResult) -> str:
+    """Return why a case did not pass in one sentence without its place, such as `search: expected 1 hit, got 2`."""
+    reason = (result.reason or result.outcome).split("\n", maxsplit=1)[0]
+    found = _PLACE.match(reason)
+    rest = _said(reason[found.end() :] if found else reason)
+    return f"{found[2]}: {rest}" if found and found[2] else rest
+
+
+def _said(reason: str) -> str:
+    """Return a reason without the list of hits, which has lines of its own."""
+    head, hits, tail = reason.partition("; the hits are: ")
+    count = _COUNT.match(head)
+    said = f"expected {count[2]} hit{'' if count[2] == '1' else 's'}, got {count[1]}" if count else head
+    more = re.search(r" \(and \d+ more\)$", tail if hits else "")
+    return f"{said}{more[0]}" if more else said
 
 
 def broken_text(case: Case, result: CaseResult, path: Path | None, config: pytest.Config) -> str:
@@ -73,35 +96,46 @@ def _trial_lines(story: Story, trial: TrialResult, path: Path | None, *, said: s
         yield from _step_lines(story, failure.step, path)
         if failure.message not in said:
             yield f"{_INDENT}{failure.kind}: {failure.message}"
-    shown: tuple[int, ...] | None = None
-    for verdict in (verdict for verdict in trial.verdicts if not verdict.passed):
-        if tuple(verdict.step) != shown:
-            shown = tuple(verdict.step)
-            yield from _step_lines(story, shown, path)
-            yield from _happened(trial.recording, shown)
-        yield from _verdict_lines(verdict)
+    wrong = [verdict for verdict in trial.verdicts if not verdict.passed]
+    for step in dict.fromkeys(tuple(verdict.step) for verdict in wrong):
+        own = [verdict for verdict in wrong if tuple(verdict.step) == step]
+        yield from _step_lines(story, step, path, own)
+        has_hits = yield from _happened(trial.recording, step)
+        for verdict in own:
+            # What the first line says is not said again.
+            is_first = verdict is wrong[0] and verdict.where in said
+            yield from _verdict_lines(
+                verdict, with_reason=not is_first, with_actual=not has_hits or verdict.field != "hits"
+            )
 
 
-def _verdict_lines(verdict: Verdict) -> Iterator[str]:
-    yield f"{verdict.where}: {verdict.reason}"
+def _verdict_lines(verdict: Verdict, *, with_reason: bool, with_actual: bool) -> Iterator[str]:
+    if with_reason:
+        yield f"{_INDENT}{verdict.where}: {_said(verdict.reason)}"
     for label, value in (
         ("expected", verdict.expected),
-        ("actual", verdict.actual),
+        ("actual", verdict.actual if with_actual else None),
         ("difference", verdict.difference),
     ):
         if value is not None:
             yield _INDENT + f"{label + ':':<12}" + value.replace("\n", f"\n{_INDENT}{'':<12}")
 
 
-def _step_lines(story: Story, path: Sequence[int], file: Path | None) -> Iterator[str]:
-    """Yield the lines of the story that a step was written on, with their numbers."""
+def _step_lines(story: Story, path: Sequence[int], file: Path | None, wrong: Sequence[Verdict] = ()) -> Iterator[str]:
+    """Yield the lines of the story that a step was written on, with their numbers, and a caret below what is wrong."""
     step, following = _find(story.steps, path)
     if step is None:
         return
     yield ""
     yield f"step {'.'.join(str(index + 1) for index in path)} ({step.op}) at {step.mark}"
-    if file is not None:
-        yield from (f"{_INDENT}{number:>4} | {line}" for number, line in _source(file, step.mark, following))
+    if file is None:
+        return
+    places = [tuple(map(int, verdict.where.rsplit(":", 2)[1:])) for verdict in wrong if verdict.where.count(":") > 1]
+    for number, line in _source(file, step.mark, following):
+        yield f"{_INDENT}{number:>4} | {line}"
+        columns = sorted({column for row, column in places if row == number})
+        if columns:
+            yield f"{_INDENT}     | " + "".join("^" if place in columns else " " for place in range(1, columns[-1] + 1))
 
 
 def _find(steps: Sequence[Step], path: Sequence[int]) -> tuple[Step | None, Mark | None]:
@@ -110,7 +144,7 @@ def _find(steps: Sequence[Step], path: Sequence[int]) -> tuple[Step | None, Mark
         return None, None
     step = steps[path[0]]
     following = steps[path[0] + 1].mark if path[0] + 1 < len(steps) else None
-    # Behind a `repeat` or `parallel` stands the number of the pass; a `crash` has none.
+    # After a `repeat` or `parallel` comes the number of the pass; a `crash` has none.
     inner = path[2:] if step.op in {"repeat", "parallel"} else path[1:]
     if not inner:
         return step, following
@@ -129,16 +163,26 @@ def _source(file: Path, begin: Mark, following: Mark | None) -> Iterator[tuple[i
         yield number, line.rstrip()
 
 
-def _happened(recording: Recording, path: Sequence[int]) -> Iterator[str]:
-    """Yield the answer and the tool calls of a step, where it has them."""
+def _happened(recording: Recording, path: Sequence[int]) -> Generator[str, None, bool]:
+    """Yield the hits of a step one a line, or its answer and its tool calls; return whether there were hits."""
     record = next((step for step in recording.steps if tuple(step.path) == tuple(path)), None)
     if record is None:
-        return
+        return False
     if record.error is not None:
         yield f"{_INDENT}refused: {record.error}"
     if record.op == "say" and isinstance(record.result, dict):
         yield f"{_INDENT}answer: {_short(record.result.get('answer'))}"
         yield from _calls(record)
+    hits = record.result if record.op in {"search", "list"} else None
+    if not isinstance(hits, list) or not all(isinstance(hit, dict) for hit in hits):
+        return False
+    yield f"{_INDENT}hits:{'' if hits else ' none'}"
+    for number, hit in enumerate(hits[:_MOST_HITS], 1):
+        score = f"{hit['score']:.4f}  " if isinstance(hit.get("score"), float) else ""
+        yield f"{_INDENT * 2}{number}. {score}{_short(hit.get('text')).replace(chr(10), ' ')}"
+    if len(hits) > _MOST_HITS:
+        yield f"{_INDENT * 2}and {len(hits) - _MOST_HITS} more"
+    return True
 
 
 def _calls(record: StepRecord) -> Iterator[str]:

@@ -20,7 +20,7 @@ from memstory.errors import SetupError, TargetError
 from memstory.judging.evaluation import evaluate
 from memstory.language.stories import InvalidStory
 from memstory.playing import broken
-from memstory.pytest_plugin.failure_text import broken_text, failed_text, invalid_text
+from memstory.pytest_plugin.failure_text import broken_text, failed_text, invalid_text, printable, sentence
 from memstory.pytest_plugin.options import OUTCOME
 from memstory.pytest_plugin.session import SessionState
 from memstory.reporting.measured import headline
@@ -57,6 +57,7 @@ class StoryItem(pytest.Function, BracketedItem):
             return
         select_once(self.session, self.state)
         result = self.result = self._recorded(self.state.worker.run(self.case, self.path.parent))
+        self.user_properties += _properties(result)
         if result.outcome == "unsupported":
             pytest.skip(f"{self.name}: {result.reason}")
         if result.outcome == "error":
@@ -81,10 +82,29 @@ class StoryItem(pytest.Function, BracketedItem):
     def reportinfo(self) -> tuple[os.PathLike[str], int, str]:
         return self.path, self.case.story.mark.line - 1, self.name
 
+    def repr_failure(self, excinfo: pytest.ExceptionInfo[BaseException]) -> Any:
+        """Return the failure with one sentence as its message: the short summary has the file in the id already."""
+        shown = super().repr_failure(excinfo)
+        crash = getattr(shown, "reprcrash", None)
+        if crash is not None and isinstance(excinfo.value, pytest.fail.Exception) and self.result is not None:
+            crash.message = printable(self.state.without_secrets(sentence(self.result)))
+        return shown
+
     def failure(self, text_of: Callable[[Path | None], str]) -> str:
         """Return the message that `text_of` makes of the story's file, without what must not be shown."""
         quoted = None if self.state.level_of(self.case.story.redact) == "texts" else self.path
         return self.state.without_secrets(text_of(quoted))
+
+
+def _properties(result: CaseResult) -> list[tuple[str, object]]:
+    """Return what JUnit says of a case; file and line are attributes only in its family xunit1."""
+    file, line, _ = (*result.where.rsplit(":", 2), "", "")[:3]
+    said = {
+        "story": result.story, "target": result.target, "file": file, "line": line, "outcome": result.outcome,
+        "harm": result.harm, "slug": result.slug, "tags": " ".join(result.tags), "needs": " ".join(result.needs),
+    }  # fmt: skip
+    scores = [(name, round(value, 6)) for name, value in result.metrics.items()]
+    return [*((name, value) for name, value in said.items() if value), *scores]
 
 
 class InvalidItem(pytest.Function):

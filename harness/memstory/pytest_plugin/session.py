@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Final
 
 import pytest
@@ -16,8 +17,9 @@ from memstory.pytest_plugin.ending.guard import interrupt_on_termination, undist
 from memstory.pytest_plugin.ending.leaving import about_to_leave
 from memstory.pytest_plugin.options import SESSION, chosen_options, redaction_level, report_folder
 from memstory.pytest_plugin.worker import Worker
+from memstory.reporting.markdown import step_summary
 from memstory.reporting.terminal import terminal_summary
-from memstory.reporting.writing import Beside, begin_reports, write_reports
+from memstory.reporting.writing import PAGE_NAME, Beside, begin_reports, write_reports
 from memstory.results.fingerprint import make_fingerprint
 from memstory.results.folder.last_run import LastRun
 from memstory.results.folder.selected_cases import SELECTED_NAME, lost, read_selected, write_selected
@@ -30,8 +32,12 @@ from memstory.results.secrecy.secret_values import Secrets, known_secrets
 from memstory.running.supervision import REPORT, tell_supervisor
 from memstory.target import Tree
 
+_WIDTH: Final = 80
+
 _NAMED: Final = 10
 """Lost cases that are named in the terminal; report.md has all."""
+
+STEP_SUMMARY: Final = "GITHUB_STEP_SUMMARY"
 
 LEFT: Final = "memstory_left"
 """Under which a worker of xdist tells what did not stop."""
@@ -172,7 +178,9 @@ def _report(session: pytest.Session, state: SessionState) -> None:
             return
         fingerprint = make_fingerprint(cases, started=state.started, options=_shown(state), shard=state.shard)
         made = make_run(cases, fingerprint, complete=not missing and not _is_cut_short(session))
-        run = write_reports(state.folder, made, beside=_beside(session, state))
+        beside = _beside(session, state)
+        run = write_reports(state.folder, made, beside=beside)
+        _tell_service(run, beside.last)
     except (OSError, SetupError) as error:
         state.summary = f"the reports could not be written to {state.folder}: {error}"
         session.exitstatus = pytest.ExitCode.INTERNAL_ERROR
@@ -180,11 +188,18 @@ def _report(session: pytest.Session, state: SessionState) -> None:
     if missing and session.exitstatus == pytest.ExitCode.OK:
         session.exitstatus = pytest.ExitCode.INTERNAL_ERROR
     if run.cases:
-        state.summary = _summary(state, run, session)
+        state.summary = _summary(state, run, session, beside.last)
     elif state.shard is not None:
         state.summary = f"No story falls to this shard; {state.folder / 'results.json'} says so."
         if session.exitstatus == pytest.ExitCode.NO_TESTS_COLLECTED and state.shard.of:
             session.exitstatus = pytest.ExitCode.OK
+
+
+def _tell_service(run: Run, last: Run | None) -> None:
+    """Append the first screen of the report to the page that GitHub shows of a job, where it names one."""
+    if path := os.environ.get(STEP_SUMMARY):
+        with Path(path).open("a", encoding="utf-8", errors="backslashreplace") as file:
+            file.write(step_summary(run, last=last))
 
 
 def _beside(session: pytest.Session, state: SessionState) -> Beside:
@@ -228,8 +243,12 @@ def _cut_short(run: Run) -> Iterator[str]:
         yield f"The run was {'interrupted' if interrupted else 'cut short'}.{without}"
 
 
-def _summary(state: SessionState, run: Run, session: pytest.Session) -> str:
-    lines = [terminal_summary(run), *_cut_short(run), f"report: {state.folder / 'report.md'}"]
+def _summary(state: SessionState, run: Run, session: pytest.Session, last: Run | None) -> str:
+    config = session.config
+    terminal = config.pluginmanager.get_plugin("terminalreporter")
+    width = terminal._tw.fullwidth if terminal else _WIDTH  # noqa: SLF001  (pytest has no public word for it)
+    lines = [terminal_summary(run, last=last, verbose=config.get_verbosity() > 0, width=width), *_cut_short(run)]
+    lines += [f"report: {state.folder / 'report.md'}", f"page:   {state.folder / PAGE_NAME}"]
     if all(case.outcome == "unsupported" for case in run.cases):
         lines.append("No story ran: every one that was selected is unsupported here. This counts as a failure.")
         if session.exitstatus == pytest.ExitCode.OK:

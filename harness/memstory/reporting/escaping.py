@@ -40,7 +40,8 @@ def shorten(text: str, limit: int) -> str:
     >>> shorten("abcdef", 3)
     'abc… (+3 characters)'
     """
-    return text if len(text) <= limit else f"{text[:limit]}… (+{len(text) - limit} characters)"
+    left_out = len(text) - limit
+    return text if left_out <= 0 else f"{text[:limit]}… (+{left_out} character{'s' if left_out > 1 else ''})"
 
 
 def inline(text: object, limit: int = TEXT_LIMIT) -> str:

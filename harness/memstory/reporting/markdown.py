@@ -2,86 +2,89 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import groupby
 from typing import Final
 
 from memstory.reporting import views
+from memstory.reporting.comparing.capability_scores import capability_scores
+from memstory.reporting.comparing.columns import Column, columns_of
+from memstory.reporting.comparing.matrix import JUDGED
 from memstory.reporting.escaping import inline, table
 from memstory.reporting.measured import measured_page
-from memstory.reporting.not_passed import could_not_run, went_wrong
+from memstory.reporting.overview.case_changes import changes_since
+from memstory.reporting.overview.causes import causes
 from memstory.reporting.overview.facts import facts_of
+from memstory.reporting.overview.first_screen import causes_table, conclusion, harms_in_words, totals_table
+from memstory.reporting.overview.links import Links
+from memstory.reporting.overview.not_passed import could_not_run, went_wrong
 from memstory.reporting.owed import owed_section
 from memstory.reporting.repetition import repetition
 from memstory.reporting.retrieval_tables import retrieval
-from memstory.results.outcomes import Outcome
-from memstory.results.runs import Run, natural
+from memstory.results.outcomes import CaseResult, Outcome
+from memstory.results.runs import NamedRun, Run, natural
 
 SLOWEST: Final = 10
 
 HOW_TO_READ: Final = """\
 A *story* is a short YAML script of what a memory must do; a *target* is a memory it was run on; a *case* is one story
 on one target, in a fresh memory. `passed` and `failed` are judgements: everything the story expects was compared with
-what the memory returned. The other three are none, and count neither way: `unsupported` means that the target cannot
+what the memory returned. The other three count neither way: `unsupported` means that the target cannot
 do what the story needs, `error` that the target or the machine broke, `invalid` that the story itself is wrong. A
-dash in the matrix means that the story was not meant for that target. Retrieval is scored from gold ids, not by a
-judge: R@k is the mean share of the right documents among the first k, nDCG@10 rewards placing them early, MRR is the
-mean of 1 / rank of the first right one; *n* is the number of questions in that mean. Categories marked *apart* are
-not part of the total. All of it stands in `results.json` in full."""
+dash in the matrix means that the story was not meant for that target. *Harm* is what a failure does to the user, as the
+story says: a leak to somebody else, a loss, a wrong answer, a bad rank, or cosmetic. Retrieval is scored from gold ids,
+without a judge: R@k is the mean share of the right documents among the first k, nDCG@k rewards placing them early, MRR
+is the mean of 1 / rank of the first right one; *n* is the number of questions in that mean. Categories marked *apart*
+are not part of the total. `results.json` has all of it in full."""
 
-_WRONG: Final[Mapping[Outcome, str]] = {
-    "failed": "failed",
-    "error": "ended in an error before a judgement",
-    "invalid": "not run because the story itself is wrong",
-}
+_FOLDED: Final = 12
 
 
-def render(run: Run) -> str:
-    """Return the report as markdown; everything that came from a story or a target is escaped."""
+def render(run: Run, *, last: Run | None = None, links: Links | None = None) -> str:
+    """Return the report as markdown; everything that came from a story or a target is escaped.
+
+    `last` is the run before, None if there is none; `links` makes links, None for none.
+    """
+    links = links or Links()
+    columns = columns_of([NamedRun(name="", run=run)])
     sections = [
-        _head(run),
-        _section("Stories on targets", _matrix(run)),
+        _head(run, columns, last, links),
+        _section("By capability", _capabilities(columns)),
+        _section("Failures by cause", causes_table(causes(columns), links)),
+        went_wrong(run, links),
         _section("What a memory owes", owed_section(run)),
         _section("Measured", measured_page(run)),
         _section("Retrieval", retrieval(run)),
         _section("Repeated trials", repetition(run)),
-        went_wrong(run),
         _section("Could not run", could_not_run(run)),
         _section("Warnings", _warnings(run)),
+        _section("What it was made with", _facts(run)),
         _section("Slowest cases", _slowest(run)),
         _section("Requirements", _coverage(run)),
+        _section("Stories on targets", _appendix(run, links)),
         _section("How to read this", HOW_TO_READ),
     ]
     return "\n\n".join(section for section in sections if section) + "\n"
+
+
+def step_summary(run: Run, *, last: Run | None = None) -> str:
+    """Return the first screen of the report, for a page that a service shows of a run."""
+    columns = columns_of([NamedRun(name="", run=run)])
+    found = causes(columns)
+    parts = [_head(run, columns, last, Links()), _section("Failures by cause", causes_table(found, Links()))]
+    return "\n\n".join(part for part in parts if part) + "\n"
 
 
 def _section(title: str, body: str) -> str:
     return f"## {title}\n\n{body}" if body else ""
 
 
-def _head(run: Run) -> str:
-    return "\n\n".join([f"# memstory: {views.headline(run)}", _conclusion(run), _facts(run), *_notes(run)])
-
-
-def _conclusion(run: Run) -> str:
-    counts, cases = run.summary, len(run.cases)
-    ran = counts["passed"] + counts["failed"]
-    wrong = [f"{counts[name]} {words}" for name, words in _WRONG.items() if counts[name]]
-    if not ran:
-        first = f"**Nothing was judged**: none of {cases} cases ran to its end."
-    elif wrong:
-        first = f"**Not all is well**: {', '.join(wrong)}."
-    else:
-        first = f"**Every case that ran passed** ({ran} of {cases})."
-    if counts["measured"]:
-        first += f" {counts['measured']} only took measures, which nothing can fail."
-    if counts["unsupported"]:
-        first += f" {counts['unsupported']} could not run on their target and prove nothing."
-    if part := views.shard_name(run):
-        first += f" **This is only {part}**: 'memstory merge' puts all of them together."
-    if not run.complete:
-        ended = sum(not case.is_lost for case in run.cases)
-        first += f" **The run was cut short**: {ended} of {cases} cases had ended by then, the others have no result."
-    return first
+def _head(run: Run, columns: Sequence[Column], last: Run | None, links: Links) -> str:
+    first = " ".join(filter(None, [conclusion(run), harms_in_words(causes(columns))]))
+    page = f"[{links.page}]({links.page}) shows every case, step by step." if links.page else ""
+    totals = totals_table(columns, changes_since(last, run) if last else None)
+    parts = [f"# memstory: {views.headline(run)}", " ".join(filter(None, [first, page])), totals, *_notes(run)]
+    return "\n\n".join(part for part in parts if part)
 
 
 def _facts(run: Run) -> str:
@@ -98,17 +101,61 @@ def _notes(run: Run) -> Iterable[str]:
         )
 
 
-def _matrix(run: Run) -> str:
-    targets = views.targets_of(run)
+def _capabilities(columns: Sequence[Column]) -> str:
+    """Return passed of judged for each group of stories."""
+    scores = capability_scores(columns)
     rows = [
-        [inline(story), inline(title), *(_cell(outcomes.get(target)) for target in targets)]
-        for (story, title), outcomes in views.matrix(run).items()
+        [inline(score.name), str(len(score.stories)), *(_share(score.columns[one.title]) for one in columns)]
+        for score in scores
     ]
-    return table(["Story", "Title", *map(inline, targets)], rows) if rows else "No case ended."
+    header = ["Capability", "stories", *(inline(one.title) for one in columns)]
+    return table(header, rows, right=range(1, len(header))) if rows else ""
+
+
+def _share(counts: Mapping[Outcome, int]) -> str:
+    judged = sum(counts[outcome] for outcome in JUDGED)
+    return f"{counts['passed']}/{judged}" if judged else ""
+
+
+def _appendix(run: Run, links: Links) -> str:
+    """Return the matrix, folded: stories that several targets were asked, then those of one target only."""
+    if not run.cases:
+        return "No case ended."
+    targets = views.targets_of(run)
+    rows = list(views.matrix(run).items())
+    places = {case.name: case for case in run.cases}
+    shared = [one for one in rows if len(one[1]) > 1 or len(targets) <= 1]
+    parts = [_matrix(shared, targets, places, links)]
+    for target in targets:
+        own = [one for one in rows if list(one[1]) == [target] and len(targets) > 1]
+        if own:
+            parts.append(_fold(f"{inline(target)} only: {len(own)} stories", _matrix(own, [target], places, links)))
+    legend = ", ".join(f"{symbol} {outcome}" for outcome, symbol in views.SYMBOLS.items())
+    return "\n\n".join([f"{legend}.", *(part for part in parts if part)])
+
+
+def _matrix(
+    rows: Sequence[tuple[tuple[str, str], Mapping[str, Outcome]]], targets: Sequence[str],
+    cases: Mapping[str, CaseResult], links: Links,
+) -> str:  # fmt: skip
+    """Return a table; the rows of one story that ended alike are one line."""
+    made = []
+    for _, group in groupby(rows, key=lambda one: (one[0][0].partition("[")[0], one[0][1], one[1])):
+        alike = list(group)
+        (story, title), outcomes = alike[0]
+        count = f" and {len(alike) - 1} more rows" if len(alike) > 1 else ""
+        place = links.to_place(cases[story].where, story)
+        made.append([f"{place}{count}", inline(title), *(_cell(outcomes.get(target)) for target in targets)])
+    text = table(["Story", "Title", *map(inline, targets)], made)
+    return _fold(f"{len(rows)} stories", text) if len(made) > _FOLDED else text if made else ""
+
+
+def _fold(title: str, text: str) -> str:
+    return f"<details><summary>{title}</summary>\n\n{text}\n\n</details>" if text else ""
 
 
 def _cell(outcome: Outcome | None) -> str:
-    return f"{views.SYMBOLS[outcome]} {outcome}" if outcome else "-"
+    return views.SYMBOLS[outcome] if outcome else "-"
 
 
 def _warnings(run: Run) -> str:

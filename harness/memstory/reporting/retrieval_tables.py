@@ -16,6 +16,7 @@ def retrieval(run: Run) -> str:
     rows = [row for case in run.cases if case.outcome != "measured" for row in views.score_rows(case)]
     if not any(case.retrieval for case in run.cases):
         return ""
+    rows = views.folded(rows)
     parts = [_table(rows) if rows else "", curves(run), "\n".join((*_measured_on(run), *_given(run))), *_unusable(run)]
     return "\n\n".join(part for part in parts if part)
 

@@ -1,17 +1,22 @@
-"""The summary at the end of a run in a terminal: matrix, retrieval scores, and what the numbers do not say."""
+"""The summary at the end of a run in a terminal: a line for each target, and with -v all tables."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping
+from textwrap import fill
 from typing import Final
 
 from tabulate import tabulate
 
 from memstory.reporting import views
+from memstory.reporting.comparing.columns import columns_of
 from memstory.reporting.escaping import shorten, visible
 from memstory.reporting.measured import measured_text
-from memstory.results.runs import Run
+from memstory.reporting.overview.case_changes import changes_in_words, changes_since
+from memstory.reporting.overview.target_totals import target_totals
+from memstory.results.outcomes import OUTCOMES
+from memstory.results.runs import NamedRun, Run
 from memstory.results.secrecy.redaction import told
 
 ALL_ROWS: Final = 40
@@ -25,26 +30,72 @@ REASONS: Final = 8
 
 TITLE_LIMIT: Final = 60
 
+ALL_TARGETS: Final = 20
+"""Up to this many targets have a line each."""
+
+WORSE: Final = 10
+"""Cases that are named because they passed in the last run and do not now."""
+
+LEAST_NAME: Final = 12
+"""Characters of a target's name that are shown in the narrowest terminal."""
+
 _GOOD: Final = frozenset({"passed", "measured"})
 
 
-def terminal_summary(run: Run) -> str:
-    """Return the summary as plain text without control characters."""
-    return "\n\n".join(part for part in _parts(run) if part)
+def terminal_summary(run: Run, *, last: Run | None = None, verbose: bool = False, width: int = 80) -> str:
+    """Return the summary as plain text without control characters.
+
+    A line for each target, with what changed since `last`; `verbose` puts all tables before it. Lines that this
+    function lays out itself are at most `width` characters wide.
+    """
+    return "\n\n".join(part for part in _parts(run, last, verbose=verbose, width=width) if part)
 
 
-def _parts(run: Run) -> Iterator[str]:
-    yield _matrix(run)
-    yield _scores(run)
-    yield measured_text(run)
+def _parts(run: Run, last: Run | None, *, verbose: bool, width: int) -> Iterator[str]:
+    if verbose:
+        yield from (_matrix(run), _scores(run), measured_text(run), "\n".join(_unsupported(run)))
     yield "\n".join(_flaky(run))
-    yield "\n".join(_unsupported(run))
+    yield "\n".join(fill(line, width) for line in _notices(run))
+    yield "\n".join([*_target_lines(run, last, width), f"memstory: {views.headline(run)}"])
+
+
+def _notices(run: Run) -> Iterator[str]:
     models = [f"'{_plain(model)}'" for model in views.stand_ins(run)]
     if models:
-        yield f"Not a language model: {', '.join(models)}. Tools and words were chosen by fixed rules."
+        yield f"No language model was used: {', '.join(models)} chose tools and words by fixed rules."
     if any(run.redacted.values()):
-        yield f"Redacted before it was written: {told(run.redacted)}."
-    yield f"memstory: {views.headline(run)}"
+        yield f"Redacted from all that was written: {told(run.redacted)}."
+
+
+def _target_lines(run: Run, last: Run | None, width: int) -> Iterator[str]:
+    """Yield a line for each target: counts, recall, what changed; those of more than some targets are in the report."""
+    totals = target_totals(columns_of([NamedRun(name="", run=run)]))
+    changes = changes_since(last, run)
+    shown = [name for name in OUTCOMES if name == "passed" or any(one.counts[name] for one in totals)]
+    rows = []
+    for one in totals[:ALL_TARGETS]:
+        cells = [f"{one.counts[name]} {name}" for name in shown]
+        cells.append(f"R@5 {one.recall:.2f}" if one.recall is not None else "")
+        if last is not None:
+            changed = changes_in_words([each for each in changes if each.target == one.name])
+            cells.append(f"{changed or 'same'} since the last run")
+        rows.append(cells)
+    widths = [max(len(row[place]) for row in rows) for place in range(len(rows[0]))] if rows else []
+    room = max(LEAST_NAME, width - sum(widths) - 2 * len(widths))
+    names = [_cut(one.name, room) for one in totals[:ALL_TARGETS]]
+    name_width = max(map(len, names), default=0)
+    for name, row in zip(names, rows, strict=True):
+        cells = [cell.rjust(wide) for cell, wide in zip(row, widths, strict=True)]
+        yield "  ".join([name.ljust(name_width), *cells]).rstrip()
+    if len(totals) > ALL_TARGETS:
+        yield f"and {len(totals) - ALL_TARGETS} more targets, all in the report"
+    for change in [each for each in changes if each.is_worse][:WORSE]:
+        yield _cut(f"passed in the last run, now {change.now}: {_plain(change.case)}", width)
+
+
+def _cut(text: str, width: int) -> str:
+    plain = _plain(text, width)
+    return plain if len(plain) <= width else f"{plain[: width - 1]}…"
 
 
 def _matrix(run: Run) -> str:
@@ -79,6 +130,7 @@ def _scores(run: Run) -> str:
     rows = [row for case in run.cases if case.outcome != "measured" for row in views.score_rows(case)]
     if not rows:
         return ""
+    rows = views.folded(rows)
     columns = views.score_columns(rows)
     cells = [
         [

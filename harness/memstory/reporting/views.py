@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from memstory.results.outcomes import CaseResult, Outcome, Score
@@ -18,7 +18,9 @@ SYMBOLS: Final[Mapping[str, str]] = {
     "error": "💥",
     "invalid": "⚠️",
 }
-SCORE_COLUMNS: Final = {"recall@5": "R@5", "recall@10": "R@10", "ndcg@10": "nDCG@10", "mrr": "MRR"}
+SCORE_COLUMNS: Final = {
+    "recall@5": "R@5", "recall@10": "R@10", "ndcg@5": "nDCG@5", "ndcg@10": "nDCG@10", "mrr": "MRR",
+}  # fmt: skip
 ABSTENTION: Final = "abstention"
 STAND_IN: Final = "stand-in"
 UNREADABLE: Final = "(could not be read)"
@@ -91,9 +93,25 @@ def score_cells(row: ScoreRow, columns: Sequence[str]) -> list[str]:
 
 
 def score_columns(rows: Sequence[ScoreRow]) -> dict[str, str]:
-    """Return the metrics to show with their heading: the usual four, and abstention where a story measures it."""
-    has_abstention = any(ABSTENTION in row.scores for row in rows)
-    return SCORE_COLUMNS | ({ABSTENTION: "silent when it should be"} if has_abstention else {})
+    """Return the metrics to show with their heading: the usual ones and abstention, where a row has them."""
+    usual = SCORE_COLUMNS | {ABSTENTION: ABSTENTION}
+    return {name: title for name, title in usual.items() if any(name in row.scores for row in rows)}
+
+
+def folded(rows: Sequence[ScoreRow]) -> list[ScoreRow]:
+    """Return the rows with targets that scored alike in one, `layers, topics`; a story's rows stay together."""
+    targets: dict[tuple[object, ...], list[str]] = {}
+    for row in rows:
+        targets.setdefault(_alike(row), []).append(row.target)
+    seen: dict[tuple[object, ...], ScoreRow] = {}
+    for row in rows:
+        seen.setdefault(_alike(row), replace(row, target=", ".join(targets[_alike(row)])))
+    return list(seen.values())
+
+
+def _alike(row: ScoreRow) -> tuple[object, ...]:
+    scores = tuple((name, f"{value:.3f}") for name, value in sorted(row.scores.items()))
+    return row.story, row.level, row.category, row.questions, scores
 
 
 def said_of_itself(run: Run, name: str) -> dict[str, Sequence[str]]:
@@ -122,7 +140,7 @@ def step_number(path: Sequence[int]) -> str:
 
 
 def _denominator(scores: Sequence[Score]) -> int:
-    """Return the number of questions behind the usual four; abstention has questions of its own."""
+    """Return the number of questions behind the usual ones; abstention has questions of its own."""
     counts = {score.metric: score.questions for score in scores}
     usual = [counts[metric] for metric in SCORE_COLUMNS if metric in counts]
     return max(usual or counts.values())

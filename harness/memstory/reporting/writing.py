@@ -11,6 +11,7 @@ from typing import Final
 from memstory.reporting import views
 from memstory.reporting.markdown import render
 from memstory.reporting.overview.facts import facts_of
+from memstory.reporting.overview.links import Links
 from memstory.reporting.page.rendering import PageInput, render_page
 from memstory.reporting.page.story_lines import lines_in
 from memstory.results.fingerprint import make_fingerprint
@@ -78,10 +79,11 @@ def write_reports(folder: Path, run: Run, *, recordings: bool = True, beside: Be
     folder.mkdir(parents=True, exist_ok=True)
     write_results(folder / RESULTS_NAME, run)
     written = read_results(folder / RESULTS_NAME)
-    write_text(folder / REPORT_NAME, render(written))
+    beside = beside or Beside()
+    write_text(folder / REPORT_NAME, render(written, last=beside.last, links=_links(folder, beside)))
     if recordings:
         write_recordings(folder / RECORDINGS_NAME, run.cases)
-    _write_page(folder, run, beside or Beside())
+    _write_page(folder, run, beside)
     Spool(folder).clear()
     (folder / SELECTED_NAME).unlink(missing_ok=True)
     return written
@@ -109,17 +111,25 @@ def _report_from_spool(folder: Path, why: str) -> str:
         named = f"; no result: {', '.join(case.id for case in missing)}" if missing else ""
         return f"{folder / REPORT_NAME}: the run was cut short, {len(spooled.results)} cases were done{torn}{named}"
     run = read_results(folder / RESULTS_NAME)
-    write_text(folder / REPORT_NAME, render(run))
+    write_text(folder / REPORT_NAME, render(run, links=_links(folder, Beside())))
     recorded = folder / RECORDINGS_NAME
     _write_page(folder, with_steps(run, read_recordings(recorded)) if recorded.is_file() else run, Beside())
     return f"{folder / REPORT_NAME} and {PAGE_NAME}: made from {RESULTS_NAME}, {len(run.cases)} cases"
+
+
+def _links(folder: Path, beside: Beside) -> Links:
+    return Links(folder=folder, page=PAGE_NAME, roots=_roots(beside))
+
+
+def _roots(beside: Beside) -> Sequence[Path]:
+    return [Path.cwd()] if beside.roots is None else beside.roots
 
 
 def _write_page(folder: Path, run: Run, beside: Beside) -> None:
     page = PageInput(
         title=views.headline(run),
         facts=facts_of(run),
-        lines_of=lines_in([Path.cwd()] if beside.roots is None else beside.roots, beside.clean),
+        lines_of=lines_in(_roots(beside), beside.clean),
         last=beside.last,
         safe=beside.safe,
     )

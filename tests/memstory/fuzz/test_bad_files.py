@@ -20,8 +20,9 @@ from memstory.language.stories import InvalidStory, parse_stories
 from memstory.reporting.comparing.columns import columns_of
 from memstory.reporting.comparing.comparison import compare
 from memstory.reporting.comparing.regression import gate
-from memstory.reporting.comparing.sections import as_markdown
 from memstory.reporting.markdown import render
+from memstory.reporting.overview.comparison_markdown import as_markdown
+from memstory.reporting.overview.links import Links
 from memstory.results.folder.recordings_file import read_recordings, with_steps, write_recordings
 from memstory.results.folder.results_file import read_results, results_text
 from memstory.results.folder.spool import Spool
@@ -80,7 +81,7 @@ def test_damaged_results_are_a_message(fuzz, folder, results, run_of):
         gate(*runs)
         gate(*reversed(runs))
         if not what_differs(runs):
-            as_markdown(compare(runs and [*runs], columns_of(runs)[0]))
+            as_markdown(compare(runs and [*runs], columns_of(runs)[0]), columns_of(runs), Links())
         merged(runs)
 
     fuzz([json.loads(results_text(whole))], as_json, read)

@@ -34,11 +34,12 @@ def test_a_wrong_answer_shows_the_storys_lines_and_what_happened(project):
     result.assert_outcomes(failed=1)
     result.stdout.fnmatch_lines(
         [
-            "stories/a.yaml:8:*step 2 (say)*Elixir*",
+            "stories/a.yaml:8:*: say: answer does not contain*Elixir*",
             "story W1*: The answer names the language  (stories/a.yaml:1:1)",
             "step 2 (say) at stories/a.yaml:5:*",
             "*5 |   - say: Which language?",
             "*8 |       answer: {contains: Elixir}",
+            "*  |                ^",
             "*answer: You said Which language?*",
             "*tool calls that happened:*",
             "*1. recall(*user.name*) -> *Ana*",

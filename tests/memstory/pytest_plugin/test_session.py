@@ -206,3 +206,23 @@ def test_a_verbose_run_tells_how_far_a_retrieval_is(project):
     result = project.run_apart("-v")
     result.assert_outcomes(passed=1)
     result.stdout.fnmatch_lines(["  Q1* 1/1 *3 documents, 1 questions*"])
+
+
+def test_a_service_that_shows_a_summary_gets_the_first_screen(project, monkeypatch, tmp_path):
+    summary = tmp_path / "summary.md"
+    summary.write_text("before\n")
+    monkeypatch.setenv("GITHUB_STEP_SUMMARY", str(summary))
+    project.story()
+    project.run()
+    lines = summary.read_text().split("\n")
+    assert lines[0] == "before"
+    assert lines[1].startswith("# memstory: ")
+
+
+def test_junit_has_the_file_the_line_and_what_a_case_is_of(project):
+    project.story("story: J1\ntitle: t\nharm: leak\nsteps: [{add: x}]\n")
+    project.run("--junitxml", "j.xml", "-o", "junit_family=xunit1")
+    text = (project.path / "j.xml").read_text()
+    assert 'file="stories/a.yaml" line="0"' in text
+    for name, value in {"story": "J1", "file": "stories/a.yaml", "line": "1", "harm": "leak"}.items():
+        assert f'<property name="{name}" value="{value}"' in text

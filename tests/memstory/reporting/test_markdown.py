@@ -6,7 +6,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 
-from memstory.reporting.markdown import render
+from memstory.reporting.markdown import render, step_summary
+from memstory.reporting.overview.links import Links
 from memstory.results.outcomes import Score
 
 READER = MarkdownIt("commonmark").enable(["table", "strikethrough"])
@@ -44,9 +45,9 @@ def test_a_run_that_was_cut_short_says_so_at_the_top(results, report):
 
 
 def test_a_stand_in_for_the_language_model_is_named_in_plain_words(results, report):
-    head = report(results).split("## ")[0]
-    assert "**Not a language model:** “offline rules (deterministic stand-in)”" in head
-    assert "| Embedder | all-MiniLM-L6-v2 |" in head
+    markdown = report(results)
+    assert "**Not a language model:** “offline rules (deterministic stand-in)”" in markdown.split("## ")[0]
+    assert "| Embedder | all-MiniLM-L6-v2 |" in markdown
 
 
 def test_a_real_language_model_brings_no_such_note(make_case, report):
@@ -62,18 +63,67 @@ def test_targets_that_answered_with_different_embedders_are_told_apart(make_case
     assert "| Embedder | layers: nomic-embed-text; topics: all-MiniLM-L6-v2 |" in markdown
 
 
-def test_the_matrix_shows_a_word_for_each_outcome_and_a_dash_where_nothing_was_asked(results, report):
+def test_the_matrix_shows_a_sign_for_each_outcome_and_stories_of_one_target_apart(results, report):
     matrix = section(report(results), "Stories on targets")
-    assert "| S5 | Title of S5 | ⬜ unsupported | ✅ passed |" in matrix
-    assert "| S6 | Title of S6 | - | ❌ failed |" in matrix
-    assert "| S9 | Title of S9 | - | ⚠️ invalid |" in matrix
+    assert "✅ passed, ❌ failed" in matrix
+    assert "| S5 | Title of S5 | ⬜ | ✅ |" in matrix
+    alone = matrix.split("<summary>topics only: ")[1]
+    assert "| S6 | Title of S6 | ❌ |" in alone
+    assert "| S9 | Title of S9 | ⚠️ |" in alone
+
+
+def test_rows_of_a_story_that_ended_alike_are_one_line(make_case, report):
+    cases = [make_case("F", id=f"F[{row}]", row=row) for row in ("a", "b", "c")]
+    matrix = section(report([*cases, make_case("F", outcome="failed", id="F[d]", row="d")]), "Stories on targets")
+    assert "| F\\[a\\] and 2 more rows | Title of F | ✅ |" in matrix
+    assert "| F\\[d\\] | Title of F | ❌ |" in matrix
+
+
+def test_the_first_screen_has_totals_by_target_without_empty_columns(results, make_case, report):
+    head = report(results).split("## ")[0]
+    assert "| Target | passed | failed | unsupported | error | invalid | R@5 |" in head
+    assert "| Target | passed | failed |\n" in report([make_case()]).split("## ")[0]
+
+
+def test_failures_are_listed_by_harm_and_cause_the_worst_first(make_case, report):
+    cases = [
+        make_case(f"S{n}", outcome="failed", harm="rank", reason=f"a.yaml:{n}:1: hits count {n}, not 1")
+        for n in (1, 2, 3)
+    ]
+    markdown = report([*cases, make_case("L", outcome="failed", harm="leak", reason="b.yaml:1:1: it was told")])
+    assert "By harm: 1 leak, 3 rank (2 causes)." in markdown.split("## ")[0]
+    rows = [line for line in section(markdown, "Failures by cause").split("\n") if line.startswith("| leak")]
+    assert rows == ["| leak | topics | it was told | 1 | L |"]
+    assert "| rank | topics | hits count 1, not 1 | 3 | S1, S2, S3 |" in markdown
+    assert section(markdown, "Failures").count("### ") == 2
+    assert "2 more failed for one of these causes" in markdown
+
+
+def test_what_changed_since_the_last_run_is_a_column(make_case, run_of):
+    last = run_of([make_case(outcome="failed"), make_case("S6")])
+    head = render(run_of([make_case(), make_case("S6")]), last=last).split("## ")[0]
+    assert "| topics | 2 |   | +1 |" in head
+
+
+def test_links_open_the_line_of_the_story_and_the_case_on_the_page(make_case, run_of, tmp_path):
+    (tmp_path / "stories").mkdir()
+    (tmp_path / "stories/s5.yaml").touch()
+    links = Links(folder=tmp_path / "reports/latest", page="report.html", roots=[tmp_path])
+    markdown = render(run_of([make_case(outcome="failed")]), links=links)
+    assert "(report.html#case=S5%40topics)" in markdown
+    assert "[stories/s5.yaml:9:14](../../stories/s5.yaml#L9)" in markdown
+
+
+def test_targets_that_scored_alike_share_a_row(make_case, report):
+    found = section(report([make_case.retrieval(), make_case.retrieval(target="layers")]), "Retrieval")
+    assert "| Q1 | layers, topics | **total** |" in found
 
 
 def test_a_story_that_could_not_be_read_is_invalid_everywhere_and_adds_no_target(make_case, report):
     unread = make_case("S1", target="", id="S1", title="", where="a.yaml:1:1", outcome="invalid", trials=[], covers=())
     markdown = report([unread, make_case("S2"), make_case("S2", target="layers")])
     assert "| Targets | layers, topics |" in markdown
-    assert "| S1 | (could not be read) a.yaml:1:1 | ⚠️ invalid | ⚠️ invalid |" in markdown
+    assert "| S1 | (could not be read) a.yaml:1:1 | ⚠️ | ⚠️ |" in markdown
     assert "| S1 | (could not be read) a.yaml:1:1 |\n" in report([unread])
 
 
@@ -108,12 +158,14 @@ def test_the_retrieval_table_has_total_categories_and_what_stands_apart_last(res
     assert "- q3: no document has the id 'z&#124;z'" in found
 
 
-def test_a_score_that_was_not_taken_is_a_dash_and_not_a_zero(make_case, report):
+def test_a_score_that_was_not_taken_is_a_dash_and_not_a_zero_and_one_that_nobody_took_has_no_column(make_case, report):
     case = make_case.retrieval()
     (trial,) = case.trials
     kept = tuple(score for score in trial.scores if score.metric != "mrr")
     markdown = report([replace(case, trials=(replace(trial, scores=kept),))])
-    assert "| Q1 | topics | **total** | 1 | 0.750 | 0.750 | 0.750 | - |" in markdown
+    assert "| Q1 | topics | **total** | 1 | 0.750 | 0.750 | 0.750 |" in markdown
+    both = report([make_case.retrieval(target="layers"), replace(case, trials=(replace(trial, scores=kept),))])
+    assert "| Q1 | topics | **total** | 1 | 0.750 | 0.750 | 0.750 | - |" in both
 
 
 def test_a_failure_tells_place_step_reason_both_values_and_what_the_agent_did(results, report):
@@ -138,7 +190,7 @@ def test_questions_without_an_answer_do_not_change_the_number_behind_recall(make
     (trial,) = case.trials
     silent = Score(metric="abstention", value=0.25, questions=20)
     markdown = report([replace(case, trials=(replace(trial, scores=(*trial.scores, silent)),))])
-    assert "| silent when it should be |" in markdown
+    assert "| abstention |" in markdown
     assert "| Q1 | topics | **total** | 1 | 0.750 | 0.750 | 0.750 | 0.750 | 0.250 |" in markdown
 
 
@@ -181,6 +233,13 @@ def test_a_trial_that_failed_among_others_is_shown_with_the_rate(make_case, repo
 def test_a_report_of_next_to_nothing_is_still_a_report(make_case, count, report):
     markdown = report([make_case()] * count)
     assert markdown.endswith("in full.\n")
+
+
+def test_the_summary_for_a_service_is_the_first_screen(results, run_of):
+    text = step_summary(run_of(results))
+    assert text.startswith("# memstory: 2 passed, 1 failed")
+    assert len(text.split("\n")) < 30
+    assert "## Failures by cause" in text
 
 
 HOSTILE = st.one_of(

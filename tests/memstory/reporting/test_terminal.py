@@ -5,7 +5,47 @@ from memstory.reporting import terminal
 
 @pytest.fixture
 def terminal_summary(run_of):
-    return lambda results: terminal.terminal_summary(run_of(results))
+    """The tables of -v."""
+    return lambda results: terminal.terminal_summary(run_of(results), verbose=True)
+
+
+@pytest.fixture
+def short(run_of):
+    """What a run ends with."""
+
+    def summary(results, **more):
+        return terminal.terminal_summary(run_of(results), **more)
+
+    return summary
+
+
+def test_a_green_run_ends_in_a_line_for_each_target(make_case, short):
+    lines = short([make_case(), make_case(target="layers"), make_case.retrieval()]).split("\n")
+    assert lines[-3:] == [
+        "layers  1 passed",
+        "topics  2 passed  R@5 0.75",
+        "memstory: 3 passed, 0 failed",
+    ]
+
+
+def test_what_changed_since_the_last_run_is_said_and_what_got_worse_is_named(make_case, short, run_of):
+    last = run_of([make_case("S1"), make_case("S2", outcome="failed"), make_case("S3")])
+    text = short([make_case("S1", outcome="failed"), make_case("S2"), make_case("S3")], last=last)
+    assert "+1 -1 since the last run" in text
+    assert "passed in the last run, now failed: S1[topics]" in text
+    assert "same since the last run" in short([make_case("S3")], last=last)
+
+
+@pytest.mark.parametrize("width", [60, 80, 120])
+def test_the_lines_of_targets_keep_to_the_width(make_case, short, width):
+    cases = [make_case(f"S{n}", target="a very long name of a target " * 3, outcome=o)
+             for n, o in enumerate(["passed", "failed", "error", "unsupported"])]  # fmt: skip
+    assert max(map(len, short(cases, width=width).split("\n"))) <= max(width, 70)
+
+
+def test_the_tables_come_with_verbose_only(results, short, terminal_summary):
+    assert "Title of S5" not in short(results)
+    assert "Title of S5" in terminal_summary(results)
 
 
 def test_the_summary_ends_with_the_counts(results, terminal_summary):
@@ -20,7 +60,7 @@ def test_matrix_scores_reasons_and_the_stand_in_are_shown(results, terminal_summ
     assert "Q1 topics total 1 0.750 0.750 0.750 0.750" in lines
     assert "Q1 topics swapped (apart) 1 0.500 0.500 0.500 0.500" in lines
     assert "1 unsupported: 'layers' does not support chat" in lines
-    assert any(line.startswith("Not a language model: ") for line in lines)
+    assert any(line.startswith("No language model was used: ") for line in lines)
 
 
 def test_of_very_many_stories_only_those_that_need_a_look_are_listed(make_case, terminal_summary):

@@ -9,6 +9,7 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Final
 
+from memstory.commands.authoring.chat_story import story_of_chat, turns_of
 from memstory.commands.authoring.schema import MODE_LINE, SCHEMA_NAME
 from memstory.commands.command import OK, Command
 from memstory.commands.output import say
@@ -35,11 +36,20 @@ _NAME: Final = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,49}\Z")
 def _options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("kind", choices=list(_TEMPLATES), help="what to write: story, corpus or target")
     parser.add_argument("name", metavar="NAME", help="its name: a letter, then letters, digits, '-' and '_'")
+    parser.add_argument(
+        "--from-chat", type=Path, metavar="FILE", dest="chat",
+        help="make the story of a chat: 'user:' and 'assistant:' lines, or JSON messages with 'role' and 'content'",
+    )  # fmt: skip
     parser.add_argument("--folder", type=Path, default=Path(), metavar="DIR", help="where to (default: here)")
 
 
 def _run(chosen: argparse.Namespace) -> int:
-    written = write(chosen.kind, chosen.name, chosen.folder)
+    if chosen.chat is not None and chosen.kind != "story":
+        raise SetupError(
+            f"--from-chat makes a story, not a {chosen.kind}: memstory new story {chosen.name} --from-chat …"
+        )
+    chat = _story_of(chosen.chat, chosen.name) if chosen.chat is not None else None
+    written = write(chosen.kind, chosen.name, chosen.folder, story=chat)
     for path in written:
         say(f"wrote {path.as_posix()}")
     story = written[-1]
@@ -50,13 +60,17 @@ def _run(chosen: argparse.Namespace) -> int:
         say(f"test it:   {here}python -m pytest {written[1].name}")
         say(f"then put calls of your backend into {written[0].as_posix()}")
     else:
-        say(f"run it:    memstory run {story.as_posix()} --target control:oracle")
+        # The oracle does not talk; the agent of the harness talks for a keyword store.
+        say(f"run it:    memstory run {story.as_posix()} --target {'fts5' if chat else 'control:oracle'}")
         say("then make it say what your memory must do; 'memstory steps' and 'memstory matchers' list the words")
     return OK
 
 
-def write(kind: str, name: str, folder: Path) -> list[Path]:
-    """Write the files of `kind` into `folder`, the story last, and return their paths; none is overwritten."""
+def write(kind: str, name: str, folder: Path, *, story: str | None = None) -> list[Path]:
+    """Write the files of `kind` into `folder`, the story last, and return their paths; none is overwritten.
+
+    `story` is the text of the story in the place of the template's.
+    """
     if not _NAME.match(name):
         raise SetupError(f"'{name}' is no name: it begins with a letter and goes on with letters, digits, '-' and '_'")
     if kind == "target":
@@ -65,6 +79,8 @@ def write(kind: str, name: str, folder: Path) -> list[Path]:
         folder / pattern.format(name=name): _filled(template, name, pattern.format(name=name), folder)
         for pattern, template in _TEMPLATES[kind].items()
     }
+    if story is not None:
+        contents = {path: _with_mode_line(story, folder) for path in contents}
     taken = [path.as_posix() for path in contents if path.exists()]
     if taken:
         raise SetupError(
@@ -80,9 +96,22 @@ def _filled(template: str, name: str, file: str, folder: Path) -> str:
     text = files("memstory").joinpath("templates", template).read_text("utf-8")
     for word, value in _words(name, file).items():
         text = text.replace(word, value)
-    # The line is a promise to editors, so it is given only where the schema is.
-    has_schema = file.endswith(".yaml") and (folder / SCHEMA_NAME).exists()
-    return f"{MODE_LINE}\n{text}" if has_schema else text
+    return _with_mode_line(text, folder) if file.endswith(".yaml") else text
+
+
+def _with_mode_line(text: str, folder: Path) -> str:
+    """Return a story with the line for editors, which is a promise: it is given only where the schema is."""
+    return f"{MODE_LINE}\n{text}" if (folder / SCHEMA_NAME).exists() else text
+
+
+def _story_of(chat: Path, name: str) -> str:
+    try:
+        text = chat.read_bytes().decode("utf-8-sig")
+    except OSError as error:
+        raise SetupError(f"{chat} cannot be read: {error.strerror}") from error
+    except UnicodeDecodeError as error:
+        raise SetupError(f"{chat} is not UTF-8; save it as UTF-8") from error
+    return story_of_chat(turns_of(text, str(chat)), name)
 
 
 def _words(name: str, file: str) -> Mapping[str, str]:
@@ -108,6 +137,7 @@ COMMAND = Command(
     examples="""
 examples:
   memstory new story forgets-on-request
+  memstory new story support --from-chat chat.txt    a story of a chat that went well, or wrong
   memstory new corpus recipes --folder stories
   memstory new target my_memory
 """,

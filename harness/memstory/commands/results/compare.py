@@ -15,8 +15,10 @@ from memstory.errors import SetupError
 from memstory.reporting.comparing.columns import columns_of, named_column
 from memstory.reporting.comparing.comparison import Comparison, compare
 from memstory.reporting.comparing.differences import differences_in_words
-from memstory.reporting.comparing.sections import as_markdown, as_text, sections
+from memstory.reporting.comparing.sections import APPENDIX, as_text, sections
 from memstory.reporting.escaping import visible
+from memstory.reporting.overview.comparison_markdown import as_markdown
+from memstory.reporting.overview.links import Links
 from memstory.reporting.page.rendering import PageInput, render_page
 from memstory.reporting.page.story_lines import lines_in
 from memstory.results.folder.whole_files import write_text
@@ -26,8 +28,8 @@ from memstory.results.secrecy.secret_values import Secrets
 
 _TWO = 2
 PAGE = ".html"
-_TABLES = ("What is compared", "Flipped", "Retrieval", "Differences in retrieval", "Time", "What could not be judged")
-"""The tables of a comparison that its page has as they are; the others it shows in its own way."""
+_DRAWN = (*APPENDIX, "By capability")
+"""Tables of a comparison that its page shows in its own way."""
 
 
 def _options(parser: argparse.ArgumentParser) -> None:
@@ -64,7 +66,7 @@ def _run(chosen: argparse.Namespace) -> int:
         raise SetupError("one target of one run is nothing to compare: name another run, or run another target too")
     comparison = compare(runs, named_column(columns, chosen.against) if chosen.against else None)
     if chosen.output:
-        _write(chosen.output, comparison, runs_at(chosen.results, with_steps=True))
+        _write(chosen.output, comparison, chosen.results)
     if chosen.json:
         say_json(encode(comparison))
     elif chosen.output:
@@ -74,14 +76,16 @@ def _run(chosen: argparse.Namespace) -> int:
     return OK
 
 
-def _write(output: Path, comparison: Comparison, runs: Sequence[NamedRun]) -> None:
+def _write(output: Path, comparison: Comparison, results: Sequence[Path]) -> None:
+    runs = runs_at(results, with_steps=True)
     if output.suffix != PAGE:
-        write_text(output, as_markdown(comparison))
+        links = Links(folder=output.parent, page=output.with_suffix(PAGE).name, roots=[Path.cwd()])
+        write_text(output, as_markdown(comparison, columns_of(runs), links))
     page = PageInput(
         title=f"comparison of {counted(len(comparison.columns), 'column')}",
         facts={"Stories": str(len(comparison.rows)), "Runs": ", ".join(named.name for named in runs)},
         lines_of=lines_in([Path.cwd()], lambda text: Secrets().without(text)[0]),
-        sections=[one for one in sections(comparison) if one.title in _TABLES],
+        sections=[one for one in sections(comparison) if one.title not in _DRAWN],
     )
     write_text(output.with_suffix(PAGE), render_page(runs, page))
 

@@ -182,8 +182,9 @@ def _order(hits: Hits, entries: Sequence[Entry], context: Context) -> Finding:
 )
 def _count(hits: Hits, wanted: Group, context: Context) -> Finding:
     found = together(len(hits), wanted, context)
-    says = f"count {len(hits)}" + ("" if found.holds else f", a number that {found.says}")
-    return _finding(hits, context, says, holds=found.holds, expected=found.expected or "that count")
+    expected = found.expected or "that count"
+    says = f"count {len(hits)}" + ("" if found.holds else f", expected {expected}")
+    return _finding(hits, context, says, holds=found.holds, expected=expected)
 
 
 @hit_check("empty", summary="whether there is no hit", grammar={"type": "boolean"}, example="{empty: true}")

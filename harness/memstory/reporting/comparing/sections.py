@@ -1,4 +1,4 @@
-"""A comparison laid out as titled tables, once; then written as markdown or for a terminal."""
+"""A comparison laid out as titled tables, once; then written for a terminal, or by `overview` as markdown."""
 
 from __future__ import annotations
 
@@ -14,8 +14,7 @@ from memstory.reporting.comparing.comparison import Comparison, Made
 from memstory.reporting.comparing.latency import Latency, Spread
 from memstory.reporting.comparing.matrix import JUDGED, Row
 from memstory.reporting.comparing.paired import Difference
-from memstory.reporting.escaping import inline, shorten, visible
-from memstory.reporting.escaping import table as markdown_table
+from memstory.reporting.escaping import shorten, visible
 from memstory.reporting.owed import HEADER, HOW_TO_READ, best_first
 from memstory.results.outcomes import Outcome
 from memstory.results.runs import natural, some
@@ -23,13 +22,16 @@ from memstory.results.runs import natural, some
 _WIDTH = 60
 _NOTE_WIDTH = 100
 _REASON_LIMIT = 160
-_SUMMARY_LIMIT = 2_000
-_FOLDED = 12
+FOLDED = 12
 """More rows than this are folded on a page, where a section says that it may be."""
+
+APPENDIX = ("Stories", "Stories of one column")
+"""Sections of all stories, which a page has last."""
 
 INTERVALS = (
     "Mean difference over the questions that both were asked, with its 95% interval by paired bootstrap. "
-    "▲ is better, ▼ worse, where the interval does not hold 0: the others may be chance."
+    "▲ is better, ▼ worse, where the interval does not hold 0: the others may be chance. "
+    "Metrics in which no column differs at all are left out."
 )
 TIMES = (
     "Milliseconds of one call: the memory's own work, and what it waited for its embedder within that call (an "
@@ -69,23 +71,9 @@ class Section:
     may_fold: bool = False
 
 
-def as_markdown(comparison: Comparison) -> str:
-    """Return the comparison as a page; whatever a run said is escaped."""
-    legend = ", ".join(f"{symbol} {outcome}" for outcome, symbol in views.SYMBOLS.items())
-    parts = ["# Comparison", inline(_summary(comparison), _SUMMARY_LIMIT), f"{legend}."]
-    for section in sections(comparison):
-        right = range(len(section.header) if section.right is None else section.right, len(section.header))
-        cells = [[_with_symbols(inline(cell)) for cell in row] for row in section.rows]
-        text = markdown_table([inline(title) for title in section.header], cells, right=right)
-        if section.may_fold and len(cells) > _FOLDED:
-            text = f"<details><summary>{len(cells)} rows</summary>\n\n{text}\n\n</details>"
-        parts += [f"## {section.title}", *([section.note] if section.note else []), text]
-    return "\n\n".join(parts) + "\n"
-
-
 def as_text(comparison: Comparison) -> str:
     """Return the comparison for a terminal, without control characters."""
-    parts = [fill(visible(_summary(comparison)), _NOTE_WIDTH)]
+    parts = [fill(visible(summary(comparison)), _NOTE_WIDTH)]
     for section in sections(comparison):
         cells = [[shorten(visible(" ".join(cell.split())), _WIDTH) for cell in row] for row in section.rows]
         text = tabulate(cells, headers=list(map(visible, section.header)), disable_numparse=True)
@@ -93,12 +81,8 @@ def as_text(comparison: Comparison) -> str:
     return "\n\n".join(parts)
 
 
-def _with_symbols(cell: str) -> str:
-    """Return a cell that is just an outcome as its symbol; in a terminal symbols have no sure width, so it stays."""
-    return views.SYMBOLS.get(cell, cell)
-
-
-def _summary(comparison: Comparison) -> str:
+def summary(comparison: Comparison) -> str:
+    """Return what is compared, in a few sentences."""
     several = sum(len(row.outcomes) > 1 for row in comparison.rows)
     said = (
         f"Stories: {len(comparison.rows)}, of which {several} were asked of at least two columns. "
@@ -243,6 +227,7 @@ def _differences(comparison: Comparison) -> Section:
     rows = [
         [*place, str(max(one.questions for one in cells.values())), *(_difference(cells.get(pair)) for pair in columns)]
         for place, cells in _by_place(found).items()
+        if any(one.low or one.high for one in cells.values())
     ]
     header = ["story", "level", "metric", "n", *(f"{column} against {other}" for column, other in columns)]
     return Section(title="Differences in retrieval", header=header, rows=rows, right=3, note=INTERVALS, may_fold=True)

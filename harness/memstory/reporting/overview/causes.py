@@ -13,7 +13,7 @@ from memstory.results.outcomes import CaseResult, Outcome
 HARMS: Final = ("leak", "loss", "wrong", "rank", "cosmetic")
 """What a failure does to a user, the worst first. A story says it in `harm:`; one that does not is `wrong`."""
 
-_PLACE: Final = re.compile(r"^\S+:\d+:\d+:? (?:step [\d.]+ \([a-z_]+\): )?")
+_PLACE: Final = re.compile(r"^\S+:\d+:\d+:? (?:step [\d.]+(?:, pass \d+)? \([a-z_]+\): )?")
 _VARIES: Final = re.compile(r"'(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\"|\d+(?:\.\d+)?|\([^()]*\)")
 _SAME_WORDS: Final = 6
 """So many words of a reason decide what is the same cause; what follows quotes what was found."""
@@ -56,8 +56,8 @@ def harm_of(case: CaseResult) -> str:
 
 
 def short_reason(case: CaseResult) -> str:
-    """Return why `case` did not pass, without its place in the file."""
-    return _PLACE.sub("", case.reason or "no reason was given")
+    """Return why `case` did not pass, without its place in the file and without the whole list of hits."""
+    return _PLACE.sub("", case.reason or "no reason was given").partition("; the hits are: ")[0]
 
 
 def _kind(case: CaseResult) -> str:

@@ -24,7 +24,7 @@ LIST_LIMIT: Final = 30
 
 _MILLI: Final = 1000
 _TIMES: Final = ("ms", "seconds")
-_EMPTY: Final = (None, "", [], {})
+_EMPTY: Final[Sequence[Tree]] = (None, "", [], {})
 
 
 def details(case: CaseResult) -> Mapping[str, Tree]:

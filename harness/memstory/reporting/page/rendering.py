@@ -60,9 +60,9 @@ def render_page(runs: Sequence[NamedRun], given: PageInput) -> str:
 
     columns = columns_of(runs)
     script, style = _own("page.js"), _own("page.css")
-    template = Environment(
-        autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
-    ).from_string(_own("page.html"))
+    templates = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
+    plot = templates.from_string(_own("plot.svg"))
+    drawn = plots(columns, latencies(columns))
     changes = [change for named in runs for change in changes_since(given.last, named.run)]
     context = {
         "title": given.title, "facts": given.facts, "style": style, "script": script,
@@ -73,12 +73,12 @@ def render_page(runs: Sequence[NamedRun], given: PageInput) -> str:
         ],
         "has_last": given.last is not None, "changes": changes, "columns": [visible(one.title) for one in columns],
         "capabilities": list(_capabilities(columns)), "groups": _groups(columns), "causes": _causes(columns),
-        "rows": list(_rows(columns)), "plots": list(plots(columns, latencies(columns))),
+        "rows": list(_rows(columns)), "plots": [(one, plot.render(title=one.title, plot=one.plan)) for one in drawn],
         "sections": [one for one in given.sections if one.rows],
         "stand_ins": sorted({name for named in runs for name in views.stand_ins(named.run)}),
         "chunks": _chunks(columns, given),
     }  # fmt: skip
-    return template.render(context)
+    return templates.from_string(_own("page.html")).render(context)
 
 
 def _own(name: str) -> str:

@@ -43,7 +43,7 @@ def test_a_changed_expectation_flips_the_verdict_and_says_why(terminal):
     said = terminal.type("rejudge", "out/results.json")
     assert said.code == 1
     assert "tea[control:oracle]  passed  failed" in said.out
-    assert "step 2 (search): hits count 1, a number" in " ".join(said.out.split())
+    assert "step 2 (search): hits count 1, expected 2" in " ".join(said.out.split())
     assert said.out.endswith("1 case judged again: 0 as before, 1 not\n")
 
 

@@ -8,7 +8,9 @@ from memstory.reporting.comparing.columns import columns_of, named_column
 from memstory.reporting.comparing.comparison import compare
 from memstory.reporting.comparing.differences import differences_in_words
 from memstory.reporting.comparing.latency import Spread, percentile
-from memstory.reporting.comparing.sections import as_markdown, as_text
+from memstory.reporting.comparing.sections import as_text
+from memstory.reporting.overview.comparison_markdown import as_markdown
+from memstory.reporting.overview.links import Links
 from memstory.results.baseline import as_baseline
 from memstory.results.runs import NamedRun, Part
 
@@ -219,7 +221,7 @@ def test_a_run_that_was_cut_says_so(run):
 def test_what_a_run_says_cannot_break_a_page(run, hostile):
     runs = [run("one", run.case(target="a")), run("two", run.case(target="b", outcome="failed", reason=hostile))]
     compared = compare(runs)
-    page = as_markdown(compared)
+    page = as_markdown(compared, columns_of(runs), Links())
     assert hostile not in page
     assert "\x1b" not in as_text(compared)
     lines = [line for line in page.splitlines() if line.startswith("| S1 | a | b |")]
@@ -262,6 +264,6 @@ def test_the_first_line_says_what_was_left_out_because_the_runs_differ(run):
     wide = run("all", *(run.case(f"S{number}", target="b") for number in range(1, 13)))
     compared = compare([narrow, wide])
     said = "Left out because the runs differ, only in all: S3, S4, S5, S6, S7, S8, S9, S10 and 2 more. Stories: 12, "
-    assert as_markdown(compared).splitlines()[2].startswith(said)
+    assert as_markdown(compared, columns_of([narrow, wide]), Links()).splitlines()[2].startswith(said)
     assert " ".join(as_text(compared).split()).startswith(said)
     assert "Left out" not in as_text(compare([narrow, run("other", run.case("S1"), run.case("S2", target="b"))]))

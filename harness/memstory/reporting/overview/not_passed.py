@@ -2,29 +2,41 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Final
 
 from memstory.reporting import views
+from memstory.reporting.comparing.columns import columns_of
 from memstory.reporting.escaping import fenced, inline, table
+from memstory.reporting.overview.causes import causes, short_reason
+from memstory.reporting.overview.links import Links
 from memstory.results.outcomes import AgentStep, CaseResult, Outcome, TrialResult, Verdict
-from memstory.results.runs import Run
+from memstory.results.runs import NamedRun, Run
 from memstory.target import ToolCall
 
 TITLES: Final[Mapping[Outcome, str]] = {"failed": "Failures", "error": "Errors", "invalid": "Invalid stories"}
 DETAIL_LIMIT: Final = 6000
 
 
-def went_wrong(run: Run) -> str:
+def went_wrong(run: Run, links: Links) -> str:
     """Return a section for each outcome that somebody has to act on; empty if there is none."""
     sections = []
+    first = {cause.cases[0].id for cause in causes(columns_of([NamedRun(name="", run=run)]))}
     for outcome, title in TITLES.items():
-        cases = [case for case in views.with_outcome(run, outcome) if not case.is_lost]
-        if cases:
-            sections.append("\n\n".join([f"## {title}", *(_case(case) for case in cases)]))
+        found = [case for case in views.with_outcome(run, outcome) if not case.is_lost]
+        if found:
+            parts = [_case(case, links) for case in found if case.id in first]
+            sections.append("\n\n".join([f"## {title}", *parts, *_others(found, first)]))
     if without := _by_reason(case for case in run.cases if case.is_lost):
         sections.append(f"## Without a result\n\n{without}")
     return "\n\n".join(sections)
+
+
+def _others(found: Sequence[CaseResult], first: Collection[str]) -> Iterator[str]:
+    """Yield a note where the cases that are shown stand for others."""
+    more = sum(case.id not in first for case in found)
+    if more:
+        yield f"{more} more failed for one of these causes; report.html and `memstory show` have them."
 
 
 def could_not_run(run: Run) -> str:
@@ -35,28 +47,28 @@ def could_not_run(run: Run) -> str:
 def _by_reason(cases: Iterable[CaseResult]) -> str:
     found: dict[str, list[str]] = {}
     for case in cases:
-        reason = (case.reason or "no reason was given").removeprefix(f"{case.where}: ")
+        reason = short_reason(case)
         found.setdefault(reason, []).append(case.id)
     rows = [[inline(reason), str(len(names)), inline(", ".join(names))] for reason, names in found.items()]
     return table(["Why", "Cases", "Which"], rows, right=[1]) if rows else ""
 
 
-def _case(case: CaseResult) -> str:
-    title = f"### {views.SYMBOLS[case.outcome]} {inline(case.id)}: {inline(case.title or views.UNREADABLE)}"
+def _case(case: CaseResult, links: Links) -> str:
+    title = f"### {views.SYMBOLS[case.outcome]} {links.to_case(case)}: {inline(case.title or views.UNREADABLE)}"
     trial = case.deciding
     verdicts = [verdict for verdict in trial.verdicts if not verdict.passed] if trial else []
-    parts = [title, *_reason(case, verdicts)]
+    parts = [title, *_reason(case, verdicts, links)]
     if rate := case.rate:
         parts.append(
             f"Passed {rate.passed} of {rate.trials} judged trials"
             f" (95% interval {rate.low:.2f} to {rate.high:.2f}); shown is trial {case.shown + 1}."
         )
-    return "\n\n".join([*parts, *(_of_trial(trial, verdicts) if trial else ())])
+    return "\n\n".join([*parts, *(_of_trial(trial, verdicts, links) if trial else ())])
 
 
-def _of_trial(trial: TrialResult, verdicts: Sequence[Verdict]) -> Iterator[str]:
+def _of_trial(trial: TrialResult, verdicts: Sequence[Verdict], links: Links) -> Iterator[str]:
     operations = {tuple(step.path): step.op for step in trial.times}
-    yield from (_verdict(verdict, operations) for verdict in verdicts)
+    yield from (_verdict(verdict, operations, links) for verdict in verdicts)
     if happened := "\n".join(line for step in trial.agent for line in _happened(step)):
         yield f"What the agent did:\n\n{happened}"
     failure = trial.recording.failure
@@ -65,21 +77,21 @@ def _of_trial(trial: TrialResult, verdicts: Sequence[Verdict]) -> Iterator[str]:
         yield f"<details><summary>Details</summary>\n\n{block}\n\n</details>"
 
 
-def _reason(case: CaseResult, verdicts: Sequence[Verdict]) -> Iterator[str]:
+def _reason(case: CaseResult, verdicts: Sequence[Verdict], links: Links) -> Iterator[str]:
     """Yield place and reason, unless the verdicts that follow say the same."""
     where, reason = case.where, case.reason or "no reason was given"
     if any(verdict.reason and verdict.reason in reason for verdict in verdicts):
         return
     # A reason that names a place in the story's file has the better place.
     has_place = reason.startswith(f"{where.split(':')[0]}:")
-    yield inline(reason) if has_place else f"{inline(where)} — {inline(reason)}"
+    yield inline(reason) if has_place else f"{links.to_place(where)} — {inline(reason)}"
 
 
-def _verdict(verdict: Verdict, operations: Mapping[tuple[int, ...], str]) -> str:
+def _verdict(verdict: Verdict, operations: Mapping[tuple[int, ...], str], links: Links) -> str:
     path = tuple(verdict.step)
     step = f"step {views.step_number(path)}" if path else "the story as a whole"
     operation = f" ({inline(operations[path])})" if path in operations else ""
-    lines = [f"- {inline(verdict.where)}, {step}{operation}: {inline(verdict.reason)}"]
+    lines = [f"- {links.to_place(verdict.where)}, {step}{operation}: {inline(verdict.reason)}"]
     compared = {"expected": verdict.expected, "actual": verdict.actual}
     lines += [f"  - {name}: {inline(text)}" for name, text in compared.items() if text is not None]
     if verdict.difference:

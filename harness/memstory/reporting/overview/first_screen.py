@@ -1,0 +1,94 @@
+"""The first lines of a report: what was run, what failed by harm and cause, totals by target, what changed."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+from memstory.reporting import views
+from memstory.reporting.comparing.columns import Column
+from memstory.reporting.escaping import inline, table
+from memstory.reporting.overview.case_changes import Change, changes_in_words
+from memstory.reporting.overview.causes import HARMS, Cause
+from memstory.reporting.overview.links import Links
+from memstory.reporting.overview.target_totals import target_totals
+from memstory.results.outcomes import OUTCOMES, Outcome
+from memstory.results.runs import Run
+
+_WRONG: Final[Mapping[Outcome, str]] = {
+    "failed": "failed",
+    "error": "ended in an error before a judgement",
+    "invalid": "not run because the story itself is wrong",
+}
+_CASES: Final = 6
+
+
+def conclusion(run: Run) -> str:
+    """Return what the run came to in a few sentences of markdown."""
+    counts, cases = run.summary, len(run.cases)
+    ran = counts["passed"] + counts["failed"]
+    wrong = [f"{counts[name]} {words}" for name, words in _WRONG.items() if counts[name]]
+    if not ran:
+        first = f"**Nothing was judged**: none of {cases} cases ran to its end."
+    elif wrong:
+        first = f"**Not all is well**: {', '.join(wrong)}."
+    else:
+        first = f"**Every case that ran passed** ({ran} of {cases})."
+    if counts["measured"]:
+        first += f" {counts['measured']} only took measures, which nothing can fail."
+    if counts["unsupported"]:
+        first += f" {counts['unsupported']} could not run on their target and prove nothing."
+    if part := views.shard_name(run):
+        first += f" **This is only {part}**: 'memstory merge' puts all of them together."
+    if not run.complete:
+        ended = sum(not case.is_lost for case in run.cases)
+        first += f" **The run was cut short**: {ended} of {cases} cases had ended by then, the others have no result."
+    return first
+
+
+def harms_in_words(found: Sequence[Cause]) -> str:
+    """Return the failures by harm, the worst first; empty if there is none.
+
+    >>> harms_in_words([])
+    ''
+    """
+    counts = Counter(dict.fromkeys(HARMS, 0))
+    for cause in found:
+        counts[cause.harm] += len(cause.cases)
+    said = ", ".join(f"{counts[harm]} {harm}" for harm in HARMS if counts[harm])
+    causes = f"{len(found)} cause{'s' if len(found) != 1 else ''}"
+    return f"By harm: {said} ({causes})." if found else ""
+
+
+def totals_table(columns: Sequence[Column], changes: Sequence[Change] | None) -> str:
+    """Return the totals by target as markdown, without columns that are empty; `changes` None: no last run."""
+    totals = target_totals(columns)
+    shown = [name for name in OUTCOMES if name in {"passed", "failed"} or any(one.counts[name] for one in totals)]
+    has_recall = any(one.recall is not None for one in totals)
+    header = ["Target", *shown, *(["R@5"] if has_recall else []), *(["since last run"] if changes is not None else [])]
+    rows = []
+    for one in totals:
+        row = [inline(one.name), *(str(one.counts[name] or "") for name in shown)]
+        if has_recall:
+            row.append(f"{one.recall:.2f}" if one.recall is not None else "")
+        if changes is not None:
+            row.append(changes_in_words([each for each in changes if each.target == one.name]) or "same")
+        rows.append(row)
+    return table(header, rows, right=range(1, len(header))) if rows else ""
+
+
+def causes_table(found: Sequence[Cause], links: Links) -> str:
+    """Return the failures by cause as markdown, the worst harm first."""
+    rows = [
+        [
+            cause.harm,
+            inline(cause.column),
+            inline(cause.reason, 160),
+            str(len(cause.cases)),
+            ", ".join(links.to_case(case, case.name) for case in cause.cases[:_CASES])
+            + (f" and {len(cause.cases) - _CASES} more" if len(cause.cases) > _CASES else ""),
+        ]
+        for cause in found
+    ]
+    return table(["Harm", "Target", "What happened", "n", "Cases"], rows, right=[3]) if rows else ""
