@@ -14,19 +14,24 @@ from pathlib import Path
 from tabulate import tabulate
 
 from memstory_reference.adapters.clocks import SystemClock
+from memstory_reference.adapters.random_ids import random_id
 from memstory_reference.composition import embedders
+from memstory_reference.composition.chat_models import make_chat
 from memstory_reference.composition.embedders import MINILM
 from memstory_reference.composition.observations import OBSERVATIONS_FILE, open_observations
 from memstory_reference.errors import InputError
 from memstory_reference.systems.observations.config import ObservationsConfig
 from memstory_reference.systems.observations.injection import score_text
-from memstory_reference.systems.observations.observation import Observation
+from memstory_reference.systems.observations.observation import TASK_TYPES, Observation
 from memstory_reference.systems.observations.ordering import Ranked
-from memstory_reference.systems.observations.service import ObservationService
+from memstory_reference.systems.observations.research import LocalCorpus, Passage, ResearchLoop
+from memstory_reference.systems.observations.service import ObservationService, Stored
 
 DEFAULT_OWNER = "default"
 NOTHING_FOUND = "Nothing is known about this; a run on it would start from scratch."
 UNKNOWN = 1
+WRITING = ("store", "run")
+"""Actions that make a store where there is none."""
 
 Work = Callable[[ObservationService, argparse.Namespace], Awaitable[int]]
 
@@ -35,7 +40,7 @@ def add(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None
     """Add the command and its actions."""
     parser = subparsers.add_parser(
         "observations",
-        help="list, search and rate what finished runs left behind",
+        help="store, list, search, rate and forget what finished runs left behind, or carry out a run",
         description="Each action opens the store in --store, where a memory of observations lives.",
     )
     actions = parser.add_subparsers(dest="action", required=True, metavar="ACTION")
@@ -43,10 +48,28 @@ def add(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None
     listed.add_argument("--limit", type=int, default=20, help="how many at most (default 20)")
     found = _action(actions, "search", "what a planner would learn about TASK, with every number of its rank", search)
     found.add_argument("task", metavar="TASK")
-    found.add_argument("--top-k", type=int, default=10, help="how many at most (default 10)")
+    found.add_argument("--top-k", type=int, help=f"how many at most (default {ObservationsConfig.top_k}, as a planner)")
+    found.add_argument("--context", action="store_true", help="print the text that a planner reads, and no numbers")
+    stored = _action(actions, "store", "store a finished run: its output is summarised, its summary kept", store)
+    stored.add_argument("task", metavar="TASK")
+    stored.add_argument("--output", required=True, metavar="FILE", help="what the run wrote; - reads it from a pipe")
+    carried = _action(
+        actions, "run", "carry out TASK on a folder of texts: plan, read what is new, write, store", research
+    )
+    carried.add_argument("task", metavar="TASK")
+    carried.add_argument("--corpus", required=True, type=Path, metavar="DIR", help="texts to read: *.md and *.txt")
+    for writing in (stored, carried):
+        writing.add_argument("--run-id", metavar="ID", help="the id of the run (default: a new one)")
+        writing.add_argument("--score", type=float, metavar="0..10", help="what a reviewer gave it")
+        writing.add_argument("--type", default=TASK_TYPES[-1], choices=TASK_TYPES, help="what kind of task it was")
+        writing.add_argument(
+            "--chat", metavar="MODEL", help="ollama:NAME, openai:NAME, replay:FILE (default: by rules)"
+        )
     rated = _action(actions, "rate", "rate a run from -2 to 2; the next search goes by it", rate)
     rated.add_argument("id", metavar="RUN")
     rated.add_argument("rating", metavar="RATING", type=float)
+    gone = _action(actions, "forget", "forget runs", forget)
+    gone.add_argument("ids", nargs="+", metavar="RUN")
     _action(actions, "reindex", "rebuild the vector index from SQLite", reindex)
 
 
@@ -60,12 +83,77 @@ async def list_observations(service: ObservationService, options: argparse.Names
 
 async def search(service: ObservationService, options: argparse.Namespace) -> int:
     """Print what is found, with the numbers of each rank: rank = (0.7 sim + 0.3 qual) * q_adjust."""
+    if options.context:
+        context = await service.get_context(options.task, options.owner, options.top_k)
+        sys.stdout.write((context or NOTHING_FOUND) + "\n")
+        return 0
     found = await service.search(options.task, options.owner, options.top_k)
     rows = [_explained(entry) for entry in found]
     headers = ("run", "title", "sim", "qual", "q_adjust", "rank", "found by")
     data = [{**_json(entry.observation), **asdict(entry.rank)} for entry in found]
     _print(options, rows, headers, data, NOTHING_FOUND)
     return 0
+
+
+async def store(service: ObservationService, options: argparse.Namespace) -> int:
+    """Store a run from its output."""
+    stored = await service.compress_and_store(
+        task=options.task,
+        output=read_output(options.output),
+        owner=options.owner,
+        task_type=options.type,
+        final_score=options.score,
+        run_id=options.run_id,
+    )
+    _print_stored(options, stored)
+    return 0
+
+
+async def research(service: ObservationService, options: argparse.Namespace) -> int:
+    """Carry out a task on a folder of texts; what earlier runs read is not read again."""
+    chat = make_chat(options.chat, ollama_host=options.ollama_host) if options.chat else None
+    loop = ResearchLoop(service, LocalCorpus(passages_in(options.corpus)), chat)
+    run = await loop.run(
+        options.task, options.owner, run_id=options.run_id, task_type=options.type, final_score=options.score
+    )
+    if options.json:
+        told = {"prior_work": run.plan.prior_work, "fetched": run.fetched, "spared": run.spared, "output": run.output}
+        _write_json({**told, "stored": run.stored and _json(run.stored.observation)})
+        return 0
+    sys.stdout.write(f"prior work: {'; '.join(run.plan.prior_work) or 'none'}\n")
+    sys.stdout.write(f"read: {', '.join(run.fetched) or 'nothing'}\n")
+    sys.stdout.write(f"spared: {', '.join(run.spared) or 'nothing'}\n\n{run.output}\n\n")
+    if run.stored is None:
+        sys.stdout.write("Nothing was found, and nothing is stored.\n")
+    else:
+        _print_stored(options, run.stored)
+    return 0
+
+
+def read_output(file: str) -> str:
+    """Return what a run wrote: a file's text, or for - what comes in by the pipe."""
+    try:
+        return sys.stdin.read() if file == "-" else Path(file).read_text(encoding="utf-8")
+    except UnicodeDecodeError as error:
+        raise InputError(f"{file}: it is no text in UTF-8 ({error.reason})") from error
+
+
+def passages_in(folder: Path) -> list[Passage]:
+    """Return the texts of a folder, each under its path within it."""
+    if not folder.is_dir():
+        raise InputError(f"{folder}: no folder of texts; name it with --corpus")
+    files = sorted(file for end in ("md", "txt") for file in folder.rglob(f"*.{end}") if file.is_file())
+    return [Passage(id=file.relative_to(folder).as_posix(), text=file.read_text("utf-8", "replace")) for file in files]
+
+
+async def forget(service: ObservationService, options: argparse.Namespace) -> int:
+    """Forget runs; an unknown one is exit code 1."""
+    gone = await service.delete(options.ids, options.owner)
+    sys.stdout.write(f"Forgotten: {len(gone)}.\n")
+    for one in options.ids:
+        if one not in gone:
+            sys.stderr.write(f"{options.owner!r} has no run {one!r}\n")
+    return 0 if set(options.ids) <= set(gone) else UNKNOWN
 
 
 async def rate(service: ObservationService, options: argparse.Namespace) -> int:
@@ -97,14 +185,14 @@ def _action(
 
 
 async def _with_service(work: Work, options: argparse.Namespace) -> int:
-    if not (options.store / OBSERVATIONS_FILE).exists():
+    if options.action not in WRITING and not (options.store / OBSERVATIONS_FILE).exists():
         raise InputError(f"{options.store}: no observations are stored here; name the folder with --store")
     service = await open_observations(
         options.store,
         embedder=embedders.make_embedder(options.embedder, ollama_host=options.ollama_host),
-        chat=None,
+        chat=make_chat(options.chat, ollama_host=options.ollama_host) if getattr(options, "chat", None) else None,
         clock=SystemClock(),
-        new_id=str,
+        new_id=random_id,
         config=ObservationsConfig(),
     )
     try:
@@ -132,6 +220,22 @@ def _print(
     options: argparse.Namespace, rows: Sequence[Sequence[str]], headers: Sequence[str], data: object, empty: str
 ) -> None:
     if options.json:
-        sys.stdout.write(json.dumps(data, ensure_ascii=False, indent=2) + "\n")
+        _write_json(data)
     else:
         sys.stdout.write((tabulate(rows, headers, disable_numparse=True) if rows else empty) + "\n")
+
+
+def _print_stored(options: argparse.Namespace, stored: Stored) -> None:
+    if options.json:
+        _write_json(
+            {"outcome": stored.outcome, "by": stored.by, "warnings": [*stored.warnings], **_json(stored.observation)}
+        )
+        return
+    by = "rules" if stored.by != "model" else "the model"
+    sys.stdout.write(f"{stored.observation.id}: {stored.outcome}, summarised by {by}\n")
+    for warning in stored.warnings:
+        sys.stderr.write(f"! {warning}\n")
+
+
+def _write_json(data: object) -> None:
+    sys.stdout.write(json.dumps(data, ensure_ascii=False, indent=2) + "\n")

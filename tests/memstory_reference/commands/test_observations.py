@@ -1,5 +1,7 @@
 import asyncio
+import io
 import json
+import re
 
 import pytest
 
@@ -82,3 +84,53 @@ def test_a_folder_without_a_store_is_said_to_be_empty_and_stays_so(tmp_path, cap
 
 def test_reindex_tells_how_many(command):
     assert command("reindex")[:2] == (0, "2 observations indexed\n")
+
+
+def test_a_finished_run_is_stored_from_a_file_or_a_pipe_and_forgotten(command, tmp_path, monkeypatch):
+    written = tmp_path / "out.md"
+    written.write_text("Rivers flood in spring. Dams help.", encoding="utf-8")
+    assert command("store", "Study floods", "--output", str(written), "--run-id", "floods", "--score", "7.5")[:2] == (
+        0,
+        "floods: stored, summarised by rules\n",
+    )
+    monkeypatch.setattr("sys.stdin", io.StringIO("Dams hold water."))
+    stored = json.loads(command("store", "Study dams", "--output", "-", "--run-id", "dams", "--json")[1])
+    assert (stored["outcome"], stored["narrative"]) == ("stored", "Dams hold water.")
+    assert json.loads(command("search", "floods in spring", "--json")[1])[0]["final_score"] == 7.5
+    code, out, err = command("forget", "floods", "dams", "nobody")
+    assert (code, out) == (1, "Forgotten: 2.\n")
+    assert "no run 'nobody'" in err
+
+
+def test_search_shows_what_a_planner_is_told(command):
+    for number in range(5):
+        command("store", f"Token budgets, part {number}", "--output", __file__, "--run-id", f"more-{number}")
+    rows = json.loads(command("search", "token budget", "--json")[1])
+    told = command("search", "token budget", "--context")[1]
+    assert len(rows) == 3
+    assert told.startswith("Prior work on related topics:\n")
+    assert [one["title"] for one in rows] == re.findall(r"^\[(.*) — score", told, re.MULTILINE)
+
+
+def test_a_run_on_a_folder_reads_nothing_twice(tmp_path, capsys):
+    corpus = tmp_path / "texts" / "deep"
+    corpus.mkdir(parents=True)
+    (corpus / "caps.md").write_text("A hard token budget cap stops runaway agents.", encoding="utf-8")
+    options = ["--corpus", str(corpus.parent), "--store", str(tmp_path / "new"), "--json"]
+    runs = []
+    for task in ("How to control the token budget of agents", "Token budget control for agents", "Bees of Mars"):
+        assert main(["observations", "run", task, *options]) == 0
+        runs.append(json.loads(capsys.readouterr().out))
+    assert [(one["fetched"], one["spared"]) for one in runs] == [
+        (["deep/caps.md"], []),
+        ([], ["deep/caps.md"]),
+        ([], []),
+    ]
+    assert runs[2]["stored"] is None
+
+
+def test_a_folder_or_a_file_that_is_not_there_is_one_line(command, tmp_path):
+    (tmp_path / "image").write_bytes(b"\xff\xfe\x00")
+    for words in (("run", "t", "--corpus", "/nowhere"), ("store", "t", "--output", str(tmp_path / "image"))):
+        code, _, err = command(*words)
+        assert (code, err.count("\n")) == (1, 1)
