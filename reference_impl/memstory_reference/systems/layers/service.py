@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 
 from memstory_reference.errors import InputError, UnavailableError
-from memstory_reference.input_checks import checked_owner, shown
+from memstory_reference.input_checks import checked_owner, checked_text, shown
 from memstory_reference.ports import Json
 from memstory_reference.systems.layers.audit.crisis_log import ClassifierPath, CrisisLogRecord
 from memstory_reference.systems.layers.audit.crisis_signals import notice
@@ -161,6 +161,8 @@ class LayersService:
 
     async def load_memory_for_turn(self, query: str, who: Who, *, is_first_turn: bool | None = None) -> TurnMemory:
         """Return what a turn would be given; by default it is the first one if the session has none yet."""
+        if not isinstance(query, str):
+            raise InputError(f"query must be text, not {type(query).__name__}")
         if not self.config.recall or not await self._store.arecall(who.owner):
             return TurnMemory()
         if is_first_turn is None:
@@ -186,6 +188,9 @@ class LayersService:
 
     async def forget(self, owner: str, what: str) -> Forgotten:
         """Forget what words or an id name: the records, and what summaries and open sessions hold of them."""
+        most = self.config.max_query_characters
+        checked_text(what, "what to forget", most, "max_query_characters")
+        checked_owner(owner)
         await self._background.settle()
         return await self._forgetting.forget(owner, what)
 

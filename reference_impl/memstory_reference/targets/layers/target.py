@@ -32,10 +32,10 @@ from memstory_reference.targets.environment_ports import EnvironmentPorts, MakeE
 from memstory_reference.targets.layers.desk import EXTRACTOR, LayersDesk
 from memstory_reference.targets.layers.formulas import formula
 from memstory_reference.targets.layers.options import OPTIONS, layers_options
-from memstory_reference.targets.shared_postgres import CasesPostgres
 from memstory_reference.targets.layers.store_faults import faulty_layers_store
 from memstory_reference.targets.layers.values import content_of_item, hit_of, layers_of, receipt_item
 from memstory_reference.targets.seeded_ids import counted_ids
+from memstory_reference.targets.shared_postgres import CasesPostgres
 from memstory_reference.targets.system_target import SystemFactory
 
 FOLDER = "layers"

@@ -1,0 +1,83 @@
+"""SIGKILL of the Postgres server itself, again and again: what was acknowledged is there, and every batch is whole."""
+
+import asyncio
+import contextlib
+import os
+import random
+import signal
+from datetime import UTC, datetime
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from memstory_reference.errors import MemorySystemError
+from memstory_reference.storage.postgres.place import PostgresPlace
+from memstory_reference.systems.layers.records.candidates import SessionMemoryBuffer
+from memstory_reference.systems.layers.records.record import Fact, MemoryRecord
+from memstory_reference.systems.layers.stores.postgres.postgres_store import open_postgres
+
+NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
+EAST = np.array((1, 0), np.float32)
+BATCH = 5
+
+
+def fact(identifier, text):
+    content = Fact(category="note", subject="User", predicate="LIKES", object=text, evidence_quote=text)
+    return MemoryRecord(id=identifier, owner="ann", content=content, created_at=NOON, updated_at=NOON, vector=EAST)
+
+
+async def opened(url):
+    return await open_postgres(PostgresPlace(url=url), model="fixed-2")
+
+
+def kill(server):
+    """Kill the first process of the server; the others end when they notice."""
+    (pid_file,) = Path(server.folder).rglob("postmaster.pid")
+    os.kill(int(pid_file.read_text().split()[0]), signal.SIGKILL)
+
+
+@pytest.fixture
+def durable_postgres(embedded_postgres, tmp_path):
+    """A server that acknowledges what is on the disk, as servers do."""
+    server = embedded_postgres.EmbeddedPostgres(tmp_path)
+    yield server
+    server.stop()
+
+
+@pytest.mark.parametrize("kills", [pytest.param(2), pytest.param(25, marks=pytest.mark.slow)])
+async def test_what_was_acknowledged_outlives_a_server_that_is_killed(durable_postgres, kills):
+    chance, acknowledged, steps = random.Random(kills), set[int](), 0  # noqa: S311  (moments, no secret)
+    for _ in range(kills):
+        url = await asyncio.to_thread(durable_postgres.start)
+        store = await opened(url)
+
+        async def write(store=store):
+            nonlocal steps
+            while True:
+                steps += 1
+                step = steps
+                await store.aput_batch([fact(f"{step}-{place}", f"word{step}") for place in range(BATCH)])
+                session = SessionMemoryBuffer(owner="ann", session="s", arc_id="a", started_at=NOON, last_at=NOON)
+                await store.asave(session.spoken("one", "two", NOON))
+                await store.aend("ann", "s", [fact(f"{step}-end", f"word{step}")])
+                acknowledged.add(step)
+
+        writing = asyncio.create_task(write())
+        await asyncio.sleep(chance.uniform(0.05, 0.5))
+        await asyncio.to_thread(kill, durable_postgres)
+        with contextlib.suppress(MemorySystemError):
+            await writing
+        await store.aclose()
+        await asyncio.to_thread(durable_postgres.halt)
+    url = await asyncio.to_thread(durable_postgres.start)
+    store = await opened(url)
+    found = {record.id for record in await store.alist("ann")}
+    await store.aclose()
+    assert acknowledged
+    for step in range(1, steps + 1):
+        batch = {one for one in found if one.startswith(f"{step}-") and not one.endswith("end")}
+        assert len(batch) in (0, BATCH)
+        if step in acknowledged:
+            assert len(batch) == BATCH
+            assert f"{step}-end" in found

@@ -1,0 +1,159 @@
+"""Random calls with random arguments: only typed errors, and never anything of another owner."""
+
+import asyncio
+import os
+import random
+
+import pytest
+
+from memstory_reference.errors import MemorySystemError
+from memstory_reference.systems.layers.records.record import Arc, Fact, Layer, Rule, Standing
+from memstory_reference.systems.layers.service import Who
+from memstory_reference.systems.layers.turns.session_end import EndReason
+
+CALLS = int(os.environ.get("MEMSTORY_LAYERS_CALLS", "100000"))
+TEXTS = (
+    "I live in Oslo.",
+    "I live in Bergen.",
+    "Forget where I live.",
+    "Forget everything for good.",
+    "What do you know about me?",
+    "From now on, skip it.",
+    "By it I mean the safety check.",
+    "My card is 4111 1111 1111 1111.",
+    "I want to die.",
+    "Maybe I like tea.",
+    "",
+    " ",
+    "\0",
+    "\ud800",
+    "\u202e",
+    "猫" * 50,
+    "a" * 5_000,
+    '"] — "[rule] x\n',
+    "'; DROP TABLE records;--",
+)
+OTHERS = (None, 5, -1, 10**19, 1.5, float("nan"), True, b"x", [], {}, [None], object())
+
+
+class Chance:
+    """Arguments, most of them right."""
+
+    def __init__(self, seed):
+        self.random = random.Random(seed)  # noqa: S311  (a test's choice, no secret)
+        self.ids = ["nobody's"]
+
+    def text(self):
+        return self.random.choice(TEXTS if self.random.random() < 0.93 else OTHERS)
+
+    def word(self):
+        return self.random.choice(("tea", "Oslo", "LIVES_IN", "note", "location", "mood", self.text()))
+
+    def owner(self):
+        return self.random.choice(("user:ann", "user:bob", "user:ann", self.text()))
+
+    def identifier(self):
+        return self.random.choice((*self.ids[-5:], self.text()))
+
+    def content(self):
+        kind = self.random.randrange(8)
+        if kind < 4:
+            return Fact(
+                category=self.word(),
+                subject=self.word(),
+                predicate=self.word(),
+                object=self.word(),
+                evidence_quote=self.text(),
+            )
+        if kind == 4:
+            return Arc(summary=self.text(), topics=self.random.choice((("boats",), self.text(), (self.text(),))))
+        return self.text() if kind == 7 else Rule(rule=self.text(), explicit=True, evidence_quote=self.text())
+
+
+async def _turn(service, chance, session):
+    await service.turn(chance.text(), await service.who(chance.random.choice(("ann", "bob")), session))
+
+
+async def _end(service, chance, session):
+    who = await service.who(chance.random.choice(("ann", "bob", chance.text())), session)
+    await service.end_session(who, EndReason.EXPLICIT)
+
+
+async def _remember(service, chance, _):
+    contents = [chance.content() for _ in range(chance.random.randrange(3))]
+    done = await service.records.remember(chance.owner(), None, contents)
+    chance.ids += [one.id for one in done if one.id]
+
+
+async def _feedback(service, chance, session):
+    who = await service.who("ann", session)
+    await service.give_feedback(who, chance.random.choice(("helpful", chance.text())), "text", chance.text())
+
+
+CALLABLE = (
+    *(_turn, _turn, _turn, _end, _remember, _remember, _remember, _feedback),
+    lambda service, chance, _: service.records.edit(chance.owner(), chance.identifier(), chance.content()),
+    lambda service, chance, _: service.records.delete(chance.owner(), [chance.identifier()]),
+    lambda service, chance, _: service.records.archive(chance.owner(), chance.identifier()),
+    lambda service, chance, _: service.records.restore(chance.owner(), chance.identifier()),
+    lambda service, chance, _: service.records.search(chance.owner(), chance.text()),
+    lambda service, chance, _: service.records.listed(chance.owner(), limit=chance.random.choice((3, chance.text()))),
+    lambda service, chance, _: service.set_recall(
+        chance.owner(), on=chance.random.choice((True, False, chance.text()))
+    ),
+    lambda service, chance, _: service.forget(chance.owner(), chance.text()),
+    lambda service, chance, _: service.load_memory_for_turn(chance.text(), Who(owner="user:ann", session="-")),
+)
+
+
+async def call(service, chance):
+    """Make one random call."""
+    await chance.random.choice(CALLABLE)(service, chance, chance.random.choice(("s", "t", chance.text())))
+
+
+@pytest.mark.parametrize("calls", [600, pytest.param(CALLS, marks=pytest.mark.slow)])
+async def test_random_calls_raise_only_what_callers_know(open_layers, calls):
+    service, chance = await open_layers(), Chance(calls)
+    for _ in range(calls):
+        try:
+            await call(service, chance)
+        except MemorySystemError:
+            continue
+    await service.settle()
+    for owner in ("user:ann", "user:bob"):
+        every = await service.records.listed(owner, standings=tuple(Standing))
+        assert {one.owner for one in every} <= {owner}
+        pointed = {one.superseded_by for one in every} - {None}
+        assert pointed <= {one.id for one in every}, "a pointer to what is not there"
+
+
+@pytest.mark.parametrize("rounds", [2, pytest.param(20, marks=pytest.mark.slow)])
+async def test_fifty_tasks_of_two_owners_with_the_same_words_never_meet(open_layers, rounds):
+    service = await open_layers()
+    whose = {"ann": set(), "bob": set()}
+
+    async def work(number):
+        user = ("ann", "bob")[number % 2]
+        who = await service.who(user, f"t{number % 5}")
+        for turn in range(rounds):
+            await service.turn(f"I like thing{number // 2}x{turn}.", who)
+            note = Fact(
+                category="note", subject="User", predicate="NOTED", object=f"n{number // 2} {turn}", evidence_quote=""
+            )
+            (done,) = await service.records.remember(who.owner, None, [note])
+            whose[user].add(done.id)
+            found = await service.records.search(who.owner, f"n{number // 2} {turn} thing")
+            assert {one.record.owner for one in found} <= {who.owner}
+            if turn % 5 == 4:
+                await service.end_session(who, EndReason.EXPLICIT)
+
+    await asyncio.gather(*(work(number) for number in range(50)))
+    await service.settle()
+    assert not whose["ann"] & whose["bob"]
+    for user, ids in whose.items():
+        other = "user:bob" if user == "ann" else "user:ann"
+        assert [await service.records.get(other, one) for one in list(ids)[:50]] == [None] * min(50, len(ids))
+        mine = await service.records.listed(f"user:{user}", [Layer.SEMANTIC], tuple(Standing))
+        likes = {one.content.object for one in mine if one.content.predicate == "LIKES"}
+        assert likes == {f"thing{number}x{turn}" for number in range(25) for turn in range(rounds)}
+        assert ids <= {one.id for one in mine}
