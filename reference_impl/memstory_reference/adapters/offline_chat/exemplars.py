@@ -40,11 +40,7 @@ class Fit:
 
 
 def fits(table: str, clause: str) -> Iterator[Fit]:
-    """Yield how `clause` follows exemplars of `table`, those with most words of their own first.
-
-    >>> next(fits("stated", "My friend Bo lives in Rome")).holder
-    ('friend', 'Bo')
-    """
+    """Yield how `clause` follows exemplars of `table`, those with most words of their own first."""
     for label, kind, pattern in _patterns(table):
         match = pattern.fullmatch(clause)
         said = {"who": "I", "thing": "", "value": "", **(match.groupdict() if match else {})}

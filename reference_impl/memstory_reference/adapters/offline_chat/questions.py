@@ -34,11 +34,7 @@ _OWNED = pattern(r"^(?:my|our|[A-Z][\w-]*['’]s) [\w'’ -]+$")
 
 
 def asks(sentence: str) -> bool:
-    """Say whether a sentence asks something.
-
-    >>> asks("What's my name?"), asks("I was wondering about my shoe size."), asks("I live in Graz")
-    (True, True, False)
-    """
+    """Say whether a sentence asks something."""
     text = expanded(sentence.strip())
     if text.endswith("?") or _ASKS.match(text) or _OPEN.match(text):
         return True

@@ -51,6 +51,7 @@ _PASSING = wordset("passing")
 _JOBS, _NO_JOBS, _PEOPLES = wordset("jobs"), wordset("no_jobs"), wordset("peoples")
 _JOB_ENDINGS = ("er", "or", "ist", "eer", "smith", "wright")
 _PEOPLE_ENDINGS = ("ish", "ese", "ian", "ean", "can", "man", "ist", "ic", "ant", "ing")
+_VALUES = frozenset(lexicon.listed("common"))
 _LONGEST_VALUE, _LONGEST_NAME, _OLDEST = 7, 3, 130
 
 
@@ -87,11 +88,7 @@ def whole(said: str, *, rule: bool = False) -> Fact:
 
 
 def plain_value(text: str, kind: str) -> str | None:
-    """Return what a slot of `kind` holds, without what surrounds it in speech; None if it holds no such value.
-
-    >>> plain_value("Graz now", "name"), plain_value("fear", "name"), plain_value("on 14 March", "number")
-    ('Graz', None, '14 March')
-    """
+    """Return what a slot of `kind` holds, without what surrounds it in speech; None if it holds no such value."""
     value, before = text.strip().rstrip(".!?;, "), ""
     while value != before:
         before, value = value, _NOT_THIS.sub("", _TRAILING.sub("", value)).strip(' ,;."“”')
@@ -183,7 +180,9 @@ def _is_about(fit: Fit) -> bool:
     """Say whether a fit is about one thing, which one sentence tells; of a person there is more to tell."""
     thing = {singular(word) for word in words(fit.attribute)}
     is_unclear = _DENIAL.search(fit.value) or _HEDGES.search(fit.value)
-    return not is_unclear and thing.isdisjoint(_NO_VALUE | _PASSING | lexicon.LIVING | {"favourite"})
+    # How a name is pronounced must not take its place.
+    is_value = key((), fit.attribute).partition(".")[2] in _VALUES
+    return not (is_unclear or is_value) and thing.isdisjoint(_NO_VALUE | _PASSING | lexicon.LIVING | {"favourite"})
 
 
 def _is_job(value: str) -> bool:

@@ -69,6 +69,7 @@ _MOMENT = pattern(
     rf"\b{phrases('moments')}\b|^I {phrases('feelings')}\b|\bmy \w+ is \w+ing\b|"
     rf"\b(?:am|is|are|was|were) (?:so |very |really )?(?:{'|'.join(sorted(lexicon.STATES))})[.!]*$"
 )
+_CHANGE = pattern(r"\b(?:used to|no longer|not .+ any ?more)\b.*\bnow\b")
 _TALK = frozenset(["greet", "thank", "chat"])
 _OF_LISTS = lexicon.wordset("of_lists")
 _LEAST_WORDS, _SURE = 3, 0.6
@@ -111,7 +112,8 @@ def is_lasting(sentence: str) -> bool:
     """Say whether a statement holds for longer than a moment: `I play the cello`, not `I am tired`."""
     text = expanded(sentence)
     (label, near), found = nearest(text), text.split()
-    if len(found) < _LEAST_WORDS or (near >= _SURE and label in {*_TALK, "moment"}) or _MOMENT.search(text):
+    is_moment = (near >= _SURE and label in {*_TALK, "moment"}) or (_MOMENT.search(text) and not _CHANGE.search(text))
+    if len(found) < _LEAST_WORDS or is_moment:
         return False
     if re.match(r"(?:I|my|our|we|the|every|all|each|nobody|no one|none|both)\b", text, re.IGNORECASE):
         return not re.search(r"^I .*\b(?:your|you|this)\b", text)

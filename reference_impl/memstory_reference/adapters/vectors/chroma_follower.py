@@ -35,7 +35,7 @@ from memstory_reference.adapters.vectors.chroma_collections import (
 from memstory_reference.adapters.vectors.chroma_rows import ChromaRows
 from memstory_reference.adapters.vectors.stored_rows import SCHEMA, StoredRows
 from memstory_reference.adapters.vectors.timely import StuckError, Timely
-from memstory_reference.ports import Primitive
+from memstory_reference.ports import Primitive, Record
 from memstory_reference.storage.database_store import Database
 
 logger = logging.getLogger(__name__)
@@ -101,21 +101,19 @@ class ChromaFollower:
     def _found(self, rows: StoredRows) -> ChromaRows:
         client, (collection, owner) = self._opened(), rows.key
         name = name_of(collection, owner)
-        found = self._timely.run(find, client, name)
+        found, batch = self._timely.run(lambda: (find(client, name), client.get_max_batch_size()))
         if found is None:
             rows.follow()  # before the collection: a process that is killed in between leaves all of it to do
             stamp = {"memstory:collection": collection, "memstory:owner": owner}
             found = self._timely.run(make, client, name, stamp)
-        return ChromaRows(found, self._timely.run(client.get_max_batch_size), is_follower=True)
+        return ChromaRows(found, int(batch), is_follower=True)
 
     def _drain(self, rows: StoredRows, found: ChromaRows) -> None:
         while pending := rows.pending(BATCH):
             records = rows.read(pending)
-            old = self._timely.run(found.read, pending)
-            self._timely.run(found.put, records, old)
-            self._timely.run(found.drop, [one for one in old if one not in {row.id for row in records}])
+            replaced = self._timely.run(_take, found, pending, records)
             rows.done(pending)
-            self._churn[rows.key] = self._churn.get(rows.key, 0) + len(old)
+            self._churn[rows.key] = self._churn.get(rows.key, 0) + replaced
 
     def _opened(self) -> Client:
         if self._client is None:
@@ -139,6 +137,14 @@ class ChromaFollower:
                 # It is deleted when the folder is next opened: a thread may still write to it.
                 self._folder.rename(self._stale)
             raise
+
+
+def _take(rows: ChromaRows, ids: Sequence[str], records: Sequence[Record]) -> int:
+    """Make the rows of `ids` what `records` say, or nothing; return how many there were."""
+    old = rows.read(ids)
+    rows.put(records, old)
+    rows.drop([one for one in old if one not in {row.id for row in records}])
+    return len(old)
 
 
 def take_over(folder: Path, file: Path) -> None:
