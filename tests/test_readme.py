@@ -15,6 +15,7 @@ BY_HAND = {"fuzz", "lowest", "pythons"}
 SESSIONS = {
     "stories",
     "backends",
+    "browser",
     "controls",
     "harness",
     "tests",

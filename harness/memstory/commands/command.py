@@ -36,6 +36,6 @@ def add_json(parser: argparse.ArgumentParser) -> None:
 def add_story_paths(parser: argparse.ArgumentParser) -> None:
     """Add the arguments that say which stories are meant."""
     parser.add_argument(
-        "paths", nargs="*", metavar="PATH", help="story files, or folders to search (default: the present folder)"
+        "paths", nargs="*", metavar="PATH", help="story files, or folders to search (default: the current folder)"
     )
     parser.add_argument("--bundled", action="store_true", help="the stories that come with memstory")

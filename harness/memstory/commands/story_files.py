@@ -63,7 +63,7 @@ def in_bundled(name: str) -> str:
 
 
 def displayed(path: Path) -> str:
-    """Return `path` as seen from the present folder, where it lies below it."""
+    """Return `path` as seen from the current folder, where it lies below it."""
     try:
         return path.resolve().relative_to(Path.cwd().resolve()).as_posix()
     except ValueError:

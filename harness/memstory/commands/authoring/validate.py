@@ -110,7 +110,7 @@ def _expects(steps: Sequence[Step]) -> bool:
 COMMAND = Command(
     about=(
         "Check stories as a run would read them, without running them: the YAML, the grammar, names, ids that"
-        " are used twice, files of data that are missing or wrong. Every mistake is told at once, as "
+        " are used twice, files of data that are missing or wrong. Every mistake is reported at once, as "
         "file:line:column."
     ),
     examples="""

@@ -54,7 +54,7 @@ COMMAND = Command(
     about=(
         "Put the shards of one run together: results.json, report.md and recordings.jsonl as the whole run would have "
         "written them, but for times. All shards must be there, each once, and be of one run: the same selection of "
-        "stories, the same options and versions. What differs or is missing is told, and nothing is written then."
+        "stories, the same options and versions. What differs or is missing is reported, and nothing is written then."
     ),
     examples="""
 examples:

@@ -132,6 +132,13 @@
     if (one.difference) made.append(make("b", "", "difference"), pre(one.difference));
     return made;
   };
+  // What is only texts is shown as texts; anything else as JSON.
+  const plainly = (said, args) => {
+    if (said.length === 1 && typeof args.text === "string") return args.text;
+    const items = said.length === 1 && Array.isArray(args.items) ? args.items : [];
+    const alone = (one) => one && typeof one.text === "string" && Object.keys(one).length === 1;
+    return items.length && items.every(alone) ? items.map((one) => one.text).join("\n") : args;
+  };
   const bare = (step) => step && JSON.stringify([step.op, step.args, step.error, step.result]);
   const block = (title, ...inner) => {
     const made = make("div", "block");
@@ -157,7 +164,7 @@
       head.append(make("small", "", [step.user, step.session, step.at, step.ms + " ms", differs ? "differs" : ""].filter(Boolean).join(" · ")));
       box.append(head);
       const args = step.args || {}, said = Object.keys(args);
-      if (said.length) box.append(pre(said.length === 1 && typeof args.text === "string" ? args.text : args));
+      if (said.length) box.append(pre(plainly(said, args)));
       if (step.error) box.append(pre("refused: " + step.error));
       else if (step.result !== undefined) box.append(...result(step.result));
       for (let at = 0; at < checks.length;) {

@@ -1,0 +1,55 @@
+"""Plain English in what people read: the worst habits stay out of docs, help, messages and titles.
+
+Uses that are still there are counted in `ALLOWED`: the numbers may only fall.
+"""
+
+import re
+from pathlib import Path
+
+ROOT = Path(__file__).parents[1]
+HABITS = re.compile(
+    r"\b(?:(?:is|are) no (?!longer|more|better|worse|other)[a-z]+|(?:is|are) told|anew|what came|of its own"
+    r"|what comes of|(?:holds?|held) against|the present (?:folder|session|one)|silent when it should be)\b",
+    re.IGNORECASE,
+)
+TITLE = re.compile(r"^title: (.*)$", re.MULTILINE)
+MESSAGE = re.compile(r"(?:raise \w+\(|say\(|complain\(|help=|about=|summary=|description=).*?[\"'](.*)[\"']")
+
+
+def read_by_people() -> dict[str, str]:
+    """Every text that people read, by file: pages whole, of stories the titles, of code the messages and the help."""
+    pages = [ROOT / "README.md", *(ROOT / "docs").rglob("*.md")]
+    # Decisions are history; the reference is made of the code.
+    texts = {page: page.read_text("utf-8") for page in pages if not {"decisions", "reference"} & set(page.parts)}
+    for path in (ROOT / "stories").rglob("*.yaml"):
+        texts[path] = "\n".join(TITLE.findall(path.read_text("utf-8")))
+    for path in (ROOT / "harness").rglob("*.py"):
+        texts[path] = "\n".join(MESSAGE.findall(path.read_text("utf-8")))
+    return {path.relative_to(ROOT).as_posix(): text for path, text in texts.items()}
+
+
+def habits() -> dict[str, list[str]]:
+    found = {name: HABITS.findall(text) for name, text in read_by_people().items()}
+    return {name: hits for name, hits in found.items() if hits}
+
+
+ALLOWED = {"docs": 40, "stories": 26, "harness": 29}
+"""How many are left of old, by folder: a page, a title or a message that is written today has none."""
+
+
+def test_no_text_for_people_gets_a_habit_that_stops_a_reader():
+    found = habits()
+    for folder, allowed in ALLOWED.items():
+        own = {name: hits for name, hits in found.items() if name.startswith(folder)}
+        assert sum(map(len, own.values())) <= allowed, own
+
+
+def test_the_readme_and_the_pages_that_are_read_first_have_none():
+    first = {
+        "README.md",
+        "docs/index.md",
+        "docs/tutorial/first-story.md",
+        "docs/how-to/chat.md",
+        "docs/how-to/compare.md",
+    }
+    assert {name: hits for name, hits in habits().items() if name in first} == {}
