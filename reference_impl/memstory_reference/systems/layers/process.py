@@ -10,6 +10,7 @@ from memstory_reference.bus.calls import Act, Caller, CallServer, PartMissingErr
 from memstory_reference.errors import InputError
 from memstory_reference.ports import Bus, NewId, Tree
 from memstory_reference.systems.layers.identity import SESSION, USER
+from memstory_reference.systems.layers.operations.forget_requests import ForgetWish
 from memstory_reference.systems.layers.service import LayersService, Who
 from memstory_reference.systems.layers.turns.session_end import parse_reason
 
@@ -44,7 +45,15 @@ class LayersPart:
         """Do nothing: a server that is there again knows what we listen to."""
 
     def _acts(self) -> dict[str, Act]:
-        return {"turn": self._turn, "end": self._end, "status": self._status, "settle": self._settle}
+        return {
+            "turn": self._turn,
+            "end": self._end,
+            "status": self._status,
+            "settle": self._settle,
+            "forget": self._forget,
+            "recall": self._recall,
+            "feedback": self._feedback,
+        }
 
     async def _turn(self, args: Mapping[str, Tree], owner: str) -> Tree:
         said = args.get("said")
@@ -58,6 +67,17 @@ class LayersPart:
 
     async def _status(self, args: Mapping[str, Tree], owner: str) -> Tree:
         return await (await self._talk(args, owner)).status()
+
+    async def _forget(self, args: Mapping[str, Tree], owner: str) -> Tree:
+        return await (await self._talk(args, owner)).forget(str(args.get("what")))
+
+    async def _recall(self, args: Mapping[str, Tree], owner: str) -> Tree:
+        await (await self._talk(args, owner)).recall(on=args.get("on") is True)
+        return None
+
+    async def _feedback(self, args: Mapping[str, Tree], owner: str) -> Tree:
+        await (await self._talk(args, owner)).feedback(str(args.get("label")), str(args.get("comment", "")))
+        return None
 
     async def _settle(self, _: Mapping[str, Tree], __: str) -> Tree:
         await self._service.settle()
@@ -99,6 +119,18 @@ class LayersTalk(Protocol):
         """Return counts and the state of the memory."""
         ...
 
+    async def forget(self, what: str) -> str:
+        """Forget what words or an id name; return what the person hears."""
+        ...
+
+    async def recall(self, *, on: bool) -> None:
+        """Switch the use of memories on or off, until it is switched again."""
+        ...
+
+    async def feedback(self, label: str, comment: str) -> None:
+        """Keep what the person thinks of the session."""
+        ...
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LocalLayers:
@@ -122,6 +154,15 @@ class LocalLayers:
 
     async def status(self) -> Mapping[str, Tree]:
         return await self.service.status(self.who.owner)
+
+    async def forget(self, what: str) -> str:
+        return await self.service.answer_wish(self.who.owner, ForgetWish(what=what))
+
+    async def recall(self, *, on: bool) -> None:
+        await self.service.set_recall(self.who.owner, on=on)
+
+    async def feedback(self, label: str, comment: str) -> None:
+        await self.service.give_feedback(self.who, label, "text", comment)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -153,6 +194,18 @@ class RemoteLayers:
         """Return counts and the state of the memory."""
         status: Mapping[str, Tree] = await self.caller.call("status", self._owner())
         return status
+
+    async def forget(self, what: str) -> str:
+        """Forget what words or an id name; return what the person hears."""
+        return str(await self._long_call("forget", what=what))
+
+    async def recall(self, *, on: bool) -> None:
+        """Switch the use of memories on or off, until it is switched again."""
+        await self._long_call("recall", on=on)
+
+    async def feedback(self, label: str, comment: str) -> None:
+        """Keep what the person thinks of the session."""
+        await self._long_call("feedback", label=label, comment=comment)
 
     async def _long_call(self, act: str, process: str | None = None, **arguments: Tree) -> Tree:
         return await self.caller.long_call(

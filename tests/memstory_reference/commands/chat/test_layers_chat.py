@@ -137,3 +137,17 @@ def test_settings_of_a_file_are_taken_and_wrong_ones_named(typed):
         Path("l.yaml").write_text(text, "utf-8")
         ran = typed(*LAYERS, "--settings", "l.yaml")
         assert (ran.code, said in ran.err) == (1, True), ran.err
+
+
+def test_a_person_lists_forgets_switches_and_rates_at_the_terminal(typed):
+    said = [*FACTS, "/known", "/forget", "/forget where I live", "/recall off", "/recall", "/feedback helpful Thanks"]
+    ran = typed(*LAYERS, lines=said)
+    assert "This is what I remember of you." in ran.out
+    assert "Forgotten:" in ran.out
+    assert "/forget: say what" in ran.out
+    assert "Memories are kept, and not used in answers." in ran.out
+    assert "/recall: say on or off" in ran.out
+    assert "it is kept apart" in ran.out
+    assert "label is 'fine'" in typed(*LAYERS, lines=["/feedback fine"]).out
+    known = typed(*LAYERS, lines=["/recall on", "What do you know about me?"]).out
+    assert "live in" not in known
