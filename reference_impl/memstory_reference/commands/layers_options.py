@@ -9,7 +9,7 @@ from memstory_reference.errors import InputError
 from memstory_reference.ports import Json
 from memstory_reference.systems.layers.settings import LayersSettings, default_layers, read_layers
 
-TOPICS, LAYERS, MANAGER = "topics", "layers", "manager"
+TOPICS, LAYERS, MANAGER, PIPELINE = "topics", "layers", "manager", "pipeline"
 
 _SETTING_OF = {"store": "store", "embedder": "embedding_model", "chat": "chat"}
 
@@ -17,7 +17,10 @@ _SETTING_OF = {"store": "store", "embedder": "embedding_model", "chat": "chat"}
 def add_system_option(parser: argparse.ArgumentParser) -> None:
     """Add the option that says which memory is meant."""
     parser.add_argument(
-        "--system", choices=(TOPICS, LAYERS, MANAGER), default=TOPICS, help="which memory (default: %(default)s)"
+        "--system",
+        choices=(TOPICS, LAYERS, MANAGER, PIPELINE),
+        default=TOPICS,
+        help="which memory (default: %(default)s)",
     )
 
 

@@ -1,60 +1,89 @@
-"""`memstory-reference mcp`: the manager memory as an MCP server on stdin and stdout."""
+"""`memstory-reference mcp`: the manager or the pipeline memory as an MCP server on stdin and stdout."""
 
 from __future__ import annotations
 
 import argparse
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from importlib.metadata import version
 from pathlib import Path
+from typing import Protocol
 
 from memstory_reference.adapters.random_ids import random_id
 from memstory_reference.composition.chat_models import chat_of
 from memstory_reference.composition.embedders import embedder_of
 from memstory_reference.composition.extras import mcp_sdk
 from memstory_reference.composition.manager import open_manager
-from memstory_reference.ports import Tree
-from memstory_reference.systems.manager.settings import ManagerSettings, default_manager, read_manager
+from memstory_reference.composition.pipeline import open_pipeline_system
+from memstory_reference.ports import ToolSpec, Tree
+from memstory_reference.systems.manager.settings import default_manager, read_manager
+from memstory_reference.systems.pipeline.settings import default_pipeline, read_pipeline
+from memstory_reference.tooling.tools import ToolOutcome
 
 NAME = "memory"
 DEFAULT_OWNER = "default"
+
+
+class Served(Protocol):
+    """A system with tools."""
+
+    def tools(self) -> Sequence[ToolSpec]:
+        """Return the tools as a model sees them."""
+        ...
+
+    async def call_tool(self, name: str, arguments: object, *, owner: str, session: str) -> ToolOutcome:
+        """Call a tool for an owner."""
+        ...
+
+    async def close(self) -> None:
+        """Release the memory."""
+        ...
+
+
+async def _manager(parsed: argparse.Namespace) -> Served:
+    settings = read_manager(parsed.config) if parsed.config else default_manager()
+    settings = settings if parsed.path is None else settings.changed({"path": parsed.path}, "--path")
+    embedder = embedder_of(settings)
+    return await open_manager(settings, folder=settings.folder, embedder=embedder, chat=chat_of(settings))
+
+
+async def _pipeline(parsed: argparse.Namespace) -> Served:
+    settings = read_pipeline(parsed.config) if parsed.config else default_pipeline()
+    settings = settings if parsed.path is None else settings.changed({"path": parsed.path}, "--path")
+    return await open_pipeline_system(settings, embedder=embedder_of(settings), chat=chat_of(settings))
+
+
+SYSTEMS: Mapping[str, Callable[[argparse.Namespace], Awaitable[Served]]] = {"manager": _manager, "pipeline": _pipeline}
 
 
 def add(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     """Add the command."""
     parser = subparsers.add_parser(
         "mcp",
-        help="serve the manager memory to an MCP client over stdin and stdout",
-        description="Serve search_memories, store_memory and forget_memory to the MCP client that starts this command.",
+        help="serve a memory to an MCP client over stdin and stdout",
+        description="Serve the tools of a memory, to store, search and forget, to the MCP client that starts it.",
     )
-    parser.add_argument("--config", type=Path, metavar="FILE", help="settings as YAML, under `memory:`")
+    parser.add_argument("--system", choices=SYSTEMS, default="manager", help="which memory (default: %(default)s)")
+    parser.add_argument("--config", type=Path, metavar="FILE", help="settings as YAML, of the manager under `memory:`")
     parser.add_argument("--path", metavar="FOLDER", help="where the memory lies, instead of what the settings say")
     parser.add_argument(
         "--owner", default=DEFAULT_OWNER, metavar="NAME", help=f"whose memories they are (default: {DEFAULT_OWNER})"
     )
-    parser.set_defaults(run=lambda parsed: asyncio.run(serve(settings_of(parsed), parsed.owner)))
+    parser.set_defaults(run=lambda parsed: asyncio.run(serve(parsed)))
 
 
-def settings_of(parsed: argparse.Namespace) -> ManagerSettings:
-    """Return the settings of the file, if one is given, with what the command line says."""
-    settings = read_manager(parsed.config) if parsed.config else default_manager()
-    return settings if parsed.path is None else settings.changed({"path": parsed.path}, "--path")
-
-
-async def serve(settings: ManagerSettings, owner: str) -> int:
+async def serve(parsed: argparse.Namespace) -> int:
     """Serve until the client goes; return the exit code."""
-    sdk = mcp_sdk()
     # One client starts one process: that is one session of the memory.
     session = random_id()
-
-    async def call(name: str, arguments: Mapping[str, Tree]) -> Tree:
-        called = await system.call_tool(name, arguments, owner=owner, session=session)
-        return sdk.ToolAnswer(result=called.result, error=called.error)
-
-    embedder = embedder_of(settings)
-    chat = chat_of(settings)
-    system = await open_manager(settings, folder=settings.folder, embedder=embedder, chat=chat)
+    system = await SYSTEMS[parsed.system](parsed)
     try:
+        sdk = mcp_sdk()
+
+        async def call(name: str, arguments: Mapping[str, Tree]) -> Tree:
+            called = await system.call_tool(name, arguments, owner=parsed.owner, session=session)
+            return sdk.ToolAnswer(result=called.result, error=called.error)
+
         await sdk.serve(sdk.tool_server(NAME, version("memstory"), system.tools(), call))
     finally:
         await system.close()

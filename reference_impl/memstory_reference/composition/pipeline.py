@@ -7,19 +7,36 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from memstory_reference.adapters.clocks import SystemClock
+from memstory_reference.adapters.random_ids import random_id
 from memstory_reference.composition.vector_stores import is_store
 from memstory_reference.systems.pipeline.reading.detectors import Detectors
 from memstory_reference.systems.pipeline.service import PipelineParts, PipelineService
+from memstory_reference.systems.pipeline.system import PipelineSystem
 
 if TYPE_CHECKING:
     from memstory_reference.ports import ChatModel, Clock, Embedder, NewId
     from memstory_reference.systems.pipeline.config import PipelineConfig
     from memstory_reference.systems.pipeline.recall import Nearest
     from memstory_reference.systems.pipeline.selection import Reranker
+    from memstory_reference.systems.pipeline.settings import PipelineSettings
 
 PIPELINE_FILE = "pipeline.sqlite3"
 OLD_VECTORS = "vectors"
 """Where an earlier version kept the vectors a second time."""
+
+
+async def open_pipeline_system(settings: PipelineSettings, *, embedder: Embedder, chat: ChatModel) -> PipelineSystem:
+    """Open the pipeline of `settings` with the agent that talks for it; a stand-in writes no summaries."""
+    memory = await open_pipeline(
+        settings.folder,
+        embedder=embedder,
+        chat=None if "stand-in" in chat.name else chat,
+        clock=SystemClock(),
+        new_id=random_id,
+        config=settings.config,
+    )
+    return PipelineSystem(memory=memory, chat=chat)
 
 
 async def open_pipeline(

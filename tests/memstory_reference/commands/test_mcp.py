@@ -113,3 +113,16 @@ def test_without_the_sdk_the_command_says_what_to_install(monkeypatch):
     monkeypatch.delitem(sys.modules, "memstory_reference.adapters.mcp_server", raising=False)
     with pytest.raises(SetupProblem, match=r"pip install 'memstory\[mcp\]'"):
         extras.mcp_sdk()
+
+
+async def test_the_pipeline_stores_finds_lists_and_forgets_for_a_client(connect):
+    async with connect("--system", "pipeline") as client:
+        tools = [tool.name for tool in (await client.list_tools()).tools]
+        assert tools == ["recall_memories", "remember_text", "list_memories", "forget_memory"]
+        (stored,) = await answer(client, "remember_text", text="I prefer dark mode")
+        assert stored["type"] == "procedural"
+        for call in (("recall_memories", {"query": "which theme?"}), ("list_memories", {})):
+            assert [one["id"] for one in await answer(client, call[0], **call[1])] == [stored["id"]]
+        assert (await answer(client, "forget_memory", memory_id=stored["id"]))["success"]
+        assert await answer(client, "list_memories") == []
+        assert "payment card" in await refusal(client, "remember_text", text="my card is 4111 1111 1111 1111")

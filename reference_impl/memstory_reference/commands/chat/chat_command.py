@@ -11,6 +11,7 @@ from contextlib import AbstractAsyncContextManager, ExitStack
 from memstory_reference.commands.bus_option import add_bus_option
 from memstory_reference.commands.chat.layers_chat import layers_conversation
 from memstory_reference.commands.chat.manager_chat import manager_conversation
+from memstory_reference.commands.chat.pipeline_chat import pipeline_conversation
 from memstory_reference.commands.chat.speech import Speech
 from memstory_reference.commands.chat.talk import Conversation, Ended
 from memstory_reference.commands.chat.topics_chat import DEFAULT_OWNER, topics_conversation
@@ -18,6 +19,7 @@ from memstory_reference.commands.chosen_settings import add_store_options
 from memstory_reference.commands.layers_options import (
     LAYERS,
     MANAGER,
+    PIPELINE,
     TOPICS,
     add_mode_option,
     add_person_options,
@@ -34,6 +36,7 @@ CONVERSATIONS: Mapping[str, Opening] = {
     TOPICS: topics_conversation,
     LAYERS: layers_conversation,
     MANAGER: manager_conversation,
+    PIPELINE: pipeline_conversation,
 }
 
 
@@ -46,7 +49,7 @@ def add(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None
     parser.add_argument(
         "--owner",
         metavar="NAME",
-        help=f"topics: whose memory it is (default: {DEFAULT_OWNER}); manager: likewise (default: default)",
+        help=f"topics and pipeline: whose memory it is (default: {DEFAULT_OWNER}); manager: likewise (default: default)",
     )
     add_person_options(parser)
     add_mode_option(parser)

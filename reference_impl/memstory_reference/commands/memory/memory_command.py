@@ -10,10 +10,18 @@ from contextlib import AbstractAsyncContextManager
 from pathlib import Path
 
 from memstory_reference.commands.chosen_settings import add_store_options, chosen_settings
-from memstory_reference.commands.layers_options import LAYERS, MANAGER, TOPICS, add_person_options, add_system_option
+from memstory_reference.commands.layers_options import (
+    LAYERS,
+    MANAGER,
+    PIPELINE,
+    TOPICS,
+    add_person_options,
+    add_system_option,
+)
 from memstory_reference.commands.memory.desks import Desk
 from memstory_reference.commands.memory.layers_desk import layers_desk
 from memstory_reference.commands.memory.manager_desk import manager_desk
+from memstory_reference.commands.memory.pipeline_desk import pipeline_desk
 from memstory_reference.commands.memory.printed import is_confirmed, is_yes, print_rows, print_text, write_new
 from memstory_reference.commands.memory.topics_desk import topics_desk
 from memstory_reference.commands.memory_rows import SHORT_ID_CHARACTERS, Row, page
@@ -26,13 +34,14 @@ from memstory_reference.systems.manager.memories.memory import MemoryType
 from memstory_reference.systems.topics.memory_service import TOPIC
 
 NOTHING_DONE = 1
-KINDS = tuple(dict.fromkeys((TOPIC, *map(str, Layer), *map(str, MemoryType))))
+KINDS = tuple(dict.fromkeys((TOPIC, *map(str, Layer), *map(str, MemoryType), "working")))
 
 Action = Callable[[argparse.Namespace, Desk], Awaitable[int]]
 DESKS: Mapping[str, Callable[[argparse.Namespace], AbstractAsyncContextManager[Desk]]] = {
     TOPICS: topics_desk,
     LAYERS: layers_desk,
     MANAGER: manager_desk,
+    PIPELINE: pipeline_desk,
 }
 
 
@@ -45,9 +54,12 @@ def add(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None
     listed.add_argument(
         "--kind",
         choices=KINDS,
-        help="one kind only: topics have topic and episodic; layers semantic, episodic, procedural; manager the others",
+        help="one kind only: topics have topic and episodic; layers semantic, episodic, procedural; the pipeline those and "
+        "working; manager the others",
     )
-    listed.add_argument("--archived", action="store_true", default=None, help="layers: what is out of use too")
+    listed.add_argument(
+        "--archived", action="store_true", default=None, help="layers and pipeline: what is out of use too"
+    )
     found = _action(actions, "search", search_memories, "find what was said by meaning")
     found.add_argument("text", help="what to look for")
     found.add_argument("--top-k", type=int, metavar="N", help="how many at most")
@@ -193,7 +205,9 @@ def _action(
     add_store_options(parser)
     add_person_options(parser)
     parser.add_argument(
-        "--owner", metavar="NAME", help="topics: whose memories; needed where the store holds several owners'"
+        "--owner",
+        metavar="NAME",
+        help="topics: whose memories, needed where the store holds several owners'; pipeline: me",
     )
     parser.add_argument("--json", action="store_true", help="JSON in place of a table")
     parser.set_defaults(run=lambda parsed: asyncio.run(_run(parsed, action)))

@@ -86,7 +86,7 @@ class PipelineService:
 
     def __init__(self, file: Path, parts: PipelineParts, config: PipelineConfig) -> None:
         self._parts = parts
-        self._config = config
+        self.config = self._config = config
         about = {"schema": SCHEMA_VERSION, "model": parts.embedder.model}
         self._database = Database(file, schema=SCHEMA, about=about, migrations=MIGRATIONS)
         self._embedder = CheckedEmbedder(parts.embedder)
@@ -150,10 +150,13 @@ class PipelineService:
         (receipts,) = await self.ingest_all([utterance], user_id)
         return [receipt.memory for receipt in receipts if receipt.memory is not None]
 
-    async def ingest_all(self, utterances: Sequence[Utterance], user_id: str) -> list[list[ChunkReceipt]]:
+    async def ingest_all(
+        self, utterances: Sequence[Utterance], user_id: str, *, is_asked_for: bool = False
+    ) -> list[list[ChunkReceipt]]:
         """Take texts in, one after the other in effect, in one transaction and with one embedding call.
 
-        Returns what became of each chunk of each text. Nothing is stored if anything is refused.
+        Returns what became of each chunk of each text. Nothing is stored if anything is refused. What somebody asked
+        to keep, `is_asked_for`, is kept at any importance.
         """
         user = checked_owner(user_id, "user_id")
         checked = checked_utterances(utterances, self._config.max_text_characters)
@@ -172,7 +175,7 @@ class PipelineService:
                 user_id=user,
                 now=self._parts.clock.now(),
                 new_id=self._parts.new_id,
-                config=self._config,
+                config=replace(self._config, store_threshold=0.0) if is_asked_for else self._config,
                 detectors=self._parts.detectors,
                 guard=guard,
             )

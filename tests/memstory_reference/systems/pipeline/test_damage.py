@@ -150,14 +150,14 @@ async def test_a_damaged_file_gives_one_clear_error_or_what_is_whole(opened, tmp
         for _ in range(chance.choice((1, 20, 400))):
             data[chance.randrange(len(data))] = chance.randrange(256)
     file.write_bytes(bytes(data))
-    said = set()
+    said, again = set(), None
     try:
         again = await opened()
     except MemorySystemError as error:
-        assert "pipeline.sqlite3" in str(error)
-        return
-    for call in (
-        lambda: again.memories("ann"), lambda: again.recall("event", "ann"), lambda: again.recall("dish", "ann", by_score=True),
+        said.add(str(error))
+    for call in () if again is None else (
+        lambda: again.memories("ann"), lambda: again.recall("event", "ann"),
+        lambda: again.recall("dish", "ann", by_score=True),
         lambda: again.ingest("a new event came", "ann", "s"), lambda: again.status("ann"), lambda: again.reindex("ann"),
         lambda: again.export_rows("ann"), lambda: again.compress("ann"), lambda: again.delete(["id-1"], "ann"),
         lambda: again.centroid_drift("ann"), lambda: again.forget("ann"),
@@ -166,5 +166,6 @@ async def test_a_damaged_file_gives_one_clear_error_or_what_is_whole(opened, tmp
             await call()
         except MemorySystemError as error:
             said.add(str(error))
-    await again.close()
+    if again is not None:
+        await again.close()
     assert all("pipeline.sqlite3" in one or "damaged" in one for one in said), said

@@ -1,0 +1,155 @@
+"""The tools of the memory, for a model and for MCP clients alike: recall, remember, list, forget."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+
+from memstory_reference.errors import InputError, MemorySystemError, UnavailableError
+from memstory_reference.input_checks import limits_of
+from memstory_reference.ports import ToolSpec, Tree
+from memstory_reference.systems.pipeline.memory import MemoryChunk, Utterance
+from memstory_reference.systems.pipeline.service import PipelineService
+from memstory_reference.text.keywords import extract_keywords, matched
+from memstory_reference.tooling.arguments import check_arguments
+from memstory_reference.tooling.tools import ToolOutcome
+
+RECALL = ToolSpec(
+    name="recall_memories",
+    description="Search memories by meaning; returns preferences, facts and events, best first.",
+    parameters={
+        "type": "object",
+        "properties": {
+            "query": {"type": "string", "description": "What to search for"},
+            "limit": {"type": "integer", "description": "How many results at most", "default": 5, "minimum": 1},
+        },
+        "required": ["query"],
+    },
+)
+REMEMBER = ToolSpec(
+    name="remember_text",
+    description="Remember a preference, a fact or an event, in a sentence of its own.",
+    parameters={
+        "type": "object",
+        "properties": {"text": {"type": "string", "description": "What to remember"}},
+        "required": ["text"],
+    },
+)
+LIST = ToolSpec(
+    name="list_memories",
+    description="List memories, the newest first.",
+    parameters={
+        "type": "object",
+        "properties": {"limit": {"type": "integer", "description": "How many at most", "default": 50, "minimum": 1}},
+    },
+)
+FORGET = ToolSpec(
+    name="forget_memory",
+    description="Forget a memory for good, with what says the same and what it had replaced.",
+    parameters={
+        "type": "object",
+        "properties": {"memory_id": {"type": "string", "description": "Id of the memory, as recall_memories gives it"}},
+        "required": ["memory_id"],
+    },
+)
+SPECS = (RECALL, REMEMBER, LIST, FORGET)
+LISTED = 50
+LEAST_WORDS = 2
+"""A memory of fewer words that carry meaning is repeated by its own text alone."""
+
+
+class MemoryTools:
+    """The tools of one owner in one session; neither is ever an argument."""
+
+    def __init__(self, memory: PipelineService, owner: str, session: str) -> None:
+        self._memory = memory
+        self._owner = owner
+        self._session = session
+        self._functions: Mapping[str, tuple[ToolSpec, Callable[[Mapping[str, Tree]], Awaitable[Tree]]]] = {
+            RECALL.name: (RECALL, self._recall),
+            REMEMBER.name: (REMEMBER, self._remember),
+            LIST.name: (LIST, self._list),
+            FORGET.name: (FORGET, self._forget),
+        }
+
+    async def call(self, name: str, arguments: object) -> ToolOutcome:
+        """Call a tool; what is wrong with the call is the answer, in words."""
+        given = arguments if isinstance(arguments, Mapping) else {}
+        try:
+            if name not in self._functions:
+                raise InputError(f"there is no tool named {name!r:.80}; there are: {', '.join(self._functions)}")
+            spec, function = self._functions[name]
+            return ToolOutcome(name=name, arguments=given, result=await function(check_arguments(spec, arguments)))
+        except UnavailableError as error:
+            return ToolOutcome(name=name, arguments=given, error=f"Memory unavailable: {error}")
+        except MemorySystemError as error:
+            return ToolOutcome(name=name, arguments=given, error=str(error))
+
+    async def _recall(self, arguments: Mapping[str, Tree]) -> Tree:
+        result = await self._memory.recall(
+            arguments["query"], self._owner, arguments.get("limit", 5), session_id=self._session, by_score=True
+        )
+        return self._bounded([one.memory for one in result.memories])
+
+    async def _remember(self, arguments: Mapping[str, Tree]) -> Tree:
+        utterance = Utterance(text=arguments["text"], session_id=self._session)
+        (receipts,) = await self._memory.ingest_all([utterance], self._owner, is_asked_for=True)
+        kept = [told(one.memory) for one in receipts if one.memory is not None]
+        if not kept:
+            raise InputError(f"this is not stored: {'; '.join(one.reason for one in receipts) or 'it is blank'}")
+        return kept
+
+    async def _list(self, arguments: Mapping[str, Tree]) -> Tree:
+        return self._bounded(await self._memory.memories(self._owner, limit=arguments.get("limit", LISTED)))
+
+    def _bounded(self, memories: Sequence[MemoryChunk]) -> Tree:
+        """Return as many memories as a result may hold."""
+        left, rows = limits_of(self._memory.config).max_result_characters, []
+        for row in map(told, memories):
+            left -= len(json.dumps(row, ensure_ascii=False)) + len(", ")
+            if left < len("[]"):
+                break
+            rows.append(row)
+        return rows
+
+    async def _forget(self, arguments: Mapping[str, Tree]) -> Tree:
+        gone = await forget_told(self._memory, self._owner, arguments["memory_id"])
+        return {"success": bool(gone), "forgotten": [told(one) for one in gone]}
+
+
+async def held(memory: PipelineService, owner: str, identifier: str) -> list[MemoryChunk]:
+    """Return a memory, what a preference had replaced, and every memory that says the same; none if it is unknown."""
+    found = await memory.get(identifier, owner)
+    if found is None:
+        return []
+    past = await memory.history(found.key, owner) if found.key else []
+    others = await memory.memories(owner, include_replaced=True)
+    same = [one for one in others if any(says(one.content, told.content) for told in (found, *past))]
+    return list({one.id: one for one in (found, *past, *same)}.values())
+
+
+async def forget_told(memory: PipelineService, owner: str, identifier: str) -> list[MemoryChunk]:
+    """Delete what `held` returns; return it."""
+    gone = await held(memory, owner, identifier)
+    await memory.delete([one.id for one in gone], owner)
+    return gone
+
+
+def says(text: str, told: str) -> bool:
+    """Say whether a text holds all that another one tells, by the words that carry meaning.
+
+    >>> says("Well, my cat is Tom, you know", "My cat is Tom"), says("Tom sleeps", "My cat is Tom")
+    (True, False)
+    """
+    keywords = extract_keywords(told)
+    return text == told or (len(keywords) >= LEAST_WORDS and len(matched(keywords, text)) == len(keywords))
+
+
+def told(memory: MemoryChunk) -> dict[str, Tree]:
+    """Return a memory as tools give it."""
+    return {
+        "id": memory.id,
+        "content": memory.content,
+        "type": str(memory.memory_type),
+        "created_at": memory.created_at.isoformat(),
+    }
