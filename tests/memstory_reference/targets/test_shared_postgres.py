@@ -13,8 +13,8 @@ from memstory.running.hosting.host import HostedTarget
 from memstory.target import Environment, Item, Query, Scope
 from memstory_reference.adapters.servers import embedded_postgres
 from memstory_reference.targets import shared_postgres as layers_postgres
-from memstory_reference.targets.shared_postgres import PREFIX, VARIABLE
 from memstory_reference.targets.layers.target import LayersFactory
+from memstory_reference.targets.shared_postgres import PREFIX, VARIABLE
 
 ANN = Scope(user="ann", session="t")
 VECTORS = {"I like tea.": [1, 0], "tea?": [1, 0]}

@@ -116,10 +116,10 @@ class Rows:
     def uncache(self, owner: str, identifier: str) -> None:
         """Forget the cached vector of a row's text."""
         self._db.execute(
-            "DELETE FROM embeddings WHERE owner = :owner AND hash IN ("
-            "SELECT hash FROM memories WHERE owner = :owner AND id = :id "
-            "UNION ALL SELECT hash FROM preferences WHERE owner = :owner AND id = :id)",
-            {"owner": owner, "id": identifier},
+            "DELETE FROM embeddings WHERE owner = ?1 AND hash IN ("
+            "SELECT hash FROM memories WHERE owner = ?1 AND id = ?2 "
+            "UNION ALL SELECT hash FROM preferences WHERE owner = ?1 AND id = ?2)",
+            (owner, identifier),
         )
 
     def mend(self, table: str, owner: str, identifier: str, vector: NDArray[np.float32]) -> None:
