@@ -49,7 +49,7 @@ def add(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None
     parser.add_argument(
         "--owner",
         metavar="NAME",
-        help=f"topics and pipeline: whose memory it is (default: {DEFAULT_OWNER}); manager: likewise (default: default)",
+        help=f"topics and pipeline: whose memory it is (default: {DEFAULT_OWNER}); manager: likewise (default)",
     )
     add_person_options(parser)
     add_mode_option(parser)

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from memstory_reference.commands.chat.talk import Command, Conversation
+from memstory_reference.commands.memory.layers_desk import status_line
 from memstory_reference.errors import InputError
-from memstory_reference.ports import Tree
 from memstory_reference.systems.layers.process import LayersTalk
 from memstory_reference.systems.layers.turns.session_end import EndReason
 
@@ -91,11 +91,3 @@ class LayersConversation(Conversation):
         kept = "its summary is kept" if report["arc"] else "it was too short for a summary"
         self.speech.aside(f"The session is ended: {kept}. Held memories that are kept now: {len(report['promoted'])}.")
         return True
-
-
-def status_line(status: Mapping[str, Tree]) -> str:
-    """Return what people read of a status: counts by their labels, what waits, mode and embedder."""
-    counts, labels = status["counts"], status["labels"]
-    remembered = ", ".join(f"{label} {counts[layer]}" for layer, label in labels.items())
-    sync = f", sync {status['sync']}" if status["mode"] == "synced" else ""
-    return f"{remembered}; held {status['held']}; mode {status['mode']}{sync}; embedder {status['embedder']}"

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
-from memstory_reference.commands.chat.layers_conversation import status_line
 from memstory_reference.commands.layers_options import chosen_layers, refuse_foreign
 from memstory_reference.commands.memory.desks import Confirm, Desk, Said
 from memstory_reference.commands.memory_rows import SHORT_ID_CHARACTERS, Row
 from memstory_reference.commands.opened_layers import open_stored_layers
 from memstory_reference.commands.terminal_text import json_text
 from memstory_reference.errors import InputError
+from memstory_reference.ports import Tree
 from memstory_reference.systems.layers.identity import iso_now
 from memstory_reference.systems.layers.records.entries import entry_of, format_working_memory_entries
 from memstory_reference.systems.layers.records.record import Layer, MemoryRecord, Standing
@@ -131,3 +131,11 @@ def _named(records: Sequence[MemoryRecord], name: str) -> MemoryRecord:
             f"{SHORT_ID_CHARACTERS} characters do"
         )
     return found[0]
+
+
+def status_line(status: Mapping[str, Tree]) -> str:
+    """Return what people read of a status: counts by their labels, what waits, mode and embedder."""
+    counts, labels = status["counts"], status["labels"]
+    remembered = ", ".join(f"{label} {counts[layer]}" for layer, label in labels.items())
+    sync = f", sync {status['sync']}" if status["mode"] == "synced" else ""
+    return f"{remembered}; held {status['held']}; mode {status['mode']}{sync}; embedder {status['embedder']}"

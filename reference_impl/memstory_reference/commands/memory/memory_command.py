@@ -54,7 +54,7 @@ def add(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None
     listed.add_argument(
         "--kind",
         choices=KINDS,
-        help="one kind only: topics have topic and episodic; layers semantic, episodic, procedural; the pipeline those and "
+        help="one kind only: topics have topic and episodic; layers semantic, episodic, procedural; pipeline those and "
         "working; manager the others",
     )
     listed.add_argument(
