@@ -63,6 +63,7 @@ class SessionState:
         self.shard: Part | None = None
         self.left: list[str] = []
         self.instead = ""
+        self.before: list[str] = []
         self.first_places: dict[str, Mark] = {}
         self.options = chosen_options(config)
         url = config.getoption("memstory_chat_url")
@@ -126,7 +127,7 @@ def begin(config: pytest.Config) -> None:
         return  # each worker of xdist calls for it
     try:
         state.last = LastRun.in_folder(state.folder)
-        config.add_cleanup(begin_reports(state.folder).release)
+        config.add_cleanup(begin_reports(state.folder, state.before.append).release)
         config.add_cleanup(interrupt_on_termination())
         state.begun = True
         tell_supervisor(REPORT, str(state.folder.absolute()))
@@ -153,6 +154,7 @@ def finish(session: pytest.Session) -> None:
         with undisturbed():
             _report(session, state)
     state.stop()
+    state.summary += "".join(f"\n{said}" for said in state.before)
     if state.instead:
         state.summary += f"\n{state.instead}"
     if state.left:

@@ -8,6 +8,7 @@ from pathlib import Path
 from tempfile import TemporaryFile
 from typing import Final
 
+from memstory.errors import SetupError
 from memstory.reporting import views
 from memstory.reporting.markdown import render
 from memstory.reporting.overview.facts import facts_of
@@ -19,7 +20,7 @@ from memstory.results.folder.holding import Hold
 from memstory.results.folder.recordings_file import RECORDINGS_NAME, read_recordings, with_steps, write_recordings
 from memstory.results.folder.results_file import RESULTS_NAME, read_results, write_results
 from memstory.results.folder.selected_cases import SELECTED_NAME, lost, read_selected
-from memstory.results.folder.spool import Spool
+from memstory.results.folder.spool import SPOOL_NAME, Spool
 from memstory.results.folder.whole_files import write_text
 from memstory.results.outcomes import CaseResult
 from memstory.results.runs import NamedRun, Run, make_run
@@ -27,6 +28,8 @@ from memstory.results.secrecy.secret_values import Secrets
 
 REPORT_NAME: Final = "report.md"
 PAGE_NAME: Final = "report.html"
+KILLED_NAME: Final = "killed"
+"""Folder in that of a run: what the run before it had done, which was killed."""
 
 
 def _without_secrets(text: str) -> str:
@@ -47,19 +50,42 @@ class Beside:
     safe: Callable[[CaseResult], CaseResult] = lambda case: case
 
 
-def begin_reports(folder: Path) -> Hold:
+def begin_reports(folder: Path, tell: Callable[[str], None] = lambda _: None) -> Hold:
     """Make `folder` ready for a run, without what an earlier one left: a run killed at once must not seem to be it.
 
-    The folder is held until the run lets go of it; SetupError if another run has it.
+    What a killed run had done is kept in the folder `killed` below it, and told in one line. The folder is held until
+    the run lets go of it; SetupError if another run has it.
     """
     folder.mkdir(parents=True, exist_ok=True)
     hold = Hold(folder)
     try:
+        if said := _keep_killed(folder, folder / KILLED_NAME):
+            tell(said)
         _clear(folder)
     except BaseException:
         hold.release()
         raise
     return hold
+
+
+def _keep_killed(folder: Path, kept: Path) -> str:
+    """Move what a killed run left in `folder` into `kept`, and say what it was; nothing where no run was killed."""
+    left = [name for name in (SPOOL_NAME, SELECTED_NAME) if (folder / name).is_file()]
+    if not left or (folder / RESULTS_NAME).exists() or kept.is_symlink():
+        return ""
+    kept.mkdir(exist_ok=True)
+    _clear(kept)
+    for name in left:
+        (folder / name).replace(kept / name)
+    try:
+        done = Spool(kept).load().results
+        missing = len(lost(read_selected(kept), done, ""))
+    except SetupError:  # another version wrote it: `memstory report` says so
+        return ""
+    return (
+        f"The run before was killed: {len(done)} cases were done, {missing} have no result. "
+        f"'memstory report {kept}' writes its report."
+    )
 
 
 def _clear(folder: Path) -> None:

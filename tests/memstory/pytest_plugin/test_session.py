@@ -98,8 +98,12 @@ def test_a_killed_run_leaves_its_spool_and_the_next_run_starts_clean(project, mo
     process.wait()
     assert _cases_in(spool) == 8
     assert not (project.path / "reports/latest/results.json").exists()  # nothing of the run before passes for this one
-    project.run("-k", "N1").assert_outcomes(passed=1, deselected=8)
+    next_run = project.run("-k", "N1")
+    next_run.assert_outcomes(passed=1, deselected=8)
     assert list(project.results()) == ["N1"]
+    next_run.stdout.fnmatch_lines(
+        ["The run before was killed: 8 cases were done, 1 have no result. 'memstory report *killed' writes its report."]
+    )
 
 
 @pytest.mark.parametrize(

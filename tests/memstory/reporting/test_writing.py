@@ -4,8 +4,9 @@ from pathlib import Path
 import pytest
 
 from memstory.errors import SetupError
-from memstory.reporting.writing import report_from_spool, write_reports
+from memstory.reporting.writing import begin_reports, report_from_spool, write_reports
 from memstory.results.fingerprint import make_fingerprint
+from memstory.results.folder.selected_cases import write_selected
 from memstory.results.folder.spool import SPOOL_NAME, Spool
 from memstory.results.runs import make_run
 
@@ -76,3 +77,39 @@ def test_text_that_utf8_cannot_say_is_written_and_read_back(tmp_path, make_case)
     write(tmp_path, [make_case(title="broken \ud800 title")])
     assert json.loads((tmp_path / "results.json").read_text())["cases"][0]["title"] == "broken \ud800 title"
     assert "broken" in (tmp_path / "report.md").read_text()
+
+
+def test_what_a_killed_run_had_done_is_kept_beside_the_next_run_and_told(tmp_path, results):
+    write_selected(tmp_path, results)
+    for case in results[:2]:
+        Spool(tmp_path).append(case)
+    said = []
+    begin_reports(tmp_path, said.append).release()
+    killed = tmp_path / "killed"
+    assert said == [
+        (
+            f"The run before was killed: 2 cases were done, {len(results) - 2} have no result. "
+            f"'memstory report {killed}' writes its report."
+        )
+    ]
+    assert not (tmp_path / SPOOL_NAME).exists()
+    assert "2 cases were done" in report_from_spool(killed)
+    begin_reports(tmp_path, said.append).release()
+    assert len(said) == 1
+
+
+def test_of_a_run_that_ended_nothing_is_told_to_the_next(tmp_path, results):
+    write_selected(tmp_path, results)
+    write_reports(tmp_path, make_run(results, make_fingerprint(results)))
+    said = []
+    begin_reports(tmp_path, said.append).release()
+    assert (said, (tmp_path / "killed").exists()) == ([], False)
+
+
+def test_what_a_killed_run_left_is_not_moved_through_a_link(tmp_path, results):
+    (tmp_path / "elsewhere").mkdir()
+    (tmp_path / "run").mkdir()
+    (tmp_path / "run/killed").symlink_to(tmp_path / "elsewhere")
+    Spool(tmp_path / "run").append(results[0])
+    begin_reports(tmp_path / "run").release()
+    assert list((tmp_path / "elsewhere").iterdir()) == []
