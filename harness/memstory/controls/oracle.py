@@ -47,6 +47,7 @@ class Memory:
     begun: str | None = None
     until: str | None = None
     source: str | None = None
+    role: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,6 +61,7 @@ class Past:
 _WORDS: Final = """
 add add.key add.metadata add.metadata.lists add.ttl add.source add.role search.as_of update.about delete.about
 context inspect.log job.reindex job.export
+rank.newest rank.unstuffed
 delete.durable delete.erases identifiers.spellings integrity
 add.verbatim add.exact get.id get.key search search.scores search.min_score search.where list update
 restart crash clock persistent scope.user scope.session scope.session_all expiry.at
@@ -208,7 +210,7 @@ class Oracle(Target):
         now = self._clock.now() if self._clock else None
         until = now + timedelta(seconds=item.ttl) if now and item.ttl is not None else None
         return Memory(user=scope.user, session=scope.session, hit=hit, begun=now.isoformat() if now else None,
-                      until=until.isoformat() if until else None, source=item.source)  # fmt: skip
+                      until=until.isoformat() if until else None, source=item.source, role=item.role)  # fmt: skip
 
     def _change(self, old: Memory, item: Item) -> Hit:
         hit = replace(old.hit, text=item.text, metadata={**old.hit.metadata, **item.metadata})
@@ -247,9 +249,12 @@ class Oracle(Target):
 
     def _place(self, hit: Hit, memory: Memory | None) -> tuple[Any, ...]:
         """Return what the best hit has least of; of two that fit alike, the later one is better."""
-        begun = datetime.fromisoformat(memory.begun).timestamp() if memory and memory.begun else 0.0
-        source = memory.source if memory else None
-        return (is_stuffed(hit.text), distrust(source), -(hit.score or 0.0), -begun, hit.id or "")
+        told = memory.begun if memory else hit.created_at
+        begun = datetime.fromisoformat(told).timestamp() if told else 0.0
+        return (is_stuffed(hit.text), self._distrust(memory), -(hit.score or 0.0), -begun, hit.id or "")
+
+    def _distrust(self, memory: Memory | None) -> int:
+        return max(distrust(memory.source), distrust(memory.role)) if memory else 0
 
     def _is_sound(self, digest: str, text: str) -> bool:
         return digest == _digest(text)

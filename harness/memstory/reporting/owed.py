@@ -67,8 +67,8 @@ def owed_by(cases: Iterable[CaseResult]) -> Owed | None:
         looked=len(leaks),
         leaks=sum(leaks),
         unable=counts["unsupported"],
-        broken=len(owed) - len(judged) - counts["unsupported"],
-        kept=Counter(kind for case in judged for kind in _kinds(case)),
+        broken=counts["error"] + counts["invalid"],
+        kept=Counter(kind for case in owed for kind in _kinds(case)),
     )
 
 

@@ -73,6 +73,7 @@ FAULTS: Mapping[str, type[MutantFactory]] = {
         *(resisting.BelievingTags, resisting.DistrustingUsers, resisting.Obeying, resisting.SplittingLines),
         *(resisting.OperatorOwners, resisting.OperatorValues, resisting.QuotedValues, resisting.LookAlikeOwners),
         *(resisting.LookAlikeKeys, resisting.Echoing, resisting.Unsealed, resisting.SealingLength),
+        resisting.IgnoringRoles,
     )
 }
 """By the name behind `control:`."""

@@ -56,6 +56,15 @@ class TrustingAssistants(Mutant):
         return super()._told(replace(item, source=None if item.source == "assistant" else item.source), scope, hit)
 
 
+class IgnoringRoles(Mutant):
+    """Takes what the assistant says of itself for what the user says."""
+
+    fault_name: ClassVar[str] = "ignoring_roles"
+
+    def _told(self, item: Item, scope: Scope, hit: Hit) -> Memory:
+        return super()._told(replace(item, role=None), scope, hit)
+
+
 class BelievingTags(Mutant):
     """Believes a page that says of itself that it is verified."""
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, ClassVar, Final, cast
 from urllib.parse import quote
 
 from memstory.clock import Clock
-from memstory.errors import NotSupported
+from memstory.errors import NotSupported, Refused
 from memstory.target import (
     Capability,
     Environment,
@@ -88,12 +88,18 @@ class LanggraphTarget(Target):
 
     async def search(self, query: Query, scope: Scope) -> Sequence[Hit]:
         refuse_undeclared(query, scope, CAPABILITIES)
-        found = await self._store.asearch(
-            _namespace(scope),
-            query=query.text,
-            filter=_filter(scope, query.kinds, query.where),
-            limit=_USUAL_COUNT if query.top_k is None else query.top_k,
-        )
+        try:
+            found = await self._store.asearch(
+                _namespace(scope),
+                query=query.text,
+                filter=_filter(scope, query.kinds, query.where),
+                limit=_USUAL_COUNT if query.top_k is None else query.top_k,
+            )
+        except ValueError as error:
+            if "operator" not in str(error):
+                raise
+            # Its own way to decline a condition, of which it has a language.
+            raise Refused(str(error)) from error
         return [_hit(item, item.score) for item in found]
 
     async def list(self, scope: Scope, kinds: Sequence[str] = (), limit: int | None = None) -> Sequence[Hit]:

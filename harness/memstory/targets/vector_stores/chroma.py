@@ -130,9 +130,10 @@ class ChromaTarget(Target):
     def _search(self, vector: Sequence[float], query: Query, scope: Scope) -> Sequence[Hit]:
         conditions = [*_within(scope, query.kinds), *({name: value} for name, value in query.where.items())]
         count = {} if query.top_k is None else {"n_results": query.top_k}
-        found = self._collection(scope).query(
-            query_embeddings=[vector], where=_where(conditions), include=[*_INCLUDED, "distances"], **count
-        )
+        with _refusals():
+            found = self._collection(scope).query(
+                query_embeddings=[vector], where=_where(conditions), include=[*_INCLUDED, "distances"], **count
+            )
         columns = [found[name][0] for name in ("ids", "documents", "metadatas", "distances")]
         # The collection's space is cosine, so that 1 - distance is the similarity.
         return [_hit(id_, text, metadata, 1 - distance) for id_, text, metadata, distance in zip(*columns, strict=True)]
@@ -183,7 +184,7 @@ def _open(folder: Path) -> Any:
 
 @contextmanager
 def _refusals() -> Iterator[None]:
-    """Tell what Chroma refuses to store, such as a mapping in metadata, from Chroma breaking."""
+    """Tell what Chroma refuses, such as a mapping in metadata or an unknown operator, from Chroma breaking."""
     try:
         yield
     except (TypeError, ValueError) as error:
