@@ -10,6 +10,7 @@ from memstory.reporting import views
 from memstory.reporting.comparing.capability_scores import capability_scores
 from memstory.reporting.comparing.columns import Column, columns_of
 from memstory.reporting.comparing.matrix import JUDGED
+from memstory.reporting.comparing.owed import owed_section
 from memstory.reporting.escaping import inline, table
 from memstory.reporting.measured import measured_page
 from memstory.reporting.overview.case_changes import changes_since
@@ -18,7 +19,6 @@ from memstory.reporting.overview.facts import facts_of
 from memstory.reporting.overview.first_screen import causes_table, conclusion, harms_in_words, totals_table
 from memstory.reporting.overview.links import Links
 from memstory.reporting.overview.not_passed import could_not_run, went_wrong
-from memstory.reporting.owed import owed_section
 from memstory.reporting.repetition import repetition
 from memstory.reporting.retrieval_tables import retrieval
 from memstory.results.outcomes import CaseResult, Outcome

@@ -16,10 +16,10 @@ from memstory.language.references import pick, substitute
 from memstory.language.story import Step
 from memstory.language.words import WORDS
 from memstory.results.recording import Probe, StepRecord
-from memstory.running.injected import Injected
-from memstory.running.probing import ECHOES, Prober, Twin
+from memstory.running.evidence.injected import Injected
+from memstory.running.evidence.probing import ECHOES, Prober, Twin
+from memstory.running.evidence.workspace_files import inspect_files, tampered
 from memstory.running.stage import Stage
-from memstory.running.workspace_files import inspect_files, tampered
 from memstory.target import Capability, Scope, Tree
 
 Holds = Callable[[Step, StepRecord], bool]

@@ -21,8 +21,8 @@ from memstory.reporting.comparing.matrix import (
     rows_of,
     shares_of,
 )
+from memstory.reporting.comparing.owed import Owed, owed_by
 from memstory.reporting.comparing.paired import Difference, differences, metrics_of
-from memstory.reporting.owed import Owed, owed_by
 from memstory.results.outcomes import OUTCOMES, CaseResult, Outcome
 from memstory.results.runs import NamedRun
 

@@ -12,8 +12,8 @@ from typing import Final, TypeAlias
 
 from memstory.language.matchers.means import metric_of
 from memstory.reporting.comparing.matrix import JUDGED
+from memstory.reporting.comparing.owed import owed_lines
 from memstory.reporting.comparing.paired import Difference, differences, lost_and_won
-from memstory.reporting.owed import owed_lines
 from memstory.reporting.views import shard_name
 from memstory.results.likeness import differing_stories, what_differs
 from memstory.results.outcomes import CaseResult

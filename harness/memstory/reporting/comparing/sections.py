@@ -13,9 +13,9 @@ from memstory.reporting import views
 from memstory.reporting.comparing.comparison import Comparison, Made
 from memstory.reporting.comparing.latency import Latency, Spread
 from memstory.reporting.comparing.matrix import JUDGED, Row
+from memstory.reporting.comparing.owed import HEADER, HOW_TO_READ, best_first
 from memstory.reporting.comparing.paired import Difference
 from memstory.reporting.escaping import shorten, visible
-from memstory.reporting.owed import HEADER, HOW_TO_READ, best_first
 from memstory.results.outcomes import Outcome
 from memstory.results.runs import natural, some
 

@@ -4,7 +4,7 @@ from memstory.controls import CONTROLS, OracleFactory
 from memstory.controls.oracle import Oracle
 from memstory.language.stories import parse_stories
 from memstory.playing import play
-from memstory.running.probing import is_in
+from memstory.running.evidence.probing import is_in
 
 STORY = """
 story: P1

@@ -8,7 +8,7 @@ from memstory.controls import CONTROLS, OracleFactory
 from memstory.errors import TargetError
 from memstory.language.stories import parse_stories
 from memstory.playing import play
-from memstory.running.workspace_files import tampered
+from memstory.running.evidence.workspace_files import tampered
 
 
 async def result_of(steps, factory=OracleFactory):

@@ -13,8 +13,8 @@ from memstory.codec import encode
 from memstory.errors import NotSupported, Refused
 from memstory.requests import Context, Inspect, List, Search
 from memstory.results.recording import Forbidden, Probe
+from memstory.running.evidence.workspace_files import texts_in_files
 from memstory.running.stage import Stage
-from memstory.running.workspace_files import texts_in_files
 from memstory.target import Capability, Query, Request, Scope, Tree
 
 ECHOES: Final = frozenset({"add", "update"})
