@@ -1,22 +1,30 @@
-"""`memstory-reference mcp`: the manager or the pipeline memory as an MCP server on stdin and stdout."""
+"""`memstory-reference mcp`: a memory as an MCP server on stdin and stdout."""
 
 from __future__ import annotations
 
 import argparse
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
 from typing import Protocol
 
+from memstory_reference.adapters.clocks import SystemClock
 from memstory_reference.adapters.random_ids import random_id
 from memstory_reference.composition.chat_models import chat_of
-from memstory_reference.composition.embedders import embedder_of
+from memstory_reference.composition.embedders import MINILM, embedder_of, make_embedder
 from memstory_reference.composition.extras import mcp_sdk
 from memstory_reference.composition.manager import open_manager
+from memstory_reference.composition.observations import open_observations
 from memstory_reference.composition.pipeline import open_pipeline_system
+from memstory_reference.errors import InputError
+from memstory_reference.ollama_address import ollama_host
 from memstory_reference.ports import ToolSpec, Tree
 from memstory_reference.systems.manager.settings import default_manager, read_manager
+from memstory_reference.systems.observations.config import ObservationsConfig
+from memstory_reference.systems.observations.run_tools import SPECS, RunTools
+from memstory_reference.systems.observations.service import ObservationService
 from memstory_reference.systems.pipeline.settings import default_pipeline, read_pipeline
 from memstory_reference.tooling.tools import ToolOutcome
 
@@ -53,7 +61,41 @@ async def _pipeline(parsed: argparse.Namespace) -> Served:
     return await open_pipeline_system(settings, embedder=embedder_of(settings), chat=chat_of(settings))
 
 
-SYSTEMS: Mapping[str, Callable[[argparse.Namespace], Awaitable[Served]]] = {"manager": _manager, "pipeline": _pipeline}
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ServedRuns:
+    """The observations, whose tools know no sessions."""
+
+    service: ObservationService
+
+    def tools(self) -> Sequence[ToolSpec]:
+        return SPECS
+
+    async def call_tool(self, name: str, arguments: object, *, owner: str, session: str) -> ToolOutcome:
+        return await RunTools(self.service, owner).call(name, arguments)
+
+    async def close(self) -> None:
+        await self.service.close()
+
+
+async def _observations(parsed: argparse.Namespace) -> Served:
+    if parsed.path is None or parsed.config is not None:
+        raise InputError("--system observations needs --path FOLDER, and has no --config")
+    service = await open_observations(
+        Path(parsed.path),
+        embedder=make_embedder(MINILM, ollama_host=ollama_host()),
+        chat=None,
+        clock=SystemClock(),
+        new_id=random_id,
+        config=ObservationsConfig(),
+    )
+    return ServedRuns(service=service)
+
+
+SYSTEMS: Mapping[str, Callable[[argparse.Namespace], Awaitable[Served]]] = {
+    "manager": _manager,
+    "observations": _observations,
+    "pipeline": _pipeline,
+}
 
 
 def add(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:

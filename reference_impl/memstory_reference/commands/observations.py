@@ -48,7 +48,7 @@ def add(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None
     listed.add_argument("--limit", type=int, default=20, help="how many at most (default 20)")
     found = _action(actions, "search", "what a planner would learn about TASK, with every number of its rank", search)
     found.add_argument("task", metavar="TASK")
-    found.add_argument("--top-k", type=int, help=f"how many at most (default {ObservationsConfig.top_k}, as a planner)")
+    found.add_argument("--top-k", type=int, help=f"how many at most (default {ObservationsConfig().top_k})")
     found.add_argument("--context", action="store_true", help="print the text that a planner reads, and no numbers")
     stored = _action(actions, "store", "store a finished run: its output is summarised, its summary kept", store)
     stored.add_argument("task", metavar="TASK")

@@ -111,6 +111,7 @@ def test_a_wrong_setting_ends_the_command_with_one_line(tmp_path, capsys):
 def test_without_the_sdk_the_command_says_what_to_install(monkeypatch):
     monkeypatch.setitem(sys.modules, "mcp_types", None)
     monkeypatch.delitem(sys.modules, "memstory_reference.adapters.mcp_server", raising=False)
+    monkeypatch.delattr("memstory_reference.adapters.mcp_server", raising=False)
     with pytest.raises(SetupProblem, match=r"pip install 'memstory\[mcp\]'"):
         extras.mcp_sdk()
 
@@ -126,3 +127,19 @@ async def test_the_pipeline_stores_finds_lists_and_forgets_for_a_client(connect)
         assert (await answer(client, "forget_memory", memory_id=stored["id"]))["success"]
         assert await answer(client, "list_memories") == []
         assert "payment card" in await refusal(client, "remember_text", text="my card is 4111 1111 1111 1111")
+
+
+async def test_a_client_keeps_finds_rates_and_forgets_runs(connect):
+    async with connect("--system", "observations") as client:
+        names = [tool.name for tool in (await client.list_tools()).tools]
+        assert names == ["search_runs", "store_run", "rate_run", "forget_run"]
+        run = {"task": "Study floods", "output": "Rivers flood in spring. Dams help.", "run_id": "floods"}
+        assert (await answer(client, "store_run", **run))["outcome"] == "stored"
+        (found,) = await answer(client, "search_runs", task="floods of rivers")
+        assert (found["run_id"], found["narrative"]) == ("floods", "Rivers flood in spring. Dams help.")
+        assert await answer(client, "rate_run", run_id="floods", rating=2) == {"success": True}
+        assert "numbers from -2 to 2" in await refusal(client, "rate_run", run_id="floods", rating=9)
+        assert "payment card" in await refusal(client, "store_run", task="t", output="4111 1111 1111 1111")
+        assert await answer(client, "forget_run", run_id="floods") == {"success": True}
+        assert await answer(client, "search_runs", task="floods of rivers") == []
+        assert await answer(client, "forget_run", run_id="floods") == {"success": False}

@@ -167,7 +167,7 @@ def is_sound(file: Path) -> bool:
             (verdict,) = database.execute("PRAGMA quick_check(1)").fetchone()
             has_rows = database.execute("SELECT 1 FROM sqlite_master WHERE name = 'rows'").fetchone()
             rows = database.execute("SELECT id, text, metadata, vector FROM rows") if has_rows else ()
-            sizes = {len(row[3]) for row in rows if _record(*row)}
+            sizes = {len(np.asarray(_record(*row).vector)) for row in rows}
     except (sqlite3.Error, UnavailableError, UnicodeDecodeError):
         return False
     return verdict == "ok" and len(sizes) <= 1

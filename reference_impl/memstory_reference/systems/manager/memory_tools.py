@@ -5,13 +5,12 @@ from __future__ import annotations
 import json
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 
-from memstory_reference.errors import InputError, MemorySystemError, UnavailableError
 from memstory_reference.input_checks import checked_count
 from memstory_reference.ports import ToolSpec, Tree
 from memstory_reference.systems.manager.manager import MemoryManager
 from memstory_reference.systems.manager.memories.memory import Memory, SearchResult, memory_type_of
 from memstory_reference.text.lines import shortened
-from memstory_reference.tooling.arguments import check_arguments
+from memstory_reference.tooling.local_tools import LocalTools, call_local
 from memstory_reference.tooling.tools import ToolOutcome
 
 _TYPE = {"type": "string", "description": "conversation (30 days), fact (permanent) or context (today)"}
@@ -72,7 +71,7 @@ class MemoryTools:
         self._forget_saying = forget or manager.forget_saying
         self._owner = owner
         self._session = session
-        self._functions: Mapping[str, tuple[ToolSpec, Callable[[Mapping[str, Tree]], Awaitable[Tree]]]] = {
+        self._functions: LocalTools = {
             SEARCH.name: (SEARCH, self._search),
             STORE.name: (STORE, self._store),
             FORGET.name: (FORGET, self._forget),
@@ -80,19 +79,7 @@ class MemoryTools:
 
     async def call(self, name: str, arguments: object) -> ToolOutcome:
         """Call a tool; what is wrong with the call is the answer, in words."""
-        given = arguments if isinstance(arguments, Mapping) else {}
-        try:
-            return ToolOutcome(name=name, arguments=given, result=await self._result(name, arguments))
-        except UnavailableError as error:
-            return ToolOutcome(name=name, arguments=given, error=f"Memory unavailable: {error}")
-        except MemorySystemError as error:
-            return ToolOutcome(name=name, arguments=given, error=str(error))
-
-    async def _result(self, name: str, arguments: object) -> Tree:
-        if name not in self._functions:
-            raise InputError(f"there is no tool named {name!r:.80}; there are: {', '.join(self._functions)}")
-        spec, function = self._functions[name]
-        return await function(check_arguments(spec, arguments))
+        return await call_local(self._functions, name, arguments)
 
     async def _search(self, arguments: Mapping[str, Tree]) -> Tree:
         named = arguments.get("memory_type")

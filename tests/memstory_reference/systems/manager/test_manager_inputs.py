@@ -180,9 +180,7 @@ TREES = st.recursive(
 )
 
 
-@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(values=st.lists(TREES, min_size=4, max_size=4))
-async def test_no_call_raises_but_what_the_memory_says(manager, values):
+async def try_all(manager, values):
     one, two, three, four = values
     calls = (
         lambda: manager.store(one, two, three, four),
@@ -199,3 +197,20 @@ async def test_no_call_raises_but_what_the_memory_says(manager, values):
     for call in calls:
         with suppress(InputError):
             await call()
+
+
+FUZZ = {"deadline": None, "suppress_health_check": [*HealthCheck]}
+VALUES = st.lists(TREES, min_size=4, max_size=4)
+
+
+@settings(max_examples=150, **FUZZ)
+@given(values=VALUES)
+async def test_no_call_raises_but_what_the_memory_says(manager, values):
+    await try_all(manager, values)
+
+
+@pytest.mark.slow
+@settings(max_examples=10_001, **FUZZ)
+@given(values=VALUES)
+async def test_100_000_calls_raise_nothing_but_what_the_memory_says(manager, values):
+    await try_all(manager, values)

@@ -161,9 +161,7 @@ TREES = st.recursive(
 )
 
 
-@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(values=st.lists(TREES, min_size=4, max_size=4))
-async def test_no_call_raises_but_what_the_memory_says(on_words, run_of, values):
+async def try_all(on_words, run_of, values):
     one, two, three, four = values
     calls = (
         lambda: on_words.store([run_of(one, two, facts=three, task=four)], "ann"),
@@ -179,3 +177,20 @@ async def test_no_call_raises_but_what_the_memory_says(on_words, run_of, values)
     for call in calls:
         with suppress(InputError):
             await call()
+
+
+FUZZ = {"deadline": None, "suppress_health_check": [*HealthCheck]}
+VALUES = st.lists(TREES, min_size=4, max_size=4)
+
+
+@settings(max_examples=150, **FUZZ)
+@given(values=VALUES)
+async def test_no_call_raises_but_what_the_memory_says(on_words, run_of, values):
+    await try_all(on_words, run_of, values)
+
+
+@pytest.mark.slow
+@settings(max_examples=11_112, **FUZZ)
+@given(values=VALUES)
+async def test_100_000_calls_raise_nothing_but_what_the_memory_says(on_words, run_of, values):
+    await try_all(on_words, run_of, values)

@@ -1,0 +1,103 @@
+"""The tools of the observations for agents: what is known about a task, keep a run, rate it, forget it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict
+
+from memstory_reference.ports import ToolSpec, Tree
+from memstory_reference.systems.observations.observation import TASK_TYPES
+from memstory_reference.systems.observations.ordering import Ranked
+from memstory_reference.systems.observations.service import ObservationService
+from memstory_reference.text.lines import shortened
+from memstory_reference.tooling.local_tools import LocalTools, call_local
+from memstory_reference.tooling.tools import ToolOutcome
+
+_RUN = {"type": "string", "description": "The id of the run"}
+SEARCH = ToolSpec(
+    name="search_runs",
+    description="Before planning a task: what earlier runs found about it, the better runs first.",
+    parameters={
+        "type": "object",
+        "properties": {
+            "task": {"type": "string", "description": "The task that is about to be planned"},
+            "top_k": {"type": "integer", "description": "How many runs at most", "default": 3},
+        },
+        "required": ["task"],
+    },
+)
+STORE = ToolSpec(
+    name="store_run",
+    description="After a run: keep what it found, so that later runs need not find it again.",
+    parameters={
+        "type": "object",
+        "properties": {
+            "task": {"type": "string", "description": "The task as it was given"},
+            "output": {"type": "string", "description": "What the run wrote"},
+            "task_type": {"type": "string", "description": f"One of {', '.join(TASK_TYPES)}", "default": "research"},
+            "final_score": {"type": "number", "description": "A reviewer's score from 0 to 10, if there was one"},
+            "run_id": {"type": "string", "description": "The id of the run; storing it again changes nothing"},
+        },
+        "required": ["task", "output"],
+    },
+)
+RATE = ToolSpec(
+    name="rate_run",
+    description="Rate a run by hand: a better one is told before others.",
+    parameters={
+        "type": "object",
+        "properties": {"run_id": _RUN, "rating": {"type": "number", "description": "From -2 to 2"}},
+        "required": ["run_id", "rating"],
+    },
+)
+FORGET = ToolSpec(
+    name="forget_run",
+    description="Forget a run for good.",
+    parameters={"type": "object", "properties": {"run_id": _RUN}, "required": ["run_id"]},
+)
+SPECS = (SEARCH, STORE, RATE, FORGET)
+
+
+class RunTools:
+    """The tools of one owner, which is never an argument."""
+
+    def __init__(self, service: ObservationService, owner: str) -> None:
+        self._service = service
+        self._owner = owner
+        self._tools: LocalTools = {
+            SEARCH.name: (SEARCH, self._search),
+            STORE.name: (STORE, self._store),
+            RATE.name: (RATE, self._rate),
+            FORGET.name: (FORGET, self._forget),
+        }
+
+    async def call(self, name: str, arguments: object) -> ToolOutcome:
+        """Call a tool; what is wrong with the call is the answer, in words."""
+        return await call_local(self._tools, name, arguments)
+
+    async def _search(self, arguments: Mapping[str, Tree]) -> Tree:
+        found = await self._service.search(arguments["task"], self._owner, arguments.get("top_k"))
+        room = self._service.config.max_context_characters // max(1, len(found))
+        return [_told(entry, room) for entry in found]
+
+    async def _store(self, arguments: Mapping[str, Tree]) -> Tree:
+        given = {name: value for name, value in arguments.items() if value not in (None, "")}
+        stored = await self._service.compress_and_store(owner=self._owner, **{"task": "", "output": "", **given})
+        return {"id": stored.observation.id, "outcome": stored.outcome, "title": stored.observation.title}
+
+    async def _rate(self, arguments: Mapping[str, Tree]) -> Tree:
+        return {"success": await self._service.rate(arguments["run_id"], arguments["rating"], self._owner)}
+
+    async def _forget(self, arguments: Mapping[str, Tree]) -> Tree:
+        return {"success": bool(await self._service.delete([arguments["run_id"]], self._owner))}
+
+
+def _told(entry: Ranked, room: int) -> dict[str, Tree]:
+    one, facts = entry.observation, list[str]()
+    narrative = shortened(one.narrative, max(200, room // 2))
+    room -= len(narrative) + len(one.title)
+    for fact in one.facts:
+        room -= len(fact)
+        facts += [fact] if room >= 0 else []
+    about = {"run_id": one.id, "title": one.title, "score": one.final_score, "rating": one.rating}
+    return {**about, "narrative": narrative, "facts": facts, **asdict(entry.rank)}
