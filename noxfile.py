@@ -141,6 +141,15 @@ def browser(session: nox.Session) -> None:
 
 
 @nox.session
+def docs(session: nox.Session) -> None:
+    """Build the pages as a site in build/site; a link that leads nowhere fails it."""
+    install(session, "docs")
+    session.run("python", "docs/make_site.py")
+    # Not --quiet, which would count no warning.
+    session.run("mkdocs", "build", "--strict", silent=True, env={"NO_MKDOCS_2_WARNING": "1"})
+
+
+@nox.session
 def fuzz(session: nox.Session) -> None:
     """Read 200,000 damaged files of each kind, an hour or more: `nox -s fuzz -- COUNT SEED`."""
     install(session, "test")

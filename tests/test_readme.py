@@ -17,6 +17,7 @@ SESSIONS = {
     "backends",
     "browser",
     "controls",
+    "docs",
     "harness",
     "tests",
     "lint",
