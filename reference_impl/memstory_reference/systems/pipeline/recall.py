@@ -102,7 +102,9 @@ class Recaller:
         # Nothing to search, nothing to embed: preferences are recalled while the embedder is down (P-12).
         told = {stated[place].memory.id for place in places}
         is_searched = (has_more and wants_stated) or (has_others and set(ask.kinds) & set(BY_VECTOR))
-        found, by = await self._found(ask, told) if is_searched and ask.query.strip() else ([], OFF)
+        # Where all that is stated is told, there is none left to be found.
+        left_out = None if not has_more and len(told) == len(stated) else told
+        found, by = await self._found(ask, left_out) if is_searched and ask.query.strip() else ([], OFF)
         chosen = [found[place] for place in fitting([one.tokens for one in found], left, ask.top_k)]
         left -= sum(one.tokens for one in chosen)
         told |= {one.memory.id for one in chosen}
@@ -122,12 +124,12 @@ class Recaller:
         places = fitting([one.tokens for one in found], ask.token_budget, ask.top_k)
         return self._result([found[place] for place in places], ask.token_budget, by)
 
-    async def _found(self, ask: Ask, told: Collection[str] = ()) -> tuple[list[RecalledMemory], str]:
-        """Return what the query finds but for what is `told` already, best first, and what scored it."""
+    async def _found(self, ask: Ask, told: Collection[str] | None = ()) -> tuple[list[RecalledMemory], str]:
+        """Return what the query finds but for preferences `told` already, or all of them; and what scored it."""
         (vector,) = await self._embedder.embed([ask.query], Purpose.QUERY)
         kinds = [kind for kind in BY_VECTOR if kind in ask.kinds]
         candidates = await self._candidates(ask, vector, kinds) if kinds else []
-        if MemoryType.PROCEDURAL in ask.kinds:
+        if MemoryType.PROCEDURAL in ask.kinds and told is not None:
             candidates += await self._stated(ask, vector, told)
             candidates.sort(key=lambda one: (-(one.similarity or 0.0), one.memory.id))
         if not ask.rerank:
