@@ -26,7 +26,7 @@ steps: [{{say: break}}]
 
 def shown(project, result):
     files = [path for path in (project.path / "reports").rglob("*") if path.is_file()]
-    assert {path.name for path in files} == {"results.json", "report.md", "recordings.jsonl"}
+    assert {path.name for path in files} == {"results.json", "report.md", "report.html", "recordings.jsonl"}
     return result.stdout.str() + "".join(path.read_text("utf-8") for path in files)
 
 
@@ -56,7 +56,7 @@ def test_on_request_no_text_is_written_or_printed(project, ini):
     assert "the backend fell over" not in said
     assert "[text 1, " in said
     assert project.results() == {"R1": "failed", "R2": "error"}
-    result.stdout.fnmatch_lines(["*a.yaml:6:*", "Redacted before it was written: * secrets, * texts."])
+    result.stdout.fnmatch_lines(["*a.yaml:6:*", "Redacted from all that was written: * secrets, * texts."])
 
 
 def test_a_story_asks_for_itself_and_no_option_takes_that_back(project):

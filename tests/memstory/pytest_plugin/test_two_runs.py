@@ -62,7 +62,7 @@ def test_runs_of_one_process_after_another_share_a_folder(project):
     for _ in range(2):
         project.run().assert_outcomes(passed=3)
     assert sorted(path.name for path in (project.path / "reports/latest").iterdir()) == [
-        "recordings.jsonl", "report.md", "results.json",
+        "recordings.jsonl", "report.html", "report.md", "results.json",
     ]  # fmt: skip
 
 

@@ -125,7 +125,7 @@ def test_bundled_stories_are_run_with_the_settings_and_targets_of_this_folder(te
     )
     assert done.returncode == 0, done.stdout + done.stderr
     assert "memstory: 1 passed" in done.stdout
-    assert "Redacted before it was written" in done.stdout
+    assert "Redacted from all that was written" in done.stdout
     assert (terminal.folder / "reports/latest/report.md").exists()
 
 

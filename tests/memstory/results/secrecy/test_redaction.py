@@ -69,7 +69,7 @@ def test_the_report_says_how_many_values_were_redacted(leaky, make_case):
     assert count >= 7
     assert run.redacted == {"secrets": count + 1, "texts": 0}
     assert f"| Redacted | {count + 1} secrets |" in render(run)
-    assert f"Redacted before it was written: {count + 1} secrets." in terminal_summary(run)
+    assert f"Redacted from all that was written: {count + 1} secrets." in terminal_summary(run)
 
 
 def test_a_result_without_secrets_is_the_same_result(make_case):
