@@ -68,7 +68,8 @@ def _as_json(story: Story) -> dict[str, object]:
 COMMAND = Command(
     about=(
         "List stories: id, title, tags, what they need of a target, and where they are written. A row of "
-        "'parametrize' is a separate story. What cannot be read is reported on stderr. 'memstory list targets' lists the "
+        "'parametrize' is a separate story. What cannot be read is reported on stderr. 'memstory list targets' lists "
+        "the "
         "targets that can be chosen instead, those of memstory.toml in this folder among them."
     ),
     examples="""
