@@ -18,6 +18,7 @@ from memstory_reference.composition.extras import mcp_sdk
 from memstory_reference.composition.manager import open_manager
 from memstory_reference.composition.observations import open_observations
 from memstory_reference.composition.pipeline import open_pipeline_system
+from memstory_reference.composition.topics import open_topics
 from memstory_reference.errors import InputError
 from memstory_reference.ollama_address import ollama_host
 from memstory_reference.ports import ToolSpec, Tree
@@ -26,6 +27,8 @@ from memstory_reference.systems.observations.config import ObservationsConfig
 from memstory_reference.systems.observations.run_tools import SPECS, RunTools
 from memstory_reference.systems.observations.service import ObservationService
 from memstory_reference.systems.pipeline.settings import default_pipeline, read_pipeline
+from memstory_reference.systems.topics.settings import default_topics, read_topics
+from memstory_reference.systems.topics.system import TopicsSystem
 from memstory_reference.tooling.tools import ToolOutcome
 
 NAME = "memory"
@@ -91,9 +94,32 @@ async def _observations(parsed: argparse.Namespace) -> Served:
     return ServedRuns(service=service)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ServedTopics:
+    """The topics system, which wants to know who calls a tool."""
+
+    system: TopicsSystem
+
+    def tools(self) -> Sequence[ToolSpec]:
+        return self.system.tools()
+
+    async def call_tool(self, name: str, arguments: Tree, *, owner: str, session: str) -> ToolOutcome:
+        return await self.system.call_tool(name, arguments, caller="McpClient", owner=owner, session_id=session)
+
+    async def close(self) -> None:
+        await self.system.close()
+
+
+async def _topics(parsed: argparse.Namespace) -> Served:
+    settings = read_topics(parsed.config) if parsed.config else default_topics()
+    settings = settings if parsed.path is None else settings.changed({"chroma_path": parsed.path}, "--path")
+    return ServedTopics(system=await open_topics(settings, embedder=embedder_of(settings), chat=chat_of(settings)))
+
+
 SYSTEMS: Mapping[str, Callable[[argparse.Namespace], Awaitable[Served]]] = {
     "manager": _manager,
     "observations": _observations,
+    "topics": _topics,
     "pipeline": _pipeline,
 }
 

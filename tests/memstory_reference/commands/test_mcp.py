@@ -143,3 +143,16 @@ async def test_a_client_keeps_finds_rates_and_forgets_runs(connect):
         assert await answer(client, "forget_run", run_id="floods") == {"success": True}
         assert await answer(client, "search_runs", task="floods of rivers") == []
         assert await answer(client, "forget_run", run_id="floods") == {"success": False}
+
+
+async def test_the_topics_memory_is_served_with_all_its_tools(connect):
+    async with connect("--system", "topics", "--owner", "ann") as client:
+        names = [tool.name for tool in (await client.list_tools()).tools]
+        assert {"save_topic", "search_memory", "list_memories", "forget_memory", "rate_memory"} <= set(names)
+        assert await answer(client, "save_topic", topic="user.name", content="Ann") == "Memory saved: user.name"
+        assert "half a surrogate" not in await refusal(client, "save_topic", topic="name", content="Ann")
+    async with connect("--system", "topics", "--owner", "ann") as client:
+        assert "Ann" in await answer(client, "recall_topic", topic="user.name")
+        assert await answer(client, "forget_memory", topic="user.name") == "Memory forgotten: user.name."
+    async with connect("--system", "topics", "--owner", "bob") as client:
+        assert await answer(client, "list_memories") == "No memories found."
