@@ -187,11 +187,6 @@ MUTANTS = [
     ),
     ("C10-shutdown: shutdown is another path", "hits count 0", (LayersService, "end_all", 0)),
     (
-        "C10d: an end does not wait for what was just said",
-        "not 24",
-        (session_end, "unseen", lambda _: lambda _buffer, _tried: []),
-    ),
-    (
         "C10b: twenty minutes are not enough",
         "hits count 0",
         (
