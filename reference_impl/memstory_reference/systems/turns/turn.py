@@ -77,9 +77,9 @@ def checked_turn(new: NewTurn, identifier: str, noted_at: datetime, limits: Limi
     """Return the turn that `new` asks for; InputError says what of it cannot be taken."""
     rest = dict(checked_mapping(new.metadata, "metadata"))
     brought = {name: rest.pop(name, None) for name in FIELDS}
-    speaker = _name("speaker", new.speaker if new.speaker is not None else brought["speaker"])
+    speaker = _name("speaker", brought["speaker"] if brought["speaker"] is not None else new.speaker)
     session = _name("session", brought["session"] if brought["session"] is not None else new.session)
-    said_at = new.said_at if new.said_at is not None else brought["said_at"]
+    said_at = brought["said_at"] if brought["said_at"] is not None else new.said_at
     kind = new.kind or (TURN if speaker is not None else NOTE)
     if kind not in KINDS:
         raise InputError(f"kind {kind!r:.80} is unknown; allowed: {', '.join(KINDS)}")

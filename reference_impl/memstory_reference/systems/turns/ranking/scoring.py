@@ -89,7 +89,7 @@ def _terms(pool: Pool, question: Question, weights: Weights, language: Language)
     holds = _each(candidates, lambda one: max((held(span, one.moment) for span in question.spans), default=0.0))
     dated = _each(candidates, lambda one: float(one.is_dated))
     changes = _each(candidates, lambda one: float(bool(language.change.search(one.text))))
-    about_change = changes * (1.0 if now else 0.5 * (holds > 0))
+    about_change = changes * (holds > 0) if not now else changes
     newest_last = sorted(range(len(candidates)), key=lambda place: (candidates[place].moment, candidates[place].place))
     age = np.argsort(newest_last).astype(float)
     return {

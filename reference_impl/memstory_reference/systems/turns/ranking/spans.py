@@ -15,9 +15,8 @@ SAME_DAY, DAYS_AFTER, NEAR_DAY, DAYS_MONTH = 1.5, 1.25, 1.0, 0.75
 happened), from 2 days before to 10 after it, or in its month at all."""
 
 IN_MONTH, WEEK_AFTER, IN_YEAR = 1.0, 0.5, 0.5
-HELD, HALF_LIFE_DAYS = 0.75, 240
-"""What was told before the span may still hold in it: three quarters of a turn within it, half as much after eight
-months. States in lifelines last for months, and for events in LoCoMo it changes nothing."""
+HELD, HALF_LIFE_DAYS = 1.0, 120
+"""What was told before the span may still hold in it: as much as a turn within it, half as much after four months."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -33,8 +33,8 @@ class Weights:
     recent: float = 1.0
     """For newer turns, where the question is about the present."""
     change: float = 2.0
-    """For a turn that says what holds from some moment on, where the question is about the present; half of it where
-    the question names a date that lies after the turn."""
+    """For a turn that says what holds from some moment on, where the question is about the present, or names a date
+    that lies after the turn."""
     superseded: float = 1.0
     """Taken from a turn that a newer one replaces, unless the question is about the past."""
 

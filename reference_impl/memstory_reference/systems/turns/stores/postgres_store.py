@@ -84,6 +84,9 @@ _PUT = f"""
     VALUES ({", ".join(["%s"] * (len(WRITTEN_COLUMNS) + 2))})
     ON CONFLICT (owner, id) DO UPDATE SET {_CHANGED} RETURNING number
 """  # noqa: S608
+_POST = """
+    INSERT INTO postings SELECT %s, stem, %s, times, %s FROM unnest(%s::text[], %s::int[]) AS u (stem, times)
+"""
 _WORDED = """
     SELECT p.number FROM postings AS p JOIN unnest(%(stems)s::text[], %(rarity)s::float8[]) AS u (stem, rarity)
         ON p.stem = u.stem
@@ -144,7 +147,7 @@ class PostgresTurns:
         self, owner: str, vector: NDArray[np.float32], stems: Sequence[str], size: int, conditions: Conditions
     ) -> Pool:
         among = None if conditions.is_open else [number for number, _ in await self._meeting(owner, conditions)]
-        return await self._call(_pool, owner, vector, list(stems), size, among)
+        return await self._call(_pool, owner, vector, list(stems), size=size, among=among)
 
     async def speakers(self, owner: str) -> Collection[str]:
         sql = f"SELECT DISTINCT speaker FROM turns WHERE owner = {_OWNER} AND speaker IS NOT NULL"  # noqa: S608
@@ -230,10 +233,7 @@ async def _put(connection: Connection, owner: str, written: Sequence[Written]) -
             (place,) = await _one(connection, _PUT, *values)
             await connection.execute("DELETE FROM postings WHERE owner = %s AND number = %s", (number, place))
             times = Counter(one.stems)
-            await connection.execute(
-                "INSERT INTO postings SELECT %s, stem, %s, times, %s FROM unnest(%s::text[], %s::int[]) AS u (stem, times)",
-                (number, place, len(one.stems), list(times), list(times.values())),
-            )
+            await connection.execute(_POST, (number, place, len(one.stems), list(times), list(times.values())))
 
 
 async def _check_dimension(connection: Connection, owner: int, dimension: int) -> None:
@@ -259,6 +259,7 @@ async def _pool(
     owner: str,
     vector: NDArray[np.float32],
     stems: list[str],
+    *,
     size: int,
     among: list[int] | None,
 ) -> Pool:

@@ -1,0 +1,47 @@
+"""What the tests of the turns system share: a memory on word vectors, whose embedder a test can break."""
+
+import zlib
+from datetime import UTC, datetime
+from itertools import count
+
+import numpy as np
+import pytest
+
+from memstory_reference.systems.turns.service import TurnsMemory
+from memstory_reference.systems.turns.stores.sqlite_store import SqliteTurns
+
+NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
+
+
+class WordEmbedder:
+    """A vector of the words of a text; `broken` is answered instead."""
+
+    model, dimension, broken = "words", 64, None
+
+    async def embed(self, texts, purpose):
+        if self.broken is not None:
+            return np.array([self.broken] * len(texts), np.float32)
+        rows = np.full((len(texts), 64), 0.01, np.float32)
+        for row, text in zip(rows, texts, strict=True):
+            for word in text.lower().replace(".", " ").replace("?", " ").split():
+                row[zlib.crc32(word.encode()) % 64] += 1
+        return rows / np.linalg.norm(rows, axis=1, keepdims=True)
+
+
+class Noon:
+    def now(self):
+        return NOON
+
+
+@pytest.fixture
+def embedder():
+    return WordEmbedder()
+
+
+@pytest.fixture
+async def memory(tmp_path, embedder):
+    numbers = count()
+    store = SqliteTurns(tmp_path / "turns", model=embedder.model)
+    opened = TurnsMemory(store=store, embedder=embedder, clock=Noon(), new_id=lambda: f"id{next(numbers)}")
+    yield opened
+    await opened.close()
