@@ -9,7 +9,7 @@ from memstory_reference.errors import InputError
 from memstory_reference.ports import Json
 from memstory_reference.systems.layers.settings import LayersSettings, default_layers, read_layers
 
-TOPICS, LAYERS, MANAGER, PIPELINE = "topics", "layers", "manager", "pipeline"
+TOPICS, LAYERS, MANAGER, PIPELINE, TURNS = "topics", "layers", "manager", "pipeline", "turns"
 
 _SETTING_OF = {"store": "store", "embedder": "embedding_model", "chat": "chat"}
 
@@ -18,7 +18,7 @@ def add_system_option(parser: argparse.ArgumentParser) -> None:
     """Add the option that says which memory is meant."""
     parser.add_argument(
         "--system",
-        choices=(TOPICS, LAYERS, MANAGER, PIPELINE),
+        choices=(TOPICS, LAYERS, MANAGER, PIPELINE, TURNS),
         default=TOPICS,
         help="which memory (default: %(default)s)",
     )

@@ -12,6 +12,7 @@ from typing import Protocol
 
 from memstory_reference.adapters.clocks import SystemClock
 from memstory_reference.adapters.random_ids import random_id
+from memstory_reference.commands.chat.turns_chat import open_settings
 from memstory_reference.composition.chat_models import chat_of
 from memstory_reference.composition.embedders import MINILM, embedder_of, make_embedder
 from memstory_reference.composition.extras import mcp_sdk
@@ -29,6 +30,7 @@ from memstory_reference.systems.observations.service import ObservationService
 from memstory_reference.systems.pipeline.settings import default_pipeline, read_pipeline
 from memstory_reference.systems.topics.settings import default_topics, read_topics
 from memstory_reference.systems.topics.system import TopicsSystem
+from memstory_reference.systems.turns.settings import default_turns, read_turns
 from memstory_reference.tooling.tools import ToolOutcome
 
 NAME = "memory"
@@ -116,11 +118,17 @@ async def _topics(parsed: argparse.Namespace) -> Served:
     return ServedTopics(system=await open_topics(settings, embedder=embedder_of(settings), chat=chat_of(settings)))
 
 
+async def _turns(parsed: argparse.Namespace) -> Served:
+    settings = read_turns(parsed.config) if parsed.config else default_turns()
+    return await open_settings(settings if parsed.path is None else settings.changed({"store": parsed.path}, "--path"))
+
+
 SYSTEMS: Mapping[str, Callable[[argparse.Namespace], Awaitable[Served]]] = {
     "manager": _manager,
     "observations": _observations,
     "topics": _topics,
     "pipeline": _pipeline,
+    "turns": _turns,
 }
 
 

@@ -15,12 +15,14 @@ from memstory_reference.commands.chat.pipeline_chat import pipeline_conversation
 from memstory_reference.commands.chat.speech import Speech
 from memstory_reference.commands.chat.talk import Conversation, Ended
 from memstory_reference.commands.chat.topics_chat import DEFAULT_OWNER, topics_conversation
+from memstory_reference.commands.chat.turns_chat import turns_conversation
 from memstory_reference.commands.chosen_settings import add_store_options
 from memstory_reference.commands.layers_options import (
     LAYERS,
     MANAGER,
     PIPELINE,
     TOPICS,
+    TURNS,
     add_mode_option,
     add_person_options,
     add_system_option,
@@ -37,6 +39,7 @@ CONVERSATIONS: Mapping[str, Opening] = {
     LAYERS: layers_conversation,
     MANAGER: manager_conversation,
     PIPELINE: pipeline_conversation,
+    TURNS: turns_conversation,
 }
 
 
@@ -49,7 +52,7 @@ def add(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None
     parser.add_argument(
         "--owner",
         metavar="NAME",
-        help=f"topics and pipeline: whose memory it is (default: {DEFAULT_OWNER}); manager: likewise (default)",
+        help=f"topics, pipeline and turns: whose memory it is (default: {DEFAULT_OWNER}); manager: likewise (default)",
     )
     add_person_options(parser)
     add_mode_option(parser)

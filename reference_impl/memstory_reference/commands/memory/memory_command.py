@@ -15,6 +15,7 @@ from memstory_reference.commands.layers_options import (
     MANAGER,
     PIPELINE,
     TOPICS,
+    TURNS,
     add_person_options,
     add_system_option,
 )
@@ -24,6 +25,7 @@ from memstory_reference.commands.memory.manager_desk import manager_desk
 from memstory_reference.commands.memory.pipeline_desk import pipeline_desk
 from memstory_reference.commands.memory.printed import is_confirmed, is_yes, print_rows, print_text, write_new
 from memstory_reference.commands.memory.topics_desk import topics_desk
+from memstory_reference.commands.memory.turns_desk import turns_desk
 from memstory_reference.commands.memory_rows import SHORT_ID_CHARACTERS, Row, page
 from memstory_reference.commands.terminal_text import json_text
 from memstory_reference.composition.embedders import embedder_of
@@ -32,14 +34,16 @@ from memstory_reference.errors import InputError
 from memstory_reference.systems.layers.records.record import Layer
 from memstory_reference.systems.manager.memories.memory import MemoryType
 from memstory_reference.systems.topics.memory_service import TOPIC
+from memstory_reference.systems.turns.turn import KINDS as TURN_KINDS
 
 NOTHING_DONE = 1
-KINDS = tuple(dict.fromkeys((TOPIC, *map(str, Layer), *map(str, MemoryType), "working")))
+KINDS = tuple(dict.fromkeys((TOPIC, *map(str, Layer), *map(str, MemoryType), "working", *TURN_KINDS)))
 
 Action = Callable[[argparse.Namespace, Desk], Awaitable[int]]
 DESKS: Mapping[str, Callable[[argparse.Namespace], AbstractAsyncContextManager[Desk]]] = {
     TOPICS: topics_desk,
     LAYERS: layers_desk,
+    TURNS: turns_desk,
     MANAGER: manager_desk,
     PIPELINE: pipeline_desk,
 }

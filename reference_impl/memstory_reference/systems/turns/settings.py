@@ -27,6 +27,11 @@ class TurnsSettings(Ruled):
         """Whether the store is a database that others may use at the same time."""
         return "://" in self.store
 
+    @property
+    def folder(self) -> Path:
+        """Where a store on this machine lies, the home folder expanded."""
+        return Path(self.store).expanduser()
+
     def changed(self, values: Mapping[str, Tree], where: str) -> TurnsSettings:
         """Return these settings with `values` in place, those of the configuration too."""
         check(values, self.rules, where)

@@ -1,0 +1,115 @@
+"""The turns memory at the `memory` command."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+
+from memstory_reference.commands.chat.turns_chat import chosen_turns, opened_turns
+from memstory_reference.commands.layers_options import refuse_foreign
+from memstory_reference.commands.memory.desks import Confirm, Desk, Said
+from memstory_reference.commands.memory_rows import SHORT_ID_CHARACTERS, Row
+from memstory_reference.commands.terminal_text import cell
+from memstory_reference.errors import InputError
+from memstory_reference.systems.turns.conditions import Conditions
+from memstory_reference.systems.turns.exchange import jsonl
+from memstory_reference.systems.turns.service import TurnsMemory
+from memstory_reference.systems.turns.turn import KINDS, Turn
+from memstory_reference.text.near import hint
+
+OF_LAYERS = ("user_id", "thread_id", "archived")
+
+
+@asynccontextmanager
+async def turns_desk(parsed: argparse.Namespace) -> AsyncIterator[Desk]:
+    """Open the memory that was typed."""
+    refuse_foreign(parsed, OF_LAYERS, "belongs to --system layers; the turns memory has --owner")
+    async with opened_turns(chosen_turns(parsed), must_exist=True) as system:
+        owners = await system.memory.owners()
+        if parsed.owner is not None and parsed.owner not in owners:
+            raise InputError(f"{parsed.owner!r:.80} has no turns here.{hint(parsed.owner, owners)}")
+        yield TurnsDesk(memory=system.memory, owners=owners if parsed.owner is None else [parsed.owner])
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TurnsDesk:
+    """An open memory; `owners` are who was typed, or all."""
+
+    memory: TurnsMemory
+    owners: Sequence[str]
+
+    async def listed(self, kind: str | None, *, archived: bool) -> Sequence[Row]:
+        if kind not in (None, *KINDS):
+            raise InputError(f"--kind {kind} is not of the turns memory; it has {', '.join(KINDS)}")
+        conditions = Conditions(kinds=() if kind is None else (kind,))
+        return [_row(owner, turn) for owner in self.owners for turn in await self.memory.listed(owner, conditions)]
+
+    async def search(self, text: str, top_k: int | None, min_score: float | None) -> Sequence[Row]:
+        found = await self.memory.search(self._owner, text, top_k, min_score=min_score)
+        return [{**_row(self._owner, one.turn), "score": one.ranked.score} for one in found]
+
+    async def named(self, names: Sequence[str]) -> Sequence[Row]:
+        turns = await self.memory.listed(self._owner)
+        found = {turn.id: turn for turn in (_named(turns, name) for name in names)}
+        return [_row(self._owner, turn) for turn in found.values()]
+
+    async def with_echoes(self, rows: Sequence[Row]) -> Sequence[Row]:
+        return rows
+
+    async def forget(self, ids: Sequence[str]) -> Sequence[str]:
+        return await self.memory.delete(self._owner, ids)
+
+    async def forget_everything(self, confirm: Confirm) -> Said | None:
+        number = len(await self.memory.listed(self._owner))
+        if not confirm((), f"Forget all {number} turns of {cell(self._owner)} for good? [y/N] "):
+            return None
+        gone = await self.memory.forget_owner(self._owner)
+        return Said(data=gone, text=f"{gone} turns")
+
+    async def export(self) -> Said:
+        turns = await self.memory.listed(self._owner)
+        return Said(data=len(turns), text=jsonl(turns))
+
+    async def status(self) -> Said:
+        counts = {owner: await self.memory.status(owner) for owner in self.owners}
+        lines = [f"{cell(owner)}: turns {status['turns']}" for owner, status in counts.items()]
+        return Said(data=counts, text="\n".join(lines) or "Nothing is remembered.")
+
+    async def purge(self, days: float | None) -> int:
+        raise InputError("turns stay until they are forgotten; memory purge is for the topics memory")
+
+    async def rate(self, memory_id: str, value: float) -> bool:
+        raise InputError("turns are not rated; memory rate is for the topics memory")
+
+    async def move(self, memory_id: str, *, into_use: bool) -> bool:
+        raise InputError("the turns memory keeps no archive; layers do, with --system layers")
+
+    @property
+    def _owner(self) -> str:
+        if len(self.owners) != 1:
+            raise InputError(f"the store holds the turns of {len(self.owners)} owners; choose one with --owner")
+        return self.owners[0]
+
+
+def _row(owner: str, turn: Turn) -> Row:
+    return {
+        "owner": owner,
+        "kind": turn.kind,
+        "id": turn.id,
+        "topic": turn.key,
+        "text": f"{turn.speaker}: {turn.text}" if turn.speaker else turn.text,
+        "created_at": turn.said_at or turn.noted_at.isoformat(),
+        "metadata": turn.fields,
+    }
+
+
+def _named(turns: Sequence[Turn], name: str) -> Turn:
+    found = [turn for turn in turns if name in (turn.id, turn.key)]
+    if not found and len(name) >= SHORT_ID_CHARACTERS:
+        found = [turn for turn in turns if turn.id.startswith(name)]
+    if len(found) != 1:
+        problem = f"begins {len(found)} ids" if found else "is no turn of this owner"
+        raise InputError(f"{name!r:.80} {problem}; 'memory list' shows all ids, whose first {SHORT_ID_CHARACTERS} do")
+    return found[0]

@@ -1,0 +1,52 @@
+"""The turns memory at the command line: a conversation is there again, and can be looked at, exported and forgotten."""
+
+import io
+import json
+
+import pytest
+
+from memstory_reference.cli import main
+
+pytestmark = pytest.mark.usefixtures("minilm_weights")
+
+
+def typed(monkeypatch, lines, *arguments):
+    monkeypatch.setattr("sys.stdin", io.StringIO(lines))
+    return main(list(arguments))
+
+
+def test_what_was_said_is_listed_found_exported_and_forgotten(tmp_path, monkeypatch, capsys):
+    place = ("--system", "turns", "--store", str(tmp_path / "store"))
+    said = "My locker is number 88.\n/recall locker\n/status\n/quit\n"
+    assert typed(monkeypatch, said, "chat", *place, "--owner", "ann") == 0
+    shown = capsys.readouterr().out
+    assert "user: My locker is number 88." in shown
+    assert "speakers assistant, user" in shown
+    assert main(["memory", "list", *place, "--json"]) == 0
+    listed = json.loads(capsys.readouterr().out)
+    assert "user: My locker is number 88." in [row["text"] for row in listed]
+    assert main(["memory", "search", "which locker", *place, "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)
+    assert main(["memory", "export", *place]) == 0
+    assert len(capsys.readouterr().out.splitlines()) == len(listed)
+    assert main(["memory", "forget", "--all", "--yes", *place]) == 0
+    assert main(["memory", "list", *place]) == 0
+    assert "Nothing is remembered" in capsys.readouterr().out
+
+
+def test_a_folder_without_turns_is_told_and_nothing_is_made(tmp_path, capsys):
+    assert main(["memory", "list", "--system", "turns", "--store", str(tmp_path / "none")]) == 1
+    assert "no turns are stored here" in capsys.readouterr().err
+    assert not (tmp_path / "none").exists()
+
+
+def test_an_owner_who_has_no_turns_is_told(tmp_path, monkeypatch, capsys):
+    place = ("--system", "turns", "--store", str(tmp_path / "store"))
+    assert typed(monkeypatch, "Hello.\n", "chat", *place, "--owner", "ann") == 0
+    assert main(["memory", "list", *place, "--owner", "anna"]) == 1
+    assert "'anna' has no turns here" in capsys.readouterr().err
+
+
+def test_an_option_of_another_memory_is_refused(tmp_path, capsys):
+    assert main(["chat", "--system", "turns", "--user-id", "x", "--store", str(tmp_path)]) == 1
+    assert "--user-id" in capsys.readouterr().err
