@@ -23,7 +23,7 @@ class TurnsConfig(Ruled):
     top_k: int = 10
     pool: int = 50
     min_score: float = -1.0
-    answerable: float = 0.32
+    answerable: float = 0.33
     context_tokens: int = 1_000
     window_turns: int = 10
     cleaning: bool = True
