@@ -82,9 +82,9 @@ class StoryItem(pytest.Function, BracketedItem):
     def reportinfo(self) -> tuple[os.PathLike[str], int, str]:
         return self.path, self.case.story.mark.line - 1, self.name
 
-    def repr_failure(self, excinfo: pytest.ExceptionInfo[BaseException]) -> Any:
+    def repr_failure(self, excinfo: pytest.ExceptionInfo[BaseException], style: Any = None) -> Any:
         """Return the failure with one sentence as its message: the short summary has the file in the id already."""
-        shown = super().repr_failure(excinfo)
+        shown = super().repr_failure(excinfo, style)
         crash = getattr(shown, "reprcrash", None)
         if crash is not None and isinstance(excinfo.value, pytest.fail.Exception) and self.result is not None:
             crash.message = printable(self.state.without_secrets(sentence(self.result)))

@@ -215,7 +215,7 @@ async def open_postgres_turns(place: PostgresPlace, *, model: str) -> PostgresTu
 
 async def _fetched(connection: Connection, sql: str, given: Sequence[Any] | Mapping[str, Any]) -> list[dict[str, Any]]:
     async with connection.cursor(row_factory=dict_row) as cursor:
-        await cursor.execute(SQL(sql), given)  # type: ignore[arg-type]  # all statements are of this module
+        await cursor.execute(SQL(sql), given)  # all statements are of this module
         return await cursor.fetchall()
 
 
@@ -290,6 +290,6 @@ async def _pool(
 
 
 async def _one(connection: Connection, sql: str, *given: Any) -> tuple[Any, ...]:
-    row = await (await connection.execute(SQL(sql), given)).fetchone()  # type: ignore[arg-type]  # as above
+    row = await (await connection.execute(SQL(sql), given)).fetchone()
     assert row is not None  # noqa: S101  (each of these statements returns a row)
     return row
