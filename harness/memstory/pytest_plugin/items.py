@@ -84,7 +84,7 @@ class StoryItem(pytest.Function, BracketedItem):
 
     def repr_failure(self, excinfo: pytest.ExceptionInfo[BaseException], style: Any = None) -> Any:
         """Return the failure with one sentence as its message: the short summary has the file in the id already."""
-        shown = super().repr_failure(excinfo, style)
+        shown = super().repr_failure(excinfo)
         crash = getattr(shown, "reprcrash", None)
         if crash is not None and isinstance(excinfo.value, pytest.fail.Exception) and self.result is not None:
             crash.message = printable(self.state.without_secrets(sentence(self.result)))
