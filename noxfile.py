@@ -122,14 +122,16 @@ def baseline(session: nox.Session) -> None:
 def tests(session: nox.Session) -> None:
     """Run the tests of memstory itself; `nox -s tests -- -m slow` runs the long ones."""
     install(session, "test")
-    session.run("python", "-m", "pytest", *session.posargs)
+    # All of them take two workers, as the stories do.
+    session.run("python", "-m", "pytest", *(session.posargs or ["-n", "2"]))
 
 
 @nox.session
 def harness(session: nox.Session) -> None:
     """Run the tests of the harness where no extra is installed: no reference, no Chroma, no Postgres."""
     install(session, "harness")
-    session.run("python", "-m", "pytest", "tests/memstory", *session.posargs, env={"MEMSTORY_TESTS": "harness"})
+    words = session.posargs or ["-n", "2"]
+    session.run("python", "-m", "pytest", "tests/memstory", *words, env={"MEMSTORY_TESTS": "harness"})
 
 
 @nox.session
