@@ -12,7 +12,7 @@ from typing import Protocol
 
 from memstory_reference.adapters.clocks import SystemClock
 from memstory_reference.adapters.random_ids import random_id
-from memstory_reference.commands.chat.turns_chat import open_settings
+from memstory_reference.commands.memory.opened_turns import open_settings
 from memstory_reference.composition.chat_models import chat_of
 from memstory_reference.composition.embedders import MINILM, embedder_of, make_embedder
 from memstory_reference.composition.extras import mcp_sdk

@@ -113,7 +113,7 @@ def test_the_real_file_gives_760_judged_questions(tmp_path):
         path = LOCOMO.find(None, tmp_path, {})
     except NotSupported as absent:
         pytest.skip(str(absent))
-    task = load_task(Retrieval(mark=MARK, dataset="locomo", path=str(path)), tmp_path)
+    task = load_task(Retrieval(mark=MARK, dataset="locomo", path=str(path)), tmp_path, anywhere=True)
     judged = Counter(question.category for question in questions_of(task).values() if question.judged)
     assert judged == {"multi-hop": 142, "temporal": 156, "open-domain": 44, "single-hop": 418, "adversarial": 237}
     assert sum(len(collection.questions) for collection in task.collections) == 999

@@ -23,7 +23,7 @@ def run(folder, *options):
 def test_no_word_of_an_incognito_session_is_in_its_report(tmp_path):
     printed = run(tmp_path, "--redact", "none")  # the story's own wish stands
     files = {path.name: path.read_text("utf-8") for path in tmp_path.iterdir()}
-    assert files.keys() == {"results.json", "report.md", "recordings.jsonl"}
+    assert files.keys() == {"results.json", "report.md", "report.html", "recordings.jsonl"}
     for text in (printed, *files.values()):
         assert [word for word in SAID if word in text] == []
     (case,) = json.loads(files["results.json"])["cases"]

@@ -34,7 +34,7 @@ def test_the_command_that_a_new_target_names_runs_it(terminal):
     words = line.removeprefix("run it:").split()
     assert words == ["memstory", "run", "my_own.story.yaml", "--target", "my_own:MyOwnFactory"]
     done = subprocess.run(  # noqa: S603  (our own interpreter)
-        [sys.executable, "-m", "pytest", *words[2:], "-q", "-p", "no:cacheprovider"],
+        [sys.executable, "-m", "pytest", *words[2:], "-v", "-p", "no:cacheprovider"],
         capture_output=True,
         text=True,
         check=False,
