@@ -111,10 +111,12 @@ class Mem0Target(Target):
         if self._llm is None:
             vectors = await self._embedder.embed(texts, "document")
             self._embedding.ahead = dict(zip(texts, vectors, strict=True))
-        receipt = Receipt(items=await self._thread.run(self._add, items, scope))
-        if self._scripted is not None:
-            self._scripted.check()
-        return receipt
+        try:
+            return Receipt(items=await self._thread.run(self._add, items, scope))
+        finally:
+            # First of all a request that no rule answers is the story's fault, whatever Mem0 makes of it.
+            if self._scripted is not None:
+                self._scripted.check()
 
     async def get(self, ref: Ref, scope: Scope) -> Hit | None:
         if ref.id is None:
