@@ -228,7 +228,7 @@ def _shuffled(collection: Collection) -> Sequence[Document]:
 
 
 def _in_the_text(collection: Collection) -> Sequence[Document]:
-    """Tell all of it as text alone, as memories are told that know no turns."""
+    """Add every turn as plain text, as for memories without speaker, session or date."""
     return [replace(one, metadata={}) for one in collection.documents]
 
 

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
-from memstory_reference.errors import InputError, MemorySystemError, UnavailableError
+from memstory_reference.errors import InputError
 from memstory_reference.input_checks import limits_of
 from memstory_reference.ports import ToolSpec, Tree
 from memstory_reference.systems.pipeline.memory import MemoryChunk, Utterance
 from memstory_reference.systems.pipeline.service import PipelineService
 from memstory_reference.text.keywords import extract_keywords, matched
-from memstory_reference.tooling.arguments import check_arguments
+from memstory_reference.tooling.local_tools import LocalTools, call_local
 from memstory_reference.tooling.tools import ToolOutcome
 
 RECALL = ToolSpec(
@@ -65,7 +65,7 @@ class MemoryTools:
         self._memory = memory
         self._owner = owner
         self._session = session
-        self._functions: Mapping[str, tuple[ToolSpec, Callable[[Mapping[str, Tree]], Awaitable[Tree]]]] = {
+        self._functions: LocalTools = {
             RECALL.name: (RECALL, self._recall),
             REMEMBER.name: (REMEMBER, self._remember),
             LIST.name: (LIST, self._list),
@@ -74,16 +74,7 @@ class MemoryTools:
 
     async def call(self, name: str, arguments: object) -> ToolOutcome:
         """Call a tool; what is wrong with the call is the answer, in words."""
-        given = arguments if isinstance(arguments, Mapping) else {}
-        try:
-            if name not in self._functions:
-                raise InputError(f"there is no tool named {name!r:.80}; there are: {', '.join(self._functions)}")
-            spec, function = self._functions[name]
-            return ToolOutcome(name=name, arguments=given, result=await function(check_arguments(spec, arguments)))
-        except UnavailableError as error:
-            return ToolOutcome(name=name, arguments=given, error=f"Memory unavailable: {error}")
-        except MemorySystemError as error:
-            return ToolOutcome(name=name, arguments=given, error=str(error))
+        return await call_local(self._functions, name, arguments)
 
     async def _recall(self, arguments: Mapping[str, Tree]) -> Tree:
         result = await self._memory.recall(

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Mapping
 
-from memstory_reference.errors import InputError, MemorySystemError, UnavailableError
 from memstory_reference.ports import ToolSpec, Tree
 from memstory_reference.systems.turns.conditions import Conditions
 from memstory_reference.systems.turns.service import TurnsMemory
 from memstory_reference.systems.turns.turn import NewTurn, Turn, moment_of
-from memstory_reference.tooling.arguments import check_arguments
+from memstory_reference.tooling.local_tools import LocalTools, call_local
 from memstory_reference.tooling.tools import ToolOutcome
 
 _MOMENT = "ISO 8601, such as 2024-05-08"
@@ -62,7 +61,7 @@ class MemoryTools:
         self._memory = memory
         self._owner = owner
         self._session = session
-        self._functions: Mapping[str, tuple[ToolSpec, Callable[[Mapping[str, Tree]], Awaitable[Tree]]]] = {
+        self._functions: LocalTools = {
             RECALL.name: (RECALL, self._recall),
             REMEMBER.name: (REMEMBER, self._remember),
             FORGET.name: (FORGET, self._forget),
@@ -70,16 +69,7 @@ class MemoryTools:
 
     async def call(self, name: str, arguments: object) -> ToolOutcome:
         """Call a tool; what is wrong with the call is the answer, in words."""
-        given = arguments if isinstance(arguments, Mapping) else {}
-        try:
-            if name not in self._functions:
-                raise InputError(f"there is no tool named {name!r:.80}; there are: {', '.join(self._functions)}")
-            spec, function = self._functions[name]
-            return ToolOutcome(name=name, arguments=given, result=await function(check_arguments(spec, arguments)))
-        except UnavailableError as error:
-            return ToolOutcome(name=name, arguments=given, error=f"Memory unavailable: {error}")
-        except MemorySystemError as error:
-            return ToolOutcome(name=name, arguments=given, error=str(error))
+        return await call_local(self._functions, name, arguments)
 
     async def _recall(self, arguments: Mapping[str, Tree]) -> Tree:
         moments = {name: moment_of(arguments[name]) for name in ("since", "until", "as_of") if name in arguments}
