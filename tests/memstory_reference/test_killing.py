@@ -21,9 +21,7 @@ async def verify(folder, done):
         kept = {int(line) for line in file}
     assert set(range(done["ann"])) <= kept
 """
-LOSES = HONEST.replace("            file.flush()\n        acknowledge", "            acknowledge").replace(
-    "        await", "            await asyncio.sleep(60)\n        await"
-)
+LOSES = HONEST.replace("file.write", "str")
 ENDS = HONEST.replace("        await asyncio.sleep(0.01)", "        return")
 
 
