@@ -4,9 +4,14 @@ Uses that are still there are counted in `ALLOWED`: the numbers may only fall.
 """
 
 import re
+from collections import Counter
 from pathlib import Path
 
+from memstory.language.stories import load_stories
+from memstory.language.story import Story
+
 ROOT = Path(__file__).parents[1]
+LONGEST_SLUG = 40
 HABITS = re.compile(
     r"\b(?:(?:is|are) no (?!longer|more|better|worse|other)[a-z]+|(?:is|are) told|anew|what came|of its own"
     r"|what comes of|(?:holds?|held) against|the present (?:folder|session|one)|silent when it should be)\b",
@@ -53,3 +58,10 @@ def test_the_readme_and_the_pages_that_are_read_first_have_none():
         "docs/how-to/compare.md",
     }
     assert {name: hits for name, hits in habits().items() if name in first} == {}
+
+
+def test_every_bundled_story_has_a_short_slug_of_its_own():
+    files = [*(ROOT / "stories").rglob("*.yaml"), ROOT / "harness/memstory/templates/demo.story.yaml"]
+    stories = {one.id: one for path in files for one in load_stories(path) if isinstance(one, Story)}
+    assert {name: one.slug for name, one in stories.items() if not one.slug or len(one.slug) > LONGEST_SLUG} == {}
+    assert [slug for slug, count in Counter(one.slug for one in stories.values()).items() if count > 1] == []

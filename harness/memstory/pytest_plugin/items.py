@@ -50,6 +50,8 @@ class StoryItem(pytest.Function, BracketedItem):
     def prepare(self, case: Case, state: SessionState) -> None:
         """Say what is to run; pytest's constructors are its own."""
         self.case, self.state, self.result = case, state, None
+        if case.story.slug:
+            self.extra_keyword_matches.add(case.story.slug)
 
     def setup(self) -> None:
         super().setup()

@@ -144,8 +144,10 @@ def _matrix(
         alike = list(group)
         (story, title), outcomes = alike[0]
         count = f" and {len(alike) - 1} more rows" if len(alike) > 1 else ""
-        place = links.to_place(cases[story].where, story)
-        made.append([f"{place}{count}", inline(title), *(_cell(outcomes.get(target)) for target in targets)])
+        place, slug = links.to_place(cases[story].where, story), inline(cases[story].slug or "")
+        made.append(
+            [f"{place}{count} {slug}".strip(), inline(title), *(_cell(outcomes.get(target)) for target in targets)]
+        )
     text = table(["Story", "Title", *map(inline, targets)], made)
     return _fold(f"{len(rows)} stories", text) if len(made) > _FOLDED else text if made else ""
 

@@ -41,10 +41,14 @@ def test_a_node_id_selects_its_case(project):
     project.run("stories/a.yaml::A2").assert_outcomes(passed=1)
 
 
-@pytest.mark.parametrize("arguments", [["-k", "A1"], ["-m", "quick"], ["-m", "story and not late"]])
+@pytest.mark.parametrize(
+    "arguments", [["-k", "A1"], ["-k", "tea-is-kept"], ["-m", "quick"], ["-m", "story and not late"]]
+)
 def test_names_and_tags_select_under_strict_markers(project, arguments):
     project.story(
-        TWO.replace("title: one", "title: one\ntags: [quick]").replace("title: two", "title: two\ntags: [late]")
+        TWO.replace("title: one", "title: one\nslug: tea-is-kept\ntags: [quick]").replace(
+            "title: two", "title: two\ntags: [late]"
+        )
     )
     project.run(*arguments).assert_outcomes(passed=1, deselected=1)
 

@@ -72,6 +72,12 @@ def test_the_matrix_shows_a_sign_for_each_outcome_and_stories_of_one_target_apar
     assert "| S9 | Title of S9 | ⚠️ |" in alone
 
 
+def test_a_story_is_shown_with_its_slug(make_case, report):
+    matrix = section(report([make_case("F", slug="tea-is-kept"), make_case("G")]), "Stories on targets")
+    assert "| F tea-is-kept | Title of F | ✅ |" in matrix
+    assert "| G | Title of G | ✅ |" in matrix
+
+
 def test_rows_of_a_story_that_ended_alike_are_one_line(make_case, report):
     cases = [make_case("F", id=f"F[{row}]", row=row) for row in ("a", "b", "c")]
     matrix = section(report([*cases, make_case("F", outcome="failed", id="F[d]", row="d")]), "Stories on targets")

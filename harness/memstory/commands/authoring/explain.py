@@ -43,7 +43,9 @@ class Ability:
 
 
 def _options(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("story", metavar="STORY", help="a story file, or the id of a story here or of a bundled one")
+    parser.add_argument(
+        "story", metavar="STORY", help="a story file, or the id or slug of a story here or of a bundled one"
+    )
     parser.add_argument(
         "--target", action="append", metavar="NAME", help="ask only this target; may be repeated (default: all known)"
     )
@@ -72,8 +74,9 @@ def _chosen_stories(wanted: str) -> tuple[Loaded, Mapping[str, Story]]:
         return loaded, {story.id: story for story in loaded.stories}
     loaded = load(_everywhere())
     stories = {story.id: story for story in loaded.stories}
-    if wanted in stories:
-        return loaded, {wanted: stories[wanted]}
+    named = {name: story for name, story in stories.items() if wanted in {name, story.slug}}
+    if named:
+        return loaded, named
     if any(story.id == wanted for story in loaded.invalid):
         return loaded, {}
     raise SetupError(unknown(wanted, "story", stories))
@@ -117,7 +120,7 @@ def _as_text(story: Story, abilities: Sequence[Ability]) -> str:
         [ability.target, "yes" if ability.can else "no", ability.problem or _lacking(ability)] for ability in abilities
     ]
     return "\n\n".join([
-        f"{story.id}: {story.title}\n{story.mark}",
+        f"{story.id}{f' {story.slug}' if story.slug else ''}: {story.title}\n{story.mark}",
         table(["needs", "a target that", "because of"], needs, [None, 40, 50]) or "It needs nothing of a target.",
         table(["target", "can", "lacks"], answers, [None, None, 70]),
     ])  # fmt: skip
@@ -131,6 +134,7 @@ def _as_json(story: Story, abilities: Sequence[Ability]) -> dict[str, object]:
     why = reasons(story)
     return {
         "story": story.id,
+        "slug": story.slug,
         "title": story.title,
         "where": str(story.mark),
         "needs": [

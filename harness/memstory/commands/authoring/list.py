@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import argparse
+import shutil
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
@@ -15,6 +17,12 @@ from memstory.commands.story_files import story_files
 from memstory.language.story import Story
 
 _TARGETS: Final = "targets"
+
+WIDE: Final = 170
+"""Characters that the whole table takes; a narrower terminal gets the first three columns."""
+
+_SLUG, _TITLE, _LEAST_TITLE = 24, 40, 20
+_GAPS: Final = 4
 
 
 def _options(parser: argparse.ArgumentParser) -> None:
@@ -32,15 +40,25 @@ def _run(chosen: argparse.Namespace) -> int:
     if chosen.json:
         say_json([_as_json(story) for story in stories])
     else:
-        rows = [
-            [_name(story), story.title, " ".join(story.tags), " ".join(sorted(story.needs)), _where(story)]
-            for story in stories
-        ]
-        say(table(["story", "title", "tags", "needs", "where"], rows, [None, 40, 16, 32, None]))
-        say(f"\n{counted(len({story.id for story in stories}), 'story')}")
+        is_screen = sys.stdout.isatty()
+        width = shutil.get_terminal_size().columns if is_screen else WIDE
+        say(_table(stories, width))
+        more = "; tags, needs and places: a wider terminal, or --json" if width < WIDE else ""
+        say(f"\n{counted(len({story.id for story in stories}), 'story')}{more}")
     for error in loaded.errors:
         sys.stderr.write(f"{error}\n")
     return FINDINGS if loaded.invalid else OK
+
+
+def _table(stories: Sequence[Story], width: int) -> str:
+    names = [[_name(story), story.slug or "", story.title] for story in stories]
+    if width < WIDE:
+        longest = max((len(name[0]) for name in names), default=0)
+        title = max(_LEAST_TITLE, width - longest - _SLUG - _GAPS)
+        return table(["story", "slug", "title"], names, [None, _SLUG, title])
+    rest = [[" ".join(story.tags), " ".join(sorted(story.needs)), _where(story)] for story in stories]
+    rows = [[*name, *more] for name, more in zip(names, rest, strict=True)]
+    return table(["story", "slug", "title", "tags", "needs", "where"], rows, [None, None, _TITLE, 16, 32, None])
 
 
 def _name(story: Story) -> str:
@@ -55,6 +73,7 @@ def _as_json(story: Story) -> dict[str, object]:
     return {
         "id": story.id,
         "row": story.row,
+        "slug": story.slug,
         "title": story.title,
         "tags": list(story.tags),
         "covers": list(story.covers),
@@ -67,10 +86,9 @@ def _as_json(story: Story) -> dict[str, object]:
 
 COMMAND = Command(
     about=(
-        "List stories: id, title, tags, what they need of a target, and where they are written. A row of "
+        "List stories: id, slug, title, tags, what they need from a target, and where they are written. A row of "
         "'parametrize' is a separate story. What cannot be read is reported on stderr. 'memstory list targets' lists "
-        "the "
-        "targets that can be chosen instead, those of memstory.toml in this folder among them."
+        "the targets that can be chosen, including those of memstory.toml in this folder."
     ),
     examples="""
 examples:

@@ -27,7 +27,7 @@ _FEW: Final = 20
 def _options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("results", type=Path, metavar="RESULTS", help="the folder of a run, or results.json in it")
     parser.add_argument(
-        "case", metavar="CASE", help="the id of a case, S5[topics], or of a story that ran on one target"
+        "case", metavar="CASE", help="the id of a case, S5[topics], or the id or slug of a story that ran on one target"
     )
     parser.add_argument("--trial", type=int, metavar="N", help="which trial, from 1 (default: the one that decided)")
     parser.add_argument("--full", action="store_true", help="do not shorten long values")
@@ -60,7 +60,7 @@ def _case(run: Run, wanted: str) -> CaseResult:
     by_id = {case.id: case for case in run.cases}
     if wanted in by_id:
         return by_id[wanted]
-    of_story = [case for case in run.cases if case.story == wanted]
+    of_story = [case for case in run.cases if wanted in {case.story, case.slug}]
     if len(of_story) == 1:
         return of_story[0]
     if of_story:

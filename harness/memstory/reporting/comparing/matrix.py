@@ -23,6 +23,7 @@ class Row:
     story: str
     title: str
     outcomes: Mapping[str, Outcome]
+    slug: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,17 +69,18 @@ class Inability:
 
 def rows_of(columns: Sequence[Column]) -> list[Row]:
     """Return every story once, in natural order."""
-    titles: dict[str, str] = {}
+    first: dict[str, CaseResult] = {}
     for column in columns:
         for story, case in column.cases.items():
-            titles.setdefault(story, case.title)
+            first.setdefault(story, case)
     return [
         Row(
             story=story,
-            title=titles[story],
+            title=first[story].title,
+            slug=first[story].slug,
             outcomes={one.title: one.cases[story].outcome for one in columns if story in one.cases},
         )
-        for story in sorted(titles, key=natural)
+        for story in sorted(first, key=natural)
     ]
 
 

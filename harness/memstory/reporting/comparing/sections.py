@@ -178,7 +178,7 @@ def _matrix(comparison: Comparison) -> Section:
 
 
 def _named(row: Row) -> list[str]:
-    return [row.story, row.title or views.UNREADABLE]
+    return [f"{row.story} {row.slug or ''}".strip(), row.title or views.UNREADABLE]
 
 
 def _alone(comparison: Comparison) -> Section:

@@ -109,3 +109,8 @@ def test_a_story_that_is_wrong_is_told_why(terminal):
         said = terminal.type("explain", wanted)
         assert said.code == 1
         assert "a.story.yaml:3:8: 'steps' must not be empty" in said.err
+
+
+def test_a_story_is_found_by_its_slug(terminal):
+    terminal.save(MANY_NEEDS.replace("title:", "slug: much-needed\ntitle:"))
+    assert terminal.type("explain", "much-needed").out.startswith("needy much-needed: Needs much\n")

@@ -3,6 +3,7 @@ import json
 TWO = """\
 story: A
 title: First
+slug: tea-is-kept
 tags: [quick]
 steps: [{add: x}]
 ---
@@ -14,19 +15,28 @@ steps: [{search: {query: "${x}", min_score: 0.5}}]
 """
 
 
-def test_the_table_has_id_title_tags_needs_and_place(terminal):
+def test_the_table_has_id_slug_title_tags_needs_and_place(terminal):
     terminal.save(TWO)
     said = terminal.type("list")
     assert said.code == 0
     assert [" ".join(line.split()) for line in said.out.splitlines()] == [
-        "story title tags needs where",
-        "------- ------- ------ ----------------------- --------------",
-        "A First quick add a.story.yaml:1",
-        "B[one] Second search search.min_score a.story.yaml:6",
-        "B[two] Second search search.min_score a.story.yaml:6",
+        "story slug title tags needs where",
+        "------- ----------- ------- ------ ----------------------- --------------",
+        "A tea-is-kept First quick add a.story.yaml:1",
+        "B[one] Second search search.min_score a.story.yaml:7",
+        "B[two] Second search search.min_score a.story.yaml:7",
         "",
         "2 stories",
     ]
+
+
+def test_a_narrow_terminal_gets_lines_that_it_can_show(terminal, monkeypatch):
+    terminal.save(TWO.replace("title: Second", f"title: {'A long title that wraps ' * 6}"))
+    monkeypatch.setattr("sys.stdout.isatty", lambda: True, raising=False)
+    monkeypatch.setenv("COLUMNS", "80")
+    said = terminal.type("list").out.splitlines()
+    assert said[0].split() == ["story", "slug", "title"]
+    assert max(map(len, said)) <= 80
 
 
 def test_tags_select(terminal):
@@ -39,13 +49,14 @@ def test_json_has_all_that_is_known(terminal):
     assert json.loads(terminal.type("list", "--json").out)[1] == {
         "id": "B",
         "row": "one",
+        "slug": None,
         "title": "Second",
         "tags": [],
         "covers": ["L-1"],
         "targets": [],
         "needs": ["search", "search.min_score"],
         "file": "a.story.yaml",
-        "line": 6,
+        "line": 7,
     }
 
 
@@ -54,4 +65,4 @@ def test_what_cannot_be_read_is_told_beside_the_list(terminal):
     said = terminal.type("list")
     assert said.code == 1
     assert "2 stories" in said.out
-    assert said.err.startswith("a.story.yaml:14:8: ")
+    assert said.err.startswith("a.story.yaml:15:8: ")

@@ -53,6 +53,12 @@ def test_a_case_a_file_and_json_can_be_asked_for(terminal):
     assert (case["story"], case["outcome"]) == ("tea", "passed")
 
 
+def test_a_story_is_shown_by_its_slug(terminal):
+    terminal.save(FAILING.replace("title:", "slug: what-ana-drinks\ntitle:"))
+    terminal.record()
+    assert terminal.type("show", "out", "what-ana-drinks").out.startswith("drinks[control:oracle]: T\n")
+
+
 def test_each_trial_can_be_shown(terminal):
     terminal.save()
     terminal.record(trials=3)
