@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TypeAlias
@@ -17,6 +19,17 @@ COUNTER = "i"
 
 TreePath: TypeAlias = tuple[str | int, ...]
 Place: TypeAlias = tuple[int, int]
+
+
+def compiled(pattern: str) -> re.Pattern[str]:
+    """Return a regular expression that somebody wrote; ValueError says what is wrong with it."""
+    try:
+        with warnings.catch_warnings():
+            # What a later Python will read differently is a mistake today.
+            warnings.simplefilter("error")
+            return re.compile(pattern)
+    except (re.error, OverflowError, RecursionError, Warning) as error:
+        raise ValueError(f"'{pattern:.60}' is no regular expression: {error}") from error
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -141,6 +141,7 @@ def test_a_saved_field_becomes_a_path_into_the_recorded_result(step, save):
         ),
         ("steps: [{parallel: {times: 2, steps: [{crash: }]}}]", "'crash' cannot stand inside 'parallel'"),
         ("steps: [{say: a, expect: {answer: {regex: '(a'}}}]", "'(a' is no regular expression: missing )"),
+        ("steps: [{say: a, expect: {answer: {regex: '[[a]'}}}]", "'[[a]' is no regular expression: Possible nested"),
         (
             "steps: [{say: a, expect: {answer: {regex: '(a+)+$'}}}]",
             "repeats a group that repeats, which can take forever",

@@ -10,7 +10,7 @@ from memstory.language.matchers.check import Group, joined, matcher, together
 from memstory.language.matchers.finding import Context, Finding, listed, show
 from memstory.language.matchers.groups import NUMBER, VALUE, group
 from memstory.language.matchers.numbers import is_same, several
-from memstory.language.reading import Reading, TreePath
+from memstory.language.reading import Reading, TreePath, compiled
 from memstory.language.references import written
 from memstory.target import Tree
 
@@ -116,9 +116,9 @@ def _starts_with(value: Tree, start: Tree, _context: Context) -> Finding:
 
 def _pattern(reading: Reading, pattern: str, path: TreePath) -> str:
     try:
-        re.compile(written(pattern, lambda _: "x"))
-    except (re.error, OverflowError, RecursionError) as error:
-        reading.fault(path, f"'{pattern:.60}' is no regular expression: {error}")
+        compiled(written(pattern, lambda _: "x"))
+    except ValueError as error:
+        reading.fault(path, str(error))
     if _NESTED_REPEAT.search(pattern):
         reading.fault(path, f"'{pattern:.60}' repeats a group that repeats, which can take forever on a long text; "
                       "write it with one repetition")  # fmt: skip
@@ -136,8 +136,8 @@ def _pattern(reading: Reading, pattern: str, path: TreePath) -> str:
 )
 def _regex(value: Tree, pattern: Tree, _context: Context) -> Finding:
     try:
-        holds = isinstance(value, str) and re.search(str(pattern), value[:_LONGEST_SEARCHED]) is not None
-    except re.error as error:
+        holds = isinstance(value, str) and compiled(str(pattern)).search(value[:_LONGEST_SEARCHED]) is not None
+    except ValueError as error:
         # Only what a saved name put into the pattern can break it now: as written, it was compiled before.
         return Finding(holds=False, says=f"cannot be held against /{pattern}/: {error}", actual=show(value))
     says = f"matches /{pattern}/" if holds else f"does not match /{pattern}/; it is {show(value)}"

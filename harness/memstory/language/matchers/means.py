@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import inf
@@ -184,6 +185,11 @@ def _total(name: str, total: Sequence[QuestionRecord], judged: Sequence[Question
         return score
     interval = cluster_bootstrap(sample, seed=_SEED)
     return replace(score, low=interval.low, high=interval.high)
+
+
+def is_metric(name: str) -> bool:
+    """Whether this version has a metric of this name, with its k where it takes one; a file may say anything."""
+    return any(re.fullmatch(pattern, name) for pattern in metrics_grammar()["patternProperties"])
 
 
 def metric_of(name: str) -> Metric:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from operator import gt, lt
 from typing import Final, TypeAlias
 
-from memstory.language.matchers.means import metric_of, value_of
+from memstory.language.matchers.means import is_metric, metric_of, value_of
 from memstory.results.outcomes import CaseResult
 from memstory.results.recording import QuestionRecord, RetrievalRecord
 from memstory.scoring.metrics import mean
@@ -111,7 +111,7 @@ def _answered(case: CaseResult) -> Mapping[tuple[Place, str, int], bool]:
 def metrics_of(case: CaseResult) -> list[str]:
     """Return the metrics to compare a case by; those left out say the same once more, or are no mean over questions."""
     names = dict.fromkeys(score.metric for score in case.scores if score.category is None)
-    return [name for name in names if name.startswith(_COMPARED) and not metric_of(name).together]
+    return [name for name in names if name.startswith(_COMPARED) and is_metric(name) and not metric_of(name).together]
 
 
 def _interval(

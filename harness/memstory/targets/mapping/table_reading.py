@@ -8,6 +8,7 @@ from typing import Any, Final
 
 from memstory.errors import SetupError
 from memstory.language.capabilities import is_known
+from memstory.language.reading import compiled
 from memstory.language.registry import nearest
 from memstory.target import Tree
 from memstory.targets.mapping.paths import Path, parse_path
@@ -176,9 +177,9 @@ def _pattern(where: str, key: str, written: str | None) -> re.Pattern[str] | Non
 
 def _compiled(where: str, written: str) -> re.Pattern[str]:
     try:
-        return re.compile(written)
-    except re.error as error:
-        raise SetupError(f"{where} is no regular expression: {error}; found {written!r}") from error
+        return compiled(written)
+    except ValueError as error:
+        raise SetupError(f"{where}: {error}") from error
 
 
 def _capabilities(where: str, key: str, tree: Mapping[str, Any]) -> frozenset[str]:

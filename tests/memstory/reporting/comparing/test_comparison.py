@@ -1,4 +1,5 @@
 import json
+from dataclasses import replace
 
 import pytest
 
@@ -8,10 +9,12 @@ from memstory.reporting.comparing.columns import columns_of, named_column
 from memstory.reporting.comparing.comparison import compare
 from memstory.reporting.comparing.differences import differences_in_words
 from memstory.reporting.comparing.latency import Spread, percentile
+from memstory.reporting.comparing.paired import metrics_of
 from memstory.reporting.comparing.sections import as_text
 from memstory.reporting.overview.comparison_markdown import as_markdown
 from memstory.reporting.overview.links import Links
 from memstory.results.baseline import as_baseline
+from memstory.results.outcomes import Score
 from memstory.results.runs import NamedRun, Part
 
 
@@ -267,3 +270,10 @@ def test_the_first_line_says_what_was_left_out_because_the_runs_differ(run):
     assert as_markdown(compared, columns_of([narrow, wide]), Links()).splitlines()[2].startswith(said)
     assert " ".join(as_text(compared).split()).startswith(said)
     assert "Left out" not in as_text(compare([narrow, run("other", run.case("S1"), run.case("S2", target="b"))]))
+
+
+@pytest.mark.parametrize("name", ["mrrr", "recall@x", "recall@", "mrr@3", "recall@99999"])
+def test_a_metric_that_this_version_does_not_know_is_not_compared(make_case, name):
+    case = make_case.retrieval()
+    strange = replace(case, scores=[*case.scores, Score(metric=name, value=0.5, questions=2)])
+    assert metrics_of(strange) == metrics_of(case)
