@@ -20,6 +20,7 @@ from memstory.target import Capability, Connection, Hit, Item, Query, Ref, Scope
 FOUND_AT_MOST = 5
 NOTHING_FOUND = "No memories found."
 
+_NOT_KEPT: Final = frozenset({"dropped", "discarded"})
 _KEYS: Final = ("add.key", "get.key")
 _TOPIC_TEXT = "The topic: user.*, project.* or constraint.*, such as 'user.name'."
 
@@ -126,7 +127,7 @@ class MemoryTools:
 
     async def _save_topic(self, args: Mapping[str, str], scope: Scope) -> str:
         self._need("add.key", "keeps a text under a topic")
-        await self.target.perform(Add(items=[Item(text=args["content"], key=args["topic"])]), scope)
+        await self._add(Item(text=args["content"], key=args["topic"]), scope)
         return f"Memory saved: {args['topic']}"
 
     async def _recall_topic(self, args: Mapping[str, str], scope: Scope) -> str:
@@ -141,8 +142,15 @@ class MemoryTools:
         return await (self._recall_topic if "topic" in args else self._search)(args, scope)
 
     async def _save(self, args: Mapping[str, str], scope: Scope) -> str:
-        await self.target.perform(Add(items=[Item(text=args["content"])]), scope)
+        await self._add(Item(text=args["content"]), scope)
         return "Memory saved."
+
+    async def _add(self, item: Item, scope: Scope) -> None:
+        """Add `item`; a backend that takes it and keeps nothing of it has not saved it, and the model must know."""
+        receipt = await self.target.perform(Add(items=[item]), scope)
+        if receipt.items and all(one.outcome in _NOT_KEPT for one in receipt.items):
+            reason = next((one.reason for one in receipt.items if one.reason), "the memory did not keep it")
+            raise Refused(f"this is not stored: {reason}")
 
     async def _search(self, args: Mapping[str, str], scope: Scope) -> str:
         search = Search(query=Query(text=args["query"], top_k=FOUND_AT_MOST))

@@ -43,13 +43,21 @@ class Probe:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Witness:
+    """The texts that the user's memory showed, listed and searched, before a turn and after it."""
+
+    before: Sequence[str]
+    after: Sequence[str]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class StepRecord:
     """One step that was carried out.
 
     `path` is its place in the story, with the pass of a `repeat` or `parallel` behind the index of that step.
     `result` is the operation's result as JSON (see `memstory.codec`); `error` is the text of a refusal.
     `names` maps every name saved so far to its value, which is what expectations on this step may refer to.
-    `probe` is what was looked for afterwards.
+    `probe` is what was looked for afterwards, `witness` what was there before and afterwards.
     `embedding_seconds` is the part of `seconds` in which the memory waited for its embedder, None if it cannot say.
     """
 
@@ -65,6 +73,7 @@ class StepRecord:
     seconds: float = 0.0
     embedding_seconds: float | None = None
     probe: Probe | None = None
+    witness: Witness | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -15,7 +15,7 @@ from memstory.errors import Refused, StoryError, TargetError
 from memstory.language.references import pick, substitute
 from memstory.language.story import Step
 from memstory.language.words import WORDS
-from memstory.results.recording import Probe, StepRecord
+from memstory.results.recording import Probe, StepRecord, Witness
 from memstory.running.evidence.injected import Injected
 from memstory.running.evidence.probing import ECHOES, Prober, Twin
 from memstory.running.evidence.workspace_files import inspect_files, tampered
@@ -97,6 +97,7 @@ class Performer:
             self._bounds.check(f"{step.op}: args", args.get("args"), step.mark)
         user, session = substitute([step.user, step.session], branch.names)
         scope = self._stage.scope(user, session, in_session=word.in_session)
+        before = await self._witnessed(step, args, scope)
         at, begun, embedded = self._stage.clock.now().isoformat(), perf_counter(), self._stage.target.embedding_seconds
         result: Tree = None
         error: str | None = None
@@ -113,6 +114,7 @@ class Performer:
         embedding = self._stage.embedding_since(embedded) if is_known else None
         if word.is_settled and self._settles:
             await self._stage.settle()
+        after = await self._witnessed(step, args, scope) if before is not None else None
         branch.twins += _twins(args, scope.user) if step.op == "add" and error is None else []
         probed = await self._probe(step, scope, branch, result) if step.forbid else None
         branch.names.update({name: pick(result, field_path) for name, field_path in step.save.items()})
@@ -129,7 +131,16 @@ class Performer:
             seconds=seconds,
             embedding_seconds=embedding,
             probe=probed,
+            witness=Witness(before=before, after=after) if before is not None and after is not None else None,
         )
+
+    async def _witnessed(self, step: Step, args: Mapping[str, Tree], scope: Scope) -> Sequence[str] | None:
+        wanted = [one.argument for expected in step.expect if expected.field == "honest" for one in expected.matchers]
+        if not wanted:
+            return None
+        asked = [args["text"], *(one[name] for one in wanted for name in ("of", "was") if name in one)]
+        prober = Prober(stage=self._stage, able=self._able, scope=scope)
+        return await prober.texts(asked)
 
     async def _probe(self, step: Step, scope: Scope, branch: Branch, result: Tree) -> Probe:
         texts = [str(text) for text in substitute([*step.forbid], branch.names)]

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from memstory.chat import ToolRequest
 from memstory.chat.tools import TOOLSETS, MemoryTools, usual_toolset
 from memstory.errors import NotSupported, Refused
-from memstory.target import Hit, Item, Scope, Target
+from memstory.target import Hit, Item, Receipt, ReceiptItem, Scope, Target
 
 ABLE = frozenset({"add", "search", "add.key", "get.key"})
 ANN = Scope(user="ann", session="session-1")
@@ -149,3 +149,15 @@ def test_a_backend_without_keys_usually_gets_tools_without_topics():
     assert usual_toolset(frozenset({"add", "search", "add.key"})) == "notes"
     assert {tool.name for tool in TOOLSETS[usual_toolset(ABLE)]} >= {"save_topic", "recall_topic"}
     assert not any("topic" in tool.parameters["properties"] for tool in TOOLSETS["notes"])
+
+
+@pytest.mark.parametrize(
+    ("outcome", "said"), [("dropped", "refused: this is not stored: it is a secret"), ("stored", None)]
+)
+async def test_what_a_backend_takes_and_does_not_keep_is_not_called_saved(outcome, said):
+    class Dropping(Target):
+        async def add(self, items, scope):
+            return Receipt(items=[ReceiptItem(id=None, text="x", outcome=outcome, reason="it is a secret")])
+
+    call = await called(over(Dropping(), "notes"), "save_memory", content="sk-live-1")
+    assert (call.error, call.result) == (said, None if said else "Memory saved.")

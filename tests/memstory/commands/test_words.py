@@ -52,7 +52,7 @@ def test_steps_lists_every_step_with_the_fields_of_its_result(terminal):
     lines = [line.split() for line in terminal.type("steps").out.splitlines()]
     firsts = [words[0] for words in lines if words]
     assert set(WORDS) <= set(firsts)
-    assert ["say", "one", "conversational", "turn", "answer,", "tool_calls"] in lines
+    assert ["say", "one", "conversational", "turn", "answer,", "tool_calls,", "honest"] in lines
 
 
 def test_one_step_is_shown_with_its_example(terminal):
@@ -69,7 +69,16 @@ def test_an_unknown_step_gets_the_nearest_name(terminal):
 
 def test_steps_as_json_says_what_can_be_expected(terminal):
     (say,) = json.loads(terminal.type("steps", "say", "--json").out)
-    assert say["expect"] == ["answer", "tool_calls", "error", "latency_ms", "context_tokens", "eventually", "refusal"]
+    assert say["expect"] == [
+        "answer",
+        "tool_calls",
+        "honest",
+        "error",
+        "latency_ms",
+        "context_tokens",
+        "eventually",
+        "refusal",
+    ]
 
 
 def test_matchers_lists_every_word_with_its_example(terminal):

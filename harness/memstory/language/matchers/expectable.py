@@ -12,6 +12,7 @@ from memstory.language.matchers.check import Group, judged, resolved
 from memstory.language.matchers.finding import Context, Finding, listed
 from memstory.language.matchers.groups import NUMBER, TEXTUAL, VALUE, group
 from memstory.language.matchers.hits import judge_hits, read_hit_checks
+from memstory.language.matchers.talk.honest import GRAMMAR, judge_honest, read_honest
 from memstory.language.reading import Reading, TreePath
 from memstory.language.registry import Registry
 from memstory.language.story import Matcher
@@ -91,6 +92,14 @@ def _judge_tools(value: Tree, one: Matcher, context: Context) -> Finding:
 EXPECTABLE: Registry[Expectable] = Registry("expected field")
 for _field in (
     Expectable("answer", "what the agent said", TEXTUAL),
+    Expectable(
+        "honest",
+        "`{claims: saved}`, `changed` or `forgotten`: the answer claims it only if the memory, listed and "
+        "searched, shows it; `of:` names the text, `was:` what a change replaces",
+        GRAMMAR,
+        read=read_honest,
+        judge=judge_honest,
+    ),
     Expectable(
         "tool_calls",
         "the tools that were called: a list (in this order), or checks that combine",

@@ -7,6 +7,7 @@ from typing import Final
 
 from memstory.language.matchers.expectable import View, context_tokens
 from memstory.language.matchers.json_schemas import violations_of_schema
+from memstory.language.matchers.talk.honest import seen_of
 from memstory.language.reading import Reading, TreePath
 from memstory.language.words.memories import said
 from memstory.language.words.parts import VECTOR, keys, text
@@ -50,10 +51,11 @@ STEPS: Final = (
         args="text",
         request=lambda args: Say(text=args["text"]),
         able={"chat": "takes conversational turns", "chat.tools": "reports the tool calls of a turn"},
-        needs_to_judge={"tool_calls": always("chat.tools")},
+        needs_to_judge={"tool_calls": always("chat.tools"), "honest": always("search")},
         results={
             "answer": _part("answer", ""),
             "tool_calls": _part("tool_calls", []),
+            "honest": seen_of,
             "context_tokens": context_tokens,
         },
         faults=_faulty_calls,

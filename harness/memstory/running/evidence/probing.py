@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-import unicodedata
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -12,6 +12,7 @@ from typing import Any, Final
 from memstory.codec import encode
 from memstory.errors import NotSupported, Refused
 from memstory.requests import Context, Inspect, List, Search
+from memstory.results.containment import is_in
 from memstory.results.recording import Forbidden, Probe
 from memstory.running.evidence.workspace_files import texts_in_files
 from memstory.running.stage import Stage
@@ -63,6 +64,25 @@ class Prober:
             lost=[twin.wanted for twin in twins if not await self._finds(twin)],
         )
 
+    async def texts(self, asked: Sequence[str]) -> Sequence[str]:
+        """Return the texts of all that the memory lists, and of what it finds for `asked` that is not listed.
+
+        Raises:
+            NotSupported: the memory declines to be read.
+        """
+        scope = Scope(user=self.scope.user)
+        most = await self._count(scope)
+        looks: list[Request[Any]] = [List()] if "list" in self.able else []
+        looks += [Search(query=Query(text=text, top_k=most)) for text in dict.fromkeys(asked)]
+        found: Counter[str] = Counter()
+        for look in looks:
+            try:
+                hits = await self.stage.target.perform(look, scope)
+            except Refused as refusal:
+                raise NotSupported("search", f"the memory cannot be read here: {refusal}") from refusal
+            found |= Counter(hit.text for hit in hits)
+        return sorted(found.elements())
+
     async def _seen(
         self, texts: Sequence[str], twins: Sequence[Twin], result: Tree
     ) -> AsyncIterator[tuple[str, Sequence[str], Tree]]:
@@ -100,20 +120,3 @@ class Prober:
             return encode(await self.stage.target.perform(request, scope))
         except (NotSupported, Refused):
             return None
-
-
-def is_in(text: str, seen: Tree) -> bool:
-    """Return whether `text` is in `seen`, whatever the case, the form of its accents and the white space.
-
-    >>> is_in("Café  noir", [{"text": "A CAFE\u0301 noir."}])
-    True
-    """
-    if isinstance(seen, Mapping):
-        return any(is_in(text, inner) for pair in seen.items() for inner in pair)
-    if isinstance(seen, (list, tuple)):
-        return any(is_in(text, inner) for inner in seen)
-    return _plain(text) in _plain(str(seen))
-
-
-def _plain(text: str) -> str:
-    return " ".join(unicodedata.normalize("NFKC", text).casefold().split())

@@ -49,6 +49,7 @@ def test_nothing_is_nothing(text):
         "Error: topic is required",
         "topic 'x' is not allowed; allowed: user.*",
         "tool search timed out",
+        "this is not stored: it holds the key of a service",
     ],
 )
 def test_failure_is_told_in_its_own_words(text):

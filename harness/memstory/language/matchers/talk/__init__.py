@@ -1,0 +1,1 @@
+"""Checks of what an agent says of its own memory."""
