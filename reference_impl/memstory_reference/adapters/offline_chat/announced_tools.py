@@ -22,7 +22,9 @@ _SAVE, _READ, _FORGET = lexicon.wordset("save"), lexicon.wordset("read"), lexico
 _NEAR = pattern(r"memor|remember|recall|topic|past|prior|preference|fact")
 _FAR = pattern(r"(?:\b|_)(?:web|internet|online|website|weather|files?|code|email|calendar|shell)(?:\b|_)")
 
-_TOPIC = re.compile(r"^\s*\[Memory: (?P<topic>[^\]]+)\]\s*(?P<value>.*)$", re.DOTALL)
+_TOPIC = re.compile(
+    r"^\s*\[Memory: (?P<topic>[^\]]+)\]\s*(?P<value>.*?)(?:\nSaid since .*?\n(?P<since>.+))?$", re.DOTALL
+)
 _ITEM = re.compile(
     r"^\s*(?:\d+[.)]\s+(?:\((?:relevance|score|similarity)[:=]\s*-?[\d.]+\)\s*)?|[-*•]\s+)?"
     r"(?:(?P<date>\d{4}-\d{2}-\d{2}\S*|undated)\s+)?(?P<text>.+)$"
@@ -124,7 +126,8 @@ def read_result(request: ToolRequest, text: str) -> ToolResult:
     """Read what a tool answered."""
     kept, reads, tree = _TOPIC.match(text), not (saves(request) or forgets(request)), None
     if kept and reads:
-        return ToolResult(request=request, topic=kept["topic"], value=kept["value"].strip())
+        since = [_finding(entry, rank) for rank, entry in enumerate(_lines(kept["since"] or ""))]
+        return ToolResult(request=request, topic=kept["topic"], value=kept["value"].strip(), findings=since)
     if text.lstrip()[:1] in {"[", "{"}:
         with suppress(ValueError):
             tree = json.loads(text)

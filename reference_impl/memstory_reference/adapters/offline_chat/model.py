@@ -75,10 +75,12 @@ class OfflineChat:
         question = talk.reading.question
         if question is None:
             return ""
-        if talk.kept:
-            return " ".join(answers.of_topic(topic, value, question.text) for topic, value in talk.kept.items())
-        found = answers.candidates(talk.findings, talk.earlier if window else ())
+        since = [finding for result in talk.results if result.topic for finding in result.findings]
+        earlier = talk.earlier if window and not talk.kept else ()
+        found = answers.candidates(since if talk.kept else talk.findings, earlier)
         chosen = answers.best(question, found, await self._nearness(question, [one.text for one in found]))
+        if talk.kept and not chosen:
+            return " ".join(answers.of_topic(topic, value, question.text) for topic, value in talk.kept.items())
         return answers.quoted(chosen) if chosen else ""
 
     async def _nearness(self, question: Question, texts: Sequence[str]) -> Mapping[str, float]:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
-from memstory_reference.ports import Primitive
+from memstory_reference.ports import Match, Primitive, Record
 from memstory_reference.text.asking import is_no_answer, tells_nothing
+from memstory_reference.text.sentences import sentences
 
 REWARD_WEIGHT = 0.1
 ECHO_MARGIN = 0.05
@@ -21,22 +22,23 @@ _ROUNDING = 1e-6
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TopicEntry:
-    """A standing fact."""
-
-    id: str
-    topic: str
-    content: str
-    timestamp_utc: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class EngramEntry:
     """An engram as it is stored."""
 
     id: str
     content: str
     metadata: Mapping[str, Primitive]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TopicEntry:
+    """A standing fact; `since` are the engrams that spoke of it after it was saved, newest first."""
+
+    id: str
+    topic: str
+    content: str
+    timestamp_utc: str
+    since: Sequence[EngramEntry] = field(default_factory=list)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,6 +59,11 @@ def turn_text(query: str, answer: str) -> str:
 def told_in(content: str) -> str:
     """Return what the user said in an engram: the question of a turn, else all of it."""
     return content.removeprefix("Q: ").partition(_ANSWER)[0]
+
+
+def statements_in(content: str) -> list[str]:
+    """Return the sentences of an engram in which the user told something."""
+    return [one for one in sentences(told_in(content)) if not tells_nothing(one)]
 
 
 def ranked(candidates: Sequence[FoundEngram], *, top_k: int, min_score: float) -> list[FoundEngram]:
@@ -114,3 +121,34 @@ def _best_first(found: FoundEngram) -> tuple[float, bool, float, str]:
 def is_recall(found: FoundEngram | EngramEntry) -> bool:
     """Say whether a memory was looked up for the turn: then it may only repeat what is remembered."""
     return found.metadata.get("is_recall") is True
+
+
+def _present(record: Record) -> dict[str, Primitive]:
+    # Sorted: a store gives keys in any order, and what is recorded twice must be the same twice.
+    return {key: value for key, value in sorted(record.metadata.items()) if value is not None}
+
+
+def topic_entry(record: Record) -> TopicEntry:
+    """Return what a row says, without what was said since."""
+    return TopicEntry(
+        id=record.id,
+        topic=str(record.metadata["topic"]),
+        content=record.text,
+        timestamp_utc=str(record.metadata.get("timestamp_utc", "")),
+    )
+
+
+def engram_entry(record: Record) -> EngramEntry:
+    """Return what a row says."""
+    return EngramEntry(id=record.id, content=record.text, metadata=_present(record))
+
+
+def found_engram(match: Match) -> FoundEngram:
+    """Return what a search has found."""
+    record = match.record
+    return FoundEngram(id=record.id, content=record.text, score=float(match.similarity), metadata=_present(record))
+
+
+def by_time(entry: EngramEntry) -> tuple[str, str]:
+    """Return the place in time order."""
+    return str(entry.metadata.get("timestamp_utc", "")), entry.id

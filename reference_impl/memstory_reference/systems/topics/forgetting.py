@@ -6,9 +6,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from memstory_reference.systems.topics.engrams import EngramEntry, TopicEntry, is_recall, told_in
-from memstory_reference.text.asking import tells_nothing
-from memstory_reference.text.sentences import sentences
+from memstory_reference.systems.topics.engrams import EngramEntry, TopicEntry, is_recall, statements_in
 
 TOPICS = "topics"
 """Metadata of a turn: the topics that it saved or looked up, parted by blanks."""
@@ -19,7 +17,7 @@ _LEAST_WORDS, _LEAST_LETTERS = 3, 3
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Forgotten:
-    """What was deleted, and the engrams that were kept though they mention a name or a number in it."""
+    """What was deleted, and the engrams that were kept though they mention it, or a name or a number in it."""
 
     entry: TopicEntry | EngramEntry
     engrams: Sequence[EngramEntry]
@@ -33,12 +31,13 @@ def forgotten(entry: TopicEntry | EngramEntry, engrams: Sequence[EngramEntry]) -
     """
     facts = [(_plain(fact), len(_WORD.findall(fact)) >= _LEAST_WORDS) for fact in _facts(entry)]
     names = {name for fact in _facts(entry) for name in _names(fact)}
+    later = {one.id for one in entry.since} if isinstance(entry, TopicEntry) else set()
     holding, mentions = list[EngramEntry](), list[EngramEntry]()
     for one in engrams:
         text = _plain(one.content)
         is_named = not names.isdisjoint(text.split())
         is_same = any(fact in text and (is_long or (is_named and is_recall(one))) for fact, is_long in facts)
-        if one.id != entry.id and (is_same or is_named or _is_about(one, entry)):
+        if one.id != entry.id and (is_same or is_named or one.id in later or _is_about(one, entry)):
             (holding if is_same or _is_about(one, entry) else mentions).append(one)
     return Forgotten(entry=entry, engrams=holding, mentions=mentions)
 
@@ -46,7 +45,7 @@ def forgotten(entry: TopicEntry | EngramEntry, engrams: Sequence[EngramEntry]) -
 def _facts(entry: TopicEntry | EngramEntry) -> list[str]:
     if isinstance(entry, TopicEntry):
         return [entry.content]
-    return [one for one in sentences(told_in(entry.content)) if not tells_nothing(one)]
+    return statements_in(entry.content)
 
 
 def _is_about(engram: EngramEntry, entry: TopicEntry | EngramEntry) -> bool:

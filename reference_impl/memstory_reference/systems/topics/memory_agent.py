@@ -11,7 +11,7 @@ from memstory_reference.errors import InputError, UnavailableError
 from memstory_reference.ports import Bus, Envelope, Json, Subscription, Tree
 from memstory_reference.systems.topics.engrams import turn_text
 from memstory_reference.systems.topics.memory_service import MemoryService
-from memstory_reference.systems.topics.toolset.tool_schemas import FORGET_MEMORY, RECALL_TOOLS
+from memstory_reference.systems.topics.toolset.tool_schemas import FORGET_MEMORY, RECALL_TOOLS, SAVING_TOOLS
 from memstory_reference.systems.topics.topic_keys import is_key, lookup_key
 from memstory_reference.text.lines import shortened
 
@@ -87,7 +87,10 @@ class MemoryAgent:
         is_recall = any(str(call.get("name")) in RECALL_TOOLS for call in calls)
         metadata = {**ids, "tool_calls": len(found) if isinstance(found, list) else 0, "source": "conversation"}
         try:
-            await self._service.write_turn(owner, content, metadata, is_recall=is_recall, topics=_topics(calls))
+            saved = _topics([call for call in calls if str(call.get("name")) in SAVING_TOOLS and not call.get("error")])
+            await self._service.write_turn(
+                owner, content, metadata, is_recall=is_recall, topics=_topics(calls), saved=saved
+            )
         except InputError as error:
             self._counts.refused += 1
             _log.warning("a response is not kept: %s", error)

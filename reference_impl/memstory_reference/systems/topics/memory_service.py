@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
+from dataclasses import replace
 from datetime import timedelta
 from typing import Literal, TypeAlias
 from weakref import WeakValueDictionary
@@ -26,7 +27,6 @@ from memstory_reference.ports import (
     Embedder,
     EmbedderUnavailableError,
     Json,
-    Match,
     NewId,
     Primitive,
     Purpose,
@@ -41,12 +41,17 @@ from memstory_reference.systems.topics.engrams import (
     EngramEntry,
     FoundEngram,
     TopicEntry,
+    by_time,
+    engram_entry,
+    found_engram,
     is_settled,
     ranked,
+    statements_in,
+    topic_entry,
 )
 from memstory_reference.systems.topics.forgetting import TOPICS, Forgotten, forgotten
 from memstory_reference.systems.topics.inputs import check_metadata, checked_pairs, clamped_reward, timestamp
-from memstory_reference.systems.topics.topic_keys import is_under, lookup_key, topic_id, topic_key
+from memstory_reference.systems.topics.topic_keys import is_under, lookup_key, speaks_of, topic_id, topic_key
 from memstory_reference.text.secret_guard import refuse_secrets
 
 Fact: TypeAlias = tuple[str, str]
@@ -57,6 +62,10 @@ Engram: TypeAlias = tuple[str, Mapping[str, Json]]
 
 TOPIC: Literal["topic"] = "topic"
 EPISODIC: Literal["episodic"] = "episodic"
+SINCE = "since"
+"""Metadata of a topic: the ids of the newest engrams that spoke of it after it was saved, parted by blanks."""
+
+MOST_SINCE = 3
 REWARDED = "rewarded"
 """Marks engrams with a reward above 0, so that they are found among any number of nearer ones."""
 
@@ -99,7 +108,7 @@ class MemoryService:
         if key is None:
             return None
         record = await self._record(owner, topic_id(owner, key))
-        return _topic_entry(record) if record and record.metadata.get("topic") == key else None
+        return await self._whole(owner, record) if record and record.metadata.get("topic") == key else None
 
     async def write_episodic(self, owner: str, content: str, metadata: Mapping[str, Json] | None = None) -> str:
         """Add an engram, never merged with another; return its id."""
@@ -112,14 +121,22 @@ class MemoryService:
         return ids
 
     async def write_turn(
-        self, owner: str, content: str, metadata: Mapping[str, Json], *, is_recall: bool, topics: Sequence[str]
+        self,
+        owner: str,
+        content: str,
+        metadata: Mapping[str, Json],
+        *,
+        is_recall: bool,
+        topics: Sequence[str],
+        saved: Sequence[str] = (),
     ) -> str:
-        """Add the engram of a turn that looked something up, or not, and that had to do with `topics`."""
+        """Add the engram of a turn that looked something up, or not, had to do with `topics`, and `saved` some."""
         noted: dict[str, Primitive] = {"is_recall": True} if is_recall else {}
         if topics:
             noted[TOPICS] = " ".join(topics)
         record = self._engram_record(content, metadata, noted)
         await self._embed_and_store(checked_owner(owner), [record])
+        await self._note_since(owner, [record], saved)
         return record.id
 
     async def write(
@@ -130,6 +147,7 @@ class MemoryService:
         episodes = [self._engram_record(*engram) for engram in checked_pairs(engrams, "engrams")]
         async with self._turn(owner) if topics else nullcontext():
             await self._embed_and_store(checked_owner(owner), [*topics, *episodes])
+        await self._note_since(owner, episodes, [str(record.metadata["topic"]) for record in topics])
         return [record.id for record in topics], [record.id for record in episodes]
 
     async def search_episodic(
@@ -160,21 +178,21 @@ class MemoryService:
         if not isinstance(prefix, str):
             raise InputError(f"prefix must be text, not {type(prefix).__name__}")
         index = await self._index(owner)
-        entries = [_topic_entry(record) for record in await index.list({"type": TOPIC})]
+        entries = [topic_entry(record) for record in await index.list({"type": TOPIC})]
         return sorted((entry for entry in entries if is_under(entry.topic, prefix)), key=lambda entry: entry.topic)
 
     async def list_engrams(self, owner: str, where: Mapping[str, Primitive] | None = None) -> list[EngramEntry]:
         """Return the owner's engrams, oldest first."""
         index = await self._index(owner)
         records = await index.list({**check_metadata({} if where is None else where), "type": EPISODIC})
-        return sorted((_engram_entry(record) for record in records), key=_by_time)
+        return sorted((engram_entry(record) for record in records), key=by_time)
 
     async def entry(self, owner: str, entry_id: str) -> TopicEntry | EngramEntry | None:
         """Return whatever of this owner's has this id, or None."""
         record = await self._record(owner, self._text(entry_id, "id"))
         if record is None:
             return None
-        return _topic_entry(record) if record.metadata.get("type") == TOPIC else _engram_entry(record)
+        return await self._whole(owner, record) if record.metadata.get("type") == TOPIC else engram_entry(record)
 
     async def rewrite(
         self, owner: str, entry_id: str, content: str, metadata: Mapping[str, Json] | None = None
@@ -187,9 +205,8 @@ class MemoryService:
                 return False
             if attached and record.metadata.get("type") == TOPIC:
                 raise InputError("a topic takes no metadata; attach it to an engram")
-            await self._embed_and_store(
-                owner, [Record(id=record.id, text=text, metadata={**record.metadata, **attached})]
-            )
+            known = {key: value for key, value in record.metadata.items() if key != SINCE}
+            await self._embed_and_store(owner, [Record(id=record.id, text=text, metadata={**known, **attached})])
         return True
 
     async def reward(self, owner: str, engram_id: str, value: float) -> bool:
@@ -302,13 +319,43 @@ class MemoryService:
         size, days = CANDIDATES * wanted, self.config.retention_days
         oldest = "" if days is None else self.oldest_kept(days)
         while True:
-            every = [_found_engram(match) for match in await index.query(vector, size, where)]
+            every = [found_engram(match) for match in await index.query(vector, size, where)]
             # What the next purge deletes is not found any more.
             found = [one for one in every if str(one.metadata.get("timestamp_utc", "")) >= oldest]
             is_all = len(every) < size or every[-1].score < threshold
             if is_all or (found and is_settled(found, top_k=wanted, bonus=bonus)):
                 return found
             size *= CANDIDATES
+
+    async def _whole(self, owner: str, record: Record) -> TopicEntry:
+        """Return a topic with what was said of it since it was saved."""
+        since = await (await self._index(owner)).get(str(record.metadata.get(SINCE, "")).split())
+        days = self.config.retention_days
+        oldest = "" if days is None else self.oldest_kept(days)
+        said = [engram_entry(one) for one in since if str(one.metadata.get("timestamp_utc", "")) >= oldest]
+        return replace(topic_entry(record), since=said)
+
+    async def _note_since(self, owner: str, engrams: Sequence[Record], saved: Sequence[str]) -> None:
+        """Note with each topic, but those that were `saved` just now, which of the new engrams speak of it."""
+        told = [(one, statements_in(one.text)) for one in reversed(engrams)]
+        if not any(said for _, said in told):
+            return
+        async with self._turn(owner):
+            index = await self._index(owner)
+            changed = list[Record]()
+            for row in await index.list({"type": TOPIC}):
+                topic, since = str(row.metadata["topic"]), str(row.metadata.get(SINCE, "")).split()
+                newer = [
+                    one.id
+                    for one, said in told
+                    if topic not in saved
+                    and str(one.metadata["timestamp_utc"]) >= str(row.metadata["timestamp_utc"])
+                    and any(speaks_of(topic, sentence) for sentence in said)
+                ]
+                if newer:
+                    noted = {**row.metadata, SINCE: " ".join([*newer, *since][:MOST_SINCE])}
+                    changed.append(replace(row, metadata=noted))
+            await index.upsert(changed)
 
     def _turn(self, owner: str) -> asyncio.Lock:
         return self._locks.setdefault(checked_owner(owner), asyncio.Lock())
@@ -343,30 +390,3 @@ class MemoryService:
 
 
 _MAX_DAYS = 365_000
-
-
-def _present(record: Record) -> dict[str, Primitive]:
-    # Sorted: a store gives keys in any order, and what is recorded twice must be the same twice.
-    return {key: value for key, value in sorted(record.metadata.items()) if value is not None}
-
-
-def _topic_entry(record: Record) -> TopicEntry:
-    return TopicEntry(
-        id=record.id,
-        topic=str(record.metadata["topic"]),
-        content=record.text,
-        timestamp_utc=str(record.metadata.get("timestamp_utc", "")),
-    )
-
-
-def _engram_entry(record: Record) -> EngramEntry:
-    return EngramEntry(id=record.id, content=record.text, metadata=_present(record))
-
-
-def _found_engram(match: Match) -> FoundEngram:
-    record = match.record
-    return FoundEngram(id=record.id, content=record.text, score=float(match.similarity), metadata=_present(record))
-
-
-def _by_time(entry: EngramEntry) -> tuple[str, str]:
-    return str(entry.metadata.get("timestamp_utc", "")), entry.id

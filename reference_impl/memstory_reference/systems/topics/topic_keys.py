@@ -6,11 +6,13 @@ import re
 from difflib import get_close_matches
 
 from memstory_reference.errors import InputError
+from memstory_reference.text.stems import stems
 
 PREFIXES = ("user", "project", "constraint")
 MAX_TOPIC_CHARACTERS = 200
 
 _STRICT = re.compile(r"(?:user|project|constraint)(?:\.[a-z0-9_]+)+")
+_GENERIC = frozenset(stems("current favorite favourite name preference"))
 _RELAXED = re.compile(r"[a-z0-9_]+(?:\.[a-z0-9_]+)*")
 
 
@@ -65,6 +67,16 @@ def is_under(topic: str, prefix: str) -> bool:
     """
     stem = prefix.strip().lower().rstrip(".")
     return not stem or topic == stem or topic.startswith(f"{stem}.")
+
+
+def speaks_of(topic: str, text: str) -> bool:
+    """Say whether a text has every word of a topic's name that says what it is about.
+
+    >>> [speaks_of("user.tea_preference", text) for text in ("Now I like green tea.", "That is my preference.")]
+    [True, False]
+    """
+    words = set(stems(topic.rpartition(".")[2]))
+    return (words - _GENERIC or words) <= set(stems(text))
 
 
 def _refusal(topic: str, *, strict: bool) -> str:

@@ -369,3 +369,53 @@ async def test_what_is_past_the_retention_is_not_found_even_before_the_purge(mak
     memory.clock.advance(days=1)
     assert [one.content for one in await memory.service.search_episodic("ann", "query")] == ["middle"]
     assert await memory.service.purge_all() == 1
+
+
+async def said_since(memory, topic):
+    entry = await memory.service.topic_entry("ann", topic)
+    return [one.content for one in entry.since]
+
+
+async def test_what_is_said_of_a_topic_after_it_was_saved_comes_with_it_newest_first(make_memory, vectors):
+    vectors |= dict.fromkeys(["Anna", "Bo", "Who is my manager?", "I have a manager.", "My sister is Cleo."], (1, 0))
+    said = [f"Manager number {number} is here." for number in range(4)]
+    vectors |= dict.fromkeys([*said, "Q: Bo is my manager.\nA: Noted."], (1, 0))
+    memory = make_memory()
+    await memory.service.write_episodic("ann", "I have a manager.")
+    await memory.service.write_topic("ann", "user.manager_name", "Anna")
+    for content in ("Who is my manager?", "My sister is Cleo.", *said):
+        await memory.service.write_episodic("ann", content)
+    await memory.service.write_episodic("bob", "I have a manager.")
+    assert await said_since(memory, "user.manager_name") == said[:0:-1]
+    await memory.service.forget("ann", (await memory.service.list_engrams("ann"))[-1].id)
+    assert await said_since(memory, "user.manager_name") == said[2:0:-1]
+    await memory.service.write_topic("ann", "user.manager_name", "Bo")
+    turn = {"is_recall": False, "topics": ["user.manager_name"]}
+    await memory.service.write_turn("ann", "Q: Bo is my manager.\nA: Noted.", {}, **turn, saved=turn["topics"])
+    assert await said_since(memory, "user.manager_name") == []
+    await memory.service.write_turn("ann", "Q: Bo is my manager.\nA: Noted.", {}, **turn)
+    assert len(await said_since(memory, "user.manager_name")) == 1
+
+
+async def test_a_rewritten_topic_and_an_older_engram_leave_nothing_said_since(make_memory, vectors):
+    vectors |= dict.fromkeys(["Anna", "Bo", "I have a manager."], (1, 0))
+    memory = make_memory(retention_days=1)
+    entry_id = await memory.service.write_topic("ann", "user.manager", "Anna")
+    await memory.service.write_episodic("ann", "I have a manager.", {"timestamp_utc": "2026-05-29T09:00:00+00:00"})
+    assert await said_since(memory, "user.manager") == []
+    await memory.service.write_episodic("ann", "I have a manager.")
+    assert await said_since(memory, "user.manager") == ["I have a manager."]
+    memory.clock.advance(days=2)
+    assert await said_since(memory, "user.manager") == []
+    memory.clock.advance(days=-2)
+    await memory.service.rewrite("ann", entry_id, "Bo")
+    assert await said_since(memory, "user.manager") == []
+
+
+async def test_forgetting_a_topic_names_what_was_said_of_it_since_and_keeps_it(make_memory, vectors):
+    vectors |= dict.fromkeys(["Anna", "My manager is Bo."], (1, 0))
+    memory = make_memory()
+    entry_id = await memory.service.write_topic("ann", "user.manager", "Anna")
+    later = await memory.service.write_episodic("ann", "My manager is Bo.")
+    gone = await memory.service.forget_told("ann", entry_id)
+    assert (gone.engrams, [one.id for one in gone.mentions]) == ([], [later])

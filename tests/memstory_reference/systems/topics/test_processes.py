@@ -127,6 +127,9 @@ async def test_the_memory_from_afar_is_the_memory(stage):
     identifier = await memory.write_topic("ann", "user.x", "tea")
     assert await memory.topic_entry("ann", "user.x") == await memory.entry("ann", identifier)
     assert await memory.topic_entry("bob", "user.x") is None
+    later = await memory.entry("ann", await memory.write_episodic("ann", "My x is coffee now."))
+    assert (await memory.topic_entry("ann", "user.x")).since == [later]
+    assert await memory.forget("ann", later.id)
     noted = await memory.write_episodic("ann", "tea", {"session_id": "s"})
     (found,) = await memory.search_episodic("ann", "tea", 3)
     assert (found.id, found.score) == (noted, 1.0)

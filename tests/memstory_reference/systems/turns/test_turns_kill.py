@@ -64,7 +64,7 @@ async def verify(folder, done):
         for step in range(steps):
             assert turns.get(f"b{step}") == f"word{3 * step + 2}", f"{owner} has lost b{step}"
             assert (f"a{step}" in turns) == (step % 3 != 2), f"{owner}: a{step}"
-        for name, text in turns.items():
+        for name, text in list(turns.items())[-10:]:
             # The matrix holds the vector of the very text that SQLite holds, and the words find it.
             number = int(text.removeprefix("word"))
             pool = await store.pool(owner, written(name, number).vector, stems(text), 1, Conditions())

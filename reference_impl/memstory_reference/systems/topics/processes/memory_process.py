@@ -106,7 +106,7 @@ class RemoteMemory:
 
     async def topic_entry(self, owner: str, topic: str) -> TopicEntry | None:
         found = await self._caller.call("topic_entry", owner, topic=topic)
-        return None if found is None else TopicEntry(**found)
+        return None if found is None else _topic(found)
 
     async def write_episodic(self, owner: str, content: str, metadata: Mapping[str, Tree] | None = None) -> str:
         attached = None if metadata is None else dict(metadata)
@@ -118,7 +118,7 @@ class RemoteMemory:
         ]
 
     async def list_topics(self, owner: str, prefix: str = "") -> list[TopicEntry]:
-        return [TopicEntry(**one) for one in await self._caller.call("list_topics", owner, prefix=prefix)]
+        return [_topic(one) for one in await self._caller.call("list_topics", owner, prefix=prefix)]
 
     async def list_engrams(self, owner: str) -> list[EngramEntry]:
         return [EngramEntry(**one) for one in await self._caller.call("list_engrams", owner)]
@@ -151,4 +151,8 @@ def _data(found: object) -> Tree:
 
 
 def _entry(found: Mapping[str, Tree]) -> TopicEntry | EngramEntry:
-    return TopicEntry(**found) if "topic" in found else EngramEntry(**found)
+    return _topic(found) if "topic" in found else EngramEntry(**found)
+
+
+def _topic(found: Mapping[str, Tree]) -> TopicEntry:
+    return TopicEntry(**{**found, "since": [EngramEntry(**one) for one in found["since"]]})

@@ -8,13 +8,14 @@ from collections.abc import Mapping, Sequence
 from datetime import date
 
 from memstory_reference.ports import Primitive
-from memstory_reference.systems.topics.engrams import EngramEntry, FoundEngram, TopicEntry, is_empty
+from memstory_reference.systems.topics.engrams import EngramEntry, FoundEngram, TopicEntry, is_empty, told_in
 from memstory_reference.systems.topics.forgetting import Forgotten
 from memstory_reference.text.lines import one_line
 
 NO_MEMORIES = "No memories found."
 NOTE_SAVED = "Memory saved."
 RATED = "Memory rated."
+SAID_SINCE = "Said since then, newest first, and more likely to hold if it says otherwise:"
 SHOWN_CHARACTERS = 2_000
 """Of one engram in a list: a prompt must hold several of them."""
 
@@ -30,13 +31,14 @@ def topic_saved(topic: str) -> str:
     return f"Memory saved: {topic}"
 
 
-def topic_text(topic: str, content: str) -> str:
-    r"""Return a standing fact.
+def topic_text(entry: TopicEntry) -> str:
+    r"""Return a standing fact, and what was said of it since it was saved.
 
-    >>> topic_text("user.language_preference", "Elixir")
+    >>> topic_text(TopicEntry(id="1", topic="user.language_preference", content="Elixir", timestamp_utc=""))
     '[Memory: user.language_preference] Elixir'
     """
-    return f"[Memory: {topic}] {as_data(content)}"
+    later = [f"- {_day(one.metadata)} {_clipped(told_in(one.content))}" for one in entry.since]
+    return "\n".join([f"[Memory: {entry.topic}] {as_data(entry.content)}", *([SAID_SINCE] if later else []), *later])
 
 
 def engrams_text(found: Sequence[FoundEngram], today: date) -> str:

@@ -7,6 +7,9 @@ from memstory_reference.ports import Json, ToolSpec
 RECALL_TOOLS = frozenset({"list_memories", "memory_recall", "recall_topic", "search_memory"})
 """Tools that look something up: an answer that used one may only repeat what is remembered already."""
 
+SAVING_TOOLS = frozenset({"memory_save", "save_topic"})
+"""Tools that store a standing fact."""
+
 _TOPIC = "Topic key (e.g. 'user.name', 'project.deadline')."
 
 

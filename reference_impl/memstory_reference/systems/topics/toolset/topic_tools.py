@@ -76,7 +76,7 @@ class _Calls:
 
     async def recall_topic(self, args: Mapping[str, Tree], caller: ToolCaller) -> str:
         entry = await self._service.topic_entry(caller.owner, args["topic"])
-        return topic_text(entry.topic, entry.content) if entry else NO_MEMORIES
+        return topic_text(entry) if entry else NO_MEMORIES
 
     async def save_memory(self, args: Mapping[str, Tree], caller: ToolCaller) -> str:
         session = {"session_id": caller.session_id} if caller.session_id else {}
