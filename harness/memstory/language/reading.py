@@ -87,6 +87,15 @@ class Reading:
         """Return whether the grammar had nothing against what is at `path` and below."""
         return not any(place[: len(path)] == path for place in self.broken)
 
+    def sound_parts(self, tree: Tree, path: TreePath) -> Tree:
+        """Return what the grammar left of the tree at `path`: mappings lose what is broken, a list goes as a whole."""
+        if path in self.broken or self.sound(path):
+            return None if path in self.broken else tree
+        if isinstance(tree, dict):
+            parts = {key: self.sound_parts(inner, (*path, key)) for key, inner in tree.items()}
+            return {key: part for key, part in parts.items() if part is not None} or None
+        return None
+
     def vector(self, text: str, vector: Sequence[float], path: TreePath) -> None:
         """Note that `vector` stands for `text`; another vector for the same text is a fault."""
         numbers = tuple(float(number) for number in vector)

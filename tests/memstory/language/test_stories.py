@@ -203,6 +203,44 @@ def test_all_mistakes_of_a_document_are_told_at_once_in_the_order_of_the_file():
     assert [fault.split(":")[1] for fault in found] == ["3", "5", "7", "8"]
 
 
+NESTED = """
+steps:
+  - search: {query: tea, topk: 2}
+    expect: {hits: {text: {contians: tea}, first: {text: {regx: a}}}}
+  - repeat:
+      times: 2
+      tims: 3
+      steps:
+        - say: hello
+          expect: {answer: {lngth: 3, any: [{equls: a}, {contains: b}]}, tool_cals: []}
+        - say: hello
+          expect:
+            answer: {any: [{contians: a}, {fields: {deep: {lenght: 3}}}]}
+            tool_calls: [{recall: {t: {regx: a}}}]
+        - nwe_session:
+"""
+
+
+def test_nested_typos_are_told_in_one_go_and_each_once():
+    told = faults(NESTED)
+    typos = ["topk", "contians", "regx", "tims", "lngth", "equls", "tool_cals", "contians", "lenght", "regx"]
+    typos += ["nwe_session"]
+    assert [[typo for typo in typos if f"'{typo}'" in one][:1] for one in told] == [[typo] for typo in typos], told
+
+
+def test_what_is_left_of_a_broken_step_is_not_held_against_names_that_it_saves():
+    (told,) = faults(
+        """
+steps:
+  - add: {text: a, kye: b}
+    save: {near: id}
+  - search: q
+    expect: {hits: {includes: [near]}}
+"""
+    )
+    assert "'kye'" in told
+
+
 def test_a_broken_step_is_not_reported_again_where_its_name_is_used():
     assert (
         len(faults("steps:\n  - ad: x\n    save: {near: id}\n  - search: q\n    expect: {hits: {first: near}}\n")) == 1

@@ -58,7 +58,23 @@ def _read_one(reading: Reading, tree: Tree, path: TreePath, around: tuple[Word, 
     if word is not None and reading.sound(path):
         return _step(reading, word, tree, path, around)
     reading.saved |= _saved_within(tree)
+    if word is not None:
+        _read_what_is_left(reading, word, tree, path, around)
     return None
+
+
+def _read_what_is_left(
+    reading: Reading, word: Word, tree: Mapping[str, Tree], path: TreePath, around: tuple[Word, ...]
+) -> None:
+    """Read the sound parts of a broken step for mistakes of their own, so that all are told in one go."""
+    value = tree[word.name]
+    if isinstance(value, dict) and isinstance(value.get("steps"), list):
+        _read(reading, value["steps"], (*path, word.name, "steps"), (*around, word))
+    place = (*path, "expect")
+    expect = reading.sound_parts(tree.get("expect"), place)
+    for field, one in expect.items() if isinstance(expect, dict) else ():
+        if field in word.expectable and field != "eventually":
+            EXPECTABLE[field].read(reading, one, (*place, field))
 
 
 def _word(reading: Reading, tree: Mapping[str, Tree], path: TreePath) -> Word | None:
