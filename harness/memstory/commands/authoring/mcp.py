@@ -1,30 +1,54 @@
-"""`memstory mcp inspect`: the tools of an MCP server, and the draft of a target that uses them."""
+"""`memstory mcp`: the tools of an MCP server, what they reply, and the draft of a target that uses them."""
 
 from __future__ import annotations
 
 import argparse
 import asyncio
+import json
 import re
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final, TypeVar
 
-from memstory.commands.command import OK, Command, add_json
+from memstory.commands.command import FINDINGS, OK, Command, add_json
 from memstory.commands.output import counted, say, say_json, table
 from memstory.errors import SetupError
 from memstory.target import ToolSchema, Tree
 from memstory.targets.mapping.drafting import draft
+from memstory.targets.mapping.replies import MalformedError, Reply, data_of
 from memstory.targets.mapping.table import Table
 from memstory.targets.mapping.table_reading import parse_table
 from memstory.targets.services.mcp_target import McpTransport
 
+if TYPE_CHECKING:
+    from memstory.targets.services.mcp_session import McpSession
+
 _FILE: Final = "the command line"
 _SECONDS: Final = 300.0
+_WIDTHS: Final = {"--json": 1, "--tool": 3, "-t": 3}
+"""How many words an option takes with its values, where that is not two."""
+
+_EXAMPLE: Final = '{"query": "tea"}'
+
+_Asked = TypeVar("_Asked")
 
 
 def _options(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("what", choices=["inspect"], help="list the server's tools and draft a table for memstory.toml")
+    parser.add_argument(
+        "what",
+        choices=["inspect", "call"],
+        help="inspect: list the server's tools and draft a table for memstory.toml; call: show what tools reply",
+    )
+    parser.add_argument(
+        *("--tool", "-t"),
+        action="append",
+        default=[],
+        nargs=2,
+        metavar=("NAME", "JSON"),
+        help="for call: a tool and its arguments as a JSON object; may be repeated, one server answers all in order",
+    )
     parser.add_argument("--name", default="mine", metavar="NAME", help="name of the target (default: mine)")
     parser.add_argument("--url", metavar="URL", help="a server elsewhere, by streamable HTTP, instead of COMMAND")
     parser.add_argument(
@@ -47,14 +71,15 @@ def _run(typed: argparse.Namespace) -> int:
     chosen = parser.parse_args(typed.passed_on[:ours])
     # What begins with a dash after the server's command is the server's own.
     chosen.command = [word for place, word in enumerate(typed.passed_on[ours:]) if place or word != "--"]
-    return _inspect(chosen)
+    if (chosen.what == "call") != bool(chosen.tool):
+        raise SetupError("'memstory mcp call' takes the calls to make, --tool NAME JSON; 'inspect' takes none")
+    return _call(chosen) if chosen.what == "call" else _inspect(chosen)
 
 
 def _inspect(chosen: argparse.Namespace) -> int:
     start = _start(chosen)
     found = parse_table(chosen.name, {"type": "mcp", "start_seconds": chosen.seconds, **start}, _FILE)
-    with tempfile.TemporaryDirectory(prefix="memstory-inspect-") as folder:
-        about, tools = asyncio.run(_asked(found, Path(folder)))
+    about, tools = _with_server(found, _described)
     drafted = draft(chosen.name, start, tools)
     if chosen.json:
         say_json({"server": dict(about), "tools": [_as_json(tool) for tool in tools], "draft": drafted})
@@ -66,21 +91,67 @@ def _inspect(chosen: argparse.Namespace) -> int:
     return OK
 
 
-async def _asked(found: Table, folder: Path) -> tuple[Mapping[str, str], Sequence[ToolSchema]]:
-    transport = McpTransport(found)
+def _call(chosen: argparse.Namespace) -> int:
+    calls = [(name, _object(name, written)) for name, written in chosen.tool]
+    found = parse_table(chosen.name, {"type": "mcp", "start_seconds": chosen.seconds, **_start(chosen)}, _FILE)
+    replies = [*zip(calls, _with_server(found, partial(_replies, calls)), strict=True)]
+    if chosen.json:
+        say_json([{"tool": name, "problem": one.problem, "reply": _read(one)} for (name, _), one in replies])
+    else:
+        for (name, args), one in replies:
+            say(f"{name} {json.dumps(args, ensure_ascii=False)}")
+            say(f"  fails: {one.problem}\n" if one.problem is not None else f"{_pretty(_read(one))}\n")
+    return OK if all(one.problem is None for _, one in replies) else FINDINGS
+
+
+def _object(tool: str, written: str) -> Mapping[str, Tree]:
     try:
-        await transport.open({"workspace": str(folder), "case": "inspect", "seed": 0})
-        session = await transport.any_session()
-        return session.about(), await session.tools()
-    finally:
-        await transport.close()
+        args = json.loads(written)
+    except ValueError as error:
+        raise SetupError(f"--tool {tool}: its arguments are not JSON: {error}; found {written}") from error
+    if not isinstance(args, dict):
+        raise SetupError(f"--tool {tool}: its arguments are a JSON object such as {_EXAMPLE}, not {written}")
+    return args
+
+
+def _with_server(found: Table, ask: Callable[[McpSession], Awaitable[_Asked]]) -> _Asked:
+    async def asked(folder: Path) -> _Asked:
+        transport = McpTransport(found)
+        try:
+            await transport.open({"workspace": str(folder), "case": "inspect", "seed": 0})
+            return await ask(await transport.any_session())
+        finally:
+            await transport.close()
+
+    with tempfile.TemporaryDirectory(prefix="memstory-inspect-") as folder:
+        return asyncio.run(asked(Path(folder)))
+
+
+async def _described(session: McpSession) -> tuple[Mapping[str, str], Sequence[ToolSchema]]:
+    return session.about(), await session.tools()
+
+
+async def _replies(calls: Sequence[tuple[str, Mapping[str, Tree]]], session: McpSession) -> Sequence[Reply]:
+    return [await session.call(name, args) for name, args in calls]
+
+
+def _read(reply: Reply) -> Tree:
+    """Return what the table's paths go into: the data beside the text, or the text, read as JSON where it is."""
+    try:
+        return data_of(reply)
+    except MalformedError:
+        return reply.text
+
+
+def _pretty(reply: Tree) -> str:
+    return reply if isinstance(reply, str) else json.dumps(reply, indent=2, ensure_ascii=False)
 
 
 def _ours(typed: Sequence[str]) -> int:
     """Return how many of the words are ours: `inspect` and the options before the server's command."""
     place = 1
-    while place < len(typed) and typed[place].startswith("--") and typed[place] != "--":
-        place += 1 if "=" in typed[place] or typed[place] == "--json" else 2
+    while place < len(typed) and typed[place].startswith("-") and typed[place] != "--":
+        place += _WIDTHS.get(typed[place], 1 if typed[place].startswith("--") and "=" in typed[place] else 2)
     return min(place, len(typed))
 
 
@@ -116,15 +187,17 @@ COMMAND = Command(
     about=(
         "Start an MCP server, list its tools with their arguments, and draft a [targets.NAME] table for memstory.toml "
         "that maps them to the operations of a memory. What names do not tell is in the draft as a comment that says "
-        "what to fill in. The server gets a folder that is removed afterwards."
+        "what to fill in; `call` makes the calls that you give and shows the replies, so that you can look it up. The "
+        "server gets a folder that is removed afterwards."
     ),
     examples="""
 examples:
   memstory mcp inspect npx -y @modelcontextprotocol/server-memory
   memstory mcp inspect --name ours --env DATA={workspace} python server.py
+  memstory mcp call --tool read_graph '{}' npx -y @modelcontextprotocol/server-memory
   memstory mcp inspect --url http://127.0.0.1:8000/mcp --header 'Authorization=Bearer ${TOKEN}'
 """,
-    exit_codes="exit codes: 0 the server answered, 2 it cannot be started or reached",
+    exit_codes="exit codes: 0 the server answered, 1 a tool that was called fails, 2 it cannot be started or reached",
     options=_options,
     run=_run,
     passes_on=True,

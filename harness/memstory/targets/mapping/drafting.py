@@ -13,7 +13,7 @@ _VERBS: Final[Mapping[str, Sequence[str]]] = {
     "add": ("store", "add", "remember", "save", "create", "write", "insert", "put"),
     "search": ("search", "query", "recall", "retrieve", "find"),
     "list": ("list", "read", "all", "browse"),
-    "get": ("get", "open", "fetch", "load", "look", "lookup"),
+    "get": ("get", "open", "fetch", "load", "look", "lookup", "read", "view"),
     "update": ("update", "edit", "replace", "modify", "change"),
     "delete": ("delete", "forget", "remove"),
 }
@@ -36,9 +36,15 @@ _OTHER_NOUNS: Final = (
     "relation",
     "relations",
     "session",
+    "project",
+    "projects",
+    "workspace",
+    "workspaces",
+    "directory",
     "file",
     "tag",
     "tags",
+    "schema",
     "stats",
     "count",
 )
@@ -58,7 +64,10 @@ _TEXT: Final = (
     "value",
 )
 _ARGUMENTS: Final[Mapping[str, Sequence[str]]] = {
-    "id": ("id", "ids", "memory_id", "memory_ids", "content_hash", "uuid", "names", "entitynames"),
+    "id": (
+        *("id", "ids", "memory_id", "memory_ids", "note_id", "identifier"),
+        *("content_hash", "uuid", "names", "entitynames"),
+    ),
     "k": ("limit", "k", "top_k", "n_results", "max_results", "count", "size"),
     "key": ("key", "topic", "title"),
     "kind": ("kind", "type", "memory_type", "category"),
@@ -80,6 +89,9 @@ _FITS: Final[Mapping[str, Sequence[str]]] = {
 }
 _NEEDED: Final = {"add": "text", "search": "query", "get": "id", "update": "id", "delete": "id"}
 """The placeholder without which a tool is hardly that operation."""
+
+_FORMATS: Final = ("output_format", "response_format", "format")
+_OVERWRITING: Final = ("overwrite", "upsert")
 
 _SHOWN: Final = 90
 _USUAL_WORDS: Final = 3
@@ -120,6 +132,9 @@ def _likeness(operation: str, tool: ToolSchema) -> int:
     needed = _NEEDED.get(operation)
     if needed == "id" and needed not in names:
         return 0
+    if operation == "list" and any(_meaning("list", name) is None for name in tool.parameters.get("required", ())):
+        # What must be given a path or an id shows one thing, not all of them.
+        return 0
     # An earlier verb, a noun of memories and the argument that the operation lives by make it likelier.
     points = 10 - min(verbs) + 5 * bool(set(_NOUNS) & set(words)) - 20 * bool(set(_OTHER_NOUNS) & set(words))
     return points + 8 * (needed is not None and needed in names) - (len(words) > _USUAL_WORDS)
@@ -134,7 +149,7 @@ def _operation(name: str, operation: str, tool: ToolSchema | None) -> Iterator[s
     yield f"tool = {_toml(tool.name)}"
     filled: dict[str, str] = {}
     for argument, schema in _properties(tool).items():
-        value = _value(_meaning(operation, argument), schema)
+        value = _constant(operation, argument, schema) or _value(_meaning(operation, argument), schema)
         if value is not None:
             filled[argument] = value
         elif argument in tool.parameters.get("required", ()):
@@ -149,7 +164,7 @@ def _reply(operation: str) -> Iterator[str]:
         yield "# FILL IN where its reply has the new id, or leave this out if it gives none:"
         yield '# reply = { id = "id" }'
     elif operation in ("search", "list", "get"):
-        yield "# FILL IN where its reply has the memories (call it once and look):"
+        yield "# FILL IN where its reply has the memories (`memstory mcp call` shows one):"
         yield '# reply = { at = "results", id = "id", text = "content" }'
     elif operation in ("update", "delete"):
         yield "# FILL IN what it says of an id that it does not know, as a regular expression:"
@@ -163,6 +178,14 @@ def _meaning(operation: str, argument: str) -> str | None:
         if argument.lower() in _ARGUMENTS[placeholder]:
             return placeholder
     return None
+
+
+def _constant(operation: str, argument: str, schema: Mapping[str, Tree]) -> str | None:
+    """Return what an argument should always be: JSON, which a table can read, and an add that replaces."""
+    if argument.lower() in _FORMATS and "json" in schema.get("enum", ()):
+        return '"json"'
+    replaces = operation == "add" and argument.lower() in _OVERWRITING and "boolean" in _types(schema)
+    return "true" if replaces else None
 
 
 def _value(placeholder: str | None, schema: Mapping[str, Tree]) -> str | None:
@@ -194,6 +217,8 @@ def _properties(tool: ToolSchema) -> Mapping[str, Mapping[str, Tree]]:
 
 
 def _said(schema: Mapping[str, Tree]) -> str:
+    if choices := schema.get("enum"):
+        return f"one of: {', '.join(map(str, choices))}"
     kinds = " or ".join(sorted(_types(schema))) or "anything"
     words = " ".join(str(schema.get("description", "")).split())
     said = f"{kinds}: {words}" if words else kinds

@@ -70,3 +70,33 @@ def test_targets_are_listed_with_those_of_this_folder(terminal):
     assert rows["mcp-server-memory"]["from"] == "memstory"
     assert rows["reference"]["can"][0] == "group:"
     assert "mine" in terminal.type("list", "targets").out
+
+
+def test_calls_are_made_in_order_of_one_server_and_their_replies_shown(terminal):
+    calls = ["--tool", "remember", '{"text": "The bus leaves at six.", "user": "ann"}', "-t", "all", '{"user": "ann"}']
+    said = terminal.type("mcp", "call", *calls, sys.executable, str(SERVER), "data.json")
+    assert said.code == 0, said.err
+    assert said.out.index('remember {"text"') < said.out.index('"memory": {') < said.out.index("all {")
+    assert '"text": "The bus leaves at six."' in said.out[said.out.index("all {") :]
+
+
+def test_a_call_that_fails_says_so_and_ends_with_1(terminal):
+    said = terminal.type("mcp", "call", "--json", "-t", "no_such", "{}", sys.executable, str(SERVER), "data.json")
+    (reply,) = json.loads(said.out)
+    assert (said.code, reply["tool"]) == (1, "no_such")
+    assert reply["problem"]
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["call", "serve"], "'memstory mcp call' takes the calls to make, --tool NAME JSON"),
+        (["inspect", "--tool", "all", "{}", "serve"], "'inspect' takes none"),
+        (["call", "--tool", "all", "{user}", "serve"], "--tool all: its arguments are not JSON"),
+        (["call", "--tool", "all", "[1]", "serve"], "--tool all: its arguments are a JSON object"),
+    ],
+)
+def test_a_call_that_cannot_be_made_is_one_line(terminal, words, message):
+    said = terminal.type("mcp", *words)
+    assert (said.code, said.out) == (2, "")
+    assert message in said.err
