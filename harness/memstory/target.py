@@ -216,7 +216,11 @@ class TargetFactory:
 
     def abilities(self, options: Mapping[str, Tree]) -> frozenset[Capability]:
         """Return `capabilities`, with what follows from where the memory is."""
-        return self.capabilities(options) | (frozenset() if self.shares_server else {"scope.names"})
+        return self.capabilities(options) | (frozenset() if self.shares(options) else {"scope.names"})
+
+    def shares(self, options: Mapping[str, Tree]) -> bool:
+        """Return `shares_server`; a factory whose options decide overrides this."""
+        return self.shares_server
 
     async def start(self, folder: Path) -> None:
         """Start what all targets of this worker share; `folder` is the worker's own."""

@@ -13,6 +13,7 @@ from memstory.case import Case
 from memstory.errors import Mark
 from memstory.language.stories import InvalidStory
 from memstory.language.story import Step, Story
+from memstory.reporting.escaping import shorten
 from memstory.results.outcomes import CaseResult, TrialResult, Verdict
 from memstory.results.recording import Recording, StepRecord
 from memstory.target import Tree
@@ -20,6 +21,7 @@ from memstory.target import Tree
 _LONGEST_VALUE = 400
 _MOST_LINES = 20
 _MOST_HITS = 10
+_SAME_ERROR = 100
 _QUIET_STYLES = frozenset({"auto", "line", "no"})
 _INDENT = "    "
 _PLACE = re.compile(r"^(\S+:\d+:\d+):? (?:step [\d.]+(?:, pass [\d.]+)? \((\w+)\): )?")
@@ -60,9 +62,19 @@ def _said(reason: str) -> str:
     return f"{said}{more[0]}" if more else said
 
 
-def broken_text(case: Case, result: CaseResult, path: Path | None, config: pytest.Config) -> str:
-    """Return the message of a case whose target broke; the traceback comes with -v or an explicit --tb."""
-    lines = [result.reason or result.outcome, f"story {case.id}: {case.story.title}  ({result.where})"]
+def broken_text(
+    case: Case, result: CaseResult, path: Path | None, config: pytest.Config, *, told_by: str | None = None
+) -> str:
+    """Return the message of a case whose target broke; the traceback comes with -v or an explicit --tb.
+
+    `told_by` is the case of the same target that has told the same error in full.
+    """
+    about = f"story {case.id}: {case.story.title}  ({result.where})"
+    if told_by is not None:
+        return printable(
+            f"{result.where}: the same error as {told_by}: {shorten(sentence(result), _SAME_ERROR)}\n{about}"
+        )
+    lines = [result.reason or result.outcome, about]
     in_full = config.get_verbosity() > 0 or config.getoption("tbstyle") not in _QUIET_STYLES
     for failure in (trial.recording.failure for trial in result.trials):
         if failure is None:

@@ -63,7 +63,10 @@ class StoryItem(pytest.Function, BracketedItem):
         if result.outcome == "unsupported":
             pytest.skip(f"{self.name}: {result.reason}")
         if result.outcome == "error":
-            text = self.failure(lambda path: broken_text(self.case, result, path, self.config))
+            # Of a target that cannot start, every case says the same: once is enough to read.
+            first = self.state.first_errors.setdefault((self.case.target, sentence(result)), self.name)
+            told_by = None if first == self.name else first
+            text = self.failure(lambda path: broken_text(self.case, result, path, self.config, told_by=told_by))
             pytest.fail(text, pytrace=False)
 
     def selected(self) -> tuple[CaseResult, Level]:

@@ -65,6 +65,7 @@ class SessionState:
         self.instead = ""
         self.before: list[str] = []
         self.first_places: dict[str, Mark] = {}
+        self.first_errors: dict[tuple[str, str], str] = {}
         self.options = chosen_options(config)
         url = config.getoption("memstory_chat_url")
         self.models_at = {} if url is None else {"chat-url": url}

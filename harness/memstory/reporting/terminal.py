@@ -14,6 +14,7 @@ from memstory.reporting.comparing.columns import columns_of
 from memstory.reporting.escaping import shorten, visible
 from memstory.reporting.measured import measured_text
 from memstory.reporting.overview.case_changes import changes_in_words, changes_since
+from memstory.reporting.overview.causes import short_reason
 from memstory.reporting.overview.target_totals import target_totals
 from memstory.results.outcomes import OUTCOMES
 from memstory.results.runs import NamedRun, Run
@@ -35,6 +36,9 @@ ALL_TARGETS: Final = 20
 
 WORSE: Final = 10
 """Cases that are named because they passed in the last run and do not now."""
+
+ALL_ERRORS: Final = 5
+"""Reasons for errors that are shown, the most frequent first."""
 
 LEAST_NAME: Final = 12
 """Characters of a target's name that are shown in the narrowest terminal."""
@@ -87,10 +91,20 @@ def _target_lines(run: Run, last: Run | None, width: int) -> Iterator[str]:
     for name, row in zip(names, rows, strict=True):
         cells = [cell.rjust(wide) for cell, wide in zip(row, widths, strict=True)]
         yield "  ".join([name.ljust(name_width), *cells]).rstrip()
+    for name, count, reason in _errors(run)[:ALL_ERRORS]:
+        yield fill(f"{_cut(name, TITLE_LIMIT)}: {count} error: {_plain(reason)}", width)
     if len(totals) > ALL_TARGETS:
         yield f"and {len(totals) - ALL_TARGETS} more targets, all in the report"
     for change in [each for each in changes if each.is_worse][:WORSE]:
         yield _cut(f"passed in the last run, now {change.now}: {_plain(change.case)}", width)
+
+
+def _errors(run: Run) -> list[tuple[str, int, str]]:
+    """Return why cases ended as errors: the target, how many, and the reason, the most frequent first."""
+    reasons = Counter(
+        (case.target, short_reason(case).partition("\n")[0]) for case in run.cases if case.outcome == "error"
+    )
+    return [(target, count, reason) for (target, reason), count in reasons.most_common()]
 
 
 def _cut(text: str, width: int) -> str:

@@ -132,5 +132,5 @@ def open_stage(env: Environment, factory: TargetFactory, *, hosted: bool, shim: 
             return HostedTarget(factory, workspace.with_name(f"{workspace.name}.host"))
         return GuardedTarget(factory.target())
 
-    is_shared = factory.shares_server
+    is_shared = factory.shares(env.options)
     return Stage(env=env, clock=StoryClock(), make=make, target=make(), is_shared=is_shared, shim=shim)

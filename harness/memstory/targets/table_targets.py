@@ -80,10 +80,12 @@ class _WithOptions(TargetFactory):
     def __init__(self, factory: TargetFactory, options: Mapping[str, Tree]) -> None:
         self._factory = factory
         self._options = options
-        self.shares_server = factory.shares_server
 
     def capabilities(self, options: Mapping[str, Tree]) -> frozenset[Capability]:
         return self._factory.capabilities({**self._options, **options})
+
+    def shares(self, options: Mapping[str, Tree]) -> bool:
+        return self._factory.shares({**self._options, **options})
 
     async def start(self, folder: Path) -> None:
         await self._factory.start(folder)

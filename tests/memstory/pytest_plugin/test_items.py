@@ -77,6 +77,13 @@ def test_a_target_that_breaks_is_an_error_and_no_failure(project):
     assert project.results() == {"E1": "error"}
 
 
+def test_an_error_that_several_cases_share_is_told_in_full_once(project):
+    project.story(say("break") + "---\n" + say("break", "E2"))
+    output = project.run().stdout.str()
+    assert output.count("(the traceback is shown with -v)") == 1
+    assert "the same error as E1[toy_target:ToyFactory]: say: RuntimeError: the backend fell over" in output
+
+
 @pytest.mark.parametrize("argument", ["-v", "--tb=short"])
 def test_the_traceback_of_a_broken_target_is_shown_on_demand(project, argument):
     project.story(say("break"))

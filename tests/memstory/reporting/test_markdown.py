@@ -105,6 +105,11 @@ def test_failures_are_listed_by_harm_and_cause_the_worst_first(make_case, report
     assert "2 more failed for one of these causes" in markdown
 
 
+def test_an_error_has_not_shown_its_harm(make_case, report):
+    cases = [make_case("E", outcome="error", harm="leak"), make_case("F", outcome="failed", harm="leak")]
+    assert "By harm: 1 leak, 1 error (2 causes)." in report(cases).split("## ")[0]
+
+
 def test_what_changed_since_the_last_run_is_a_column(make_case, run_of):
     last = run_of([make_case(outcome="failed"), make_case("S6")])
     head = render(run_of([make_case(), make_case("S6")]), last=last).split("## ")[0]

@@ -43,6 +43,14 @@ def test_the_lines_of_targets_keep_to_the_width(make_case, short, width):
     assert max(map(len, short(cases, width=width).split("\n"))) <= max(width, 70)
 
 
+def test_why_cases_ended_as_errors_is_said_once_for_all_that_say_the_same(make_case, short):
+    cases = [make_case(f"S{n}", outcome="error", reason=f"a.yaml:{n}:1: no such command 'uvx'") for n in (1, 2, 3)]
+    assert short(cases).split("\n")[-2:] == [
+        "topics: 3 error: no such command 'uvx'",
+        "memstory: 0 passed, 0 failed, 3 error",
+    ]
+
+
 def test_the_tables_come_with_verbose_only(results, short, terminal_summary):
     assert "Title of S5" not in short(results)
     assert "Title of S5" in terminal_summary(results)

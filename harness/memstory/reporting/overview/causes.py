@@ -10,8 +10,11 @@ from typing import Final
 from memstory.reporting.comparing.columns import Column
 from memstory.results.outcomes import CaseResult, Outcome
 
-HARMS: Final = ("leak", "loss", "wrong", "rank", "cosmetic")
-"""What a failure does to a user, the worst first. A story says it in `harm:`; one that does not is `wrong`."""
+HARMS: Final = ("leak", "loss", "wrong", "rank", "cosmetic", "error")
+"""What a failure does to a user, the worst first. A story says it in `harm:`; one that does not is `wrong`.
+
+A case that ended as an error did not show its harm: it is counted as `error`.
+"""
 
 _PLACE: Final = re.compile(r"^\S+:\d+:\d+:? (?:step [\d.]+(?:, pass \d+)? \([a-z_]+\): )?")
 _VARIES: Final = re.compile(r"'(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\"|\d+(?:\.\d+)?|\([^()]*\)")
@@ -42,7 +45,8 @@ def causes(columns: Sequence[Column]) -> list[Cause]:
             if case.outcome not in {"failed", "error", "invalid"} or (not case.target and case.id in seen):
                 continue
             seen.add(case.id)
-            groups.setdefault((harm_of(case), column.title, case.outcome, _kind(case)), []).append(case)
+            harm = harm_of(case) if case.outcome == "failed" else "error"
+            groups.setdefault((harm, column.title, case.outcome, _kind(case)), []).append(case)
     found = [
         Cause(harm=harm, column=column, outcome=outcome, reason=short_reason(group[0]), cases=tuple(group))
         for (harm, column, outcome, _), group in groups.items()

@@ -33,7 +33,11 @@ _FAILURES: Final = (MCPError, ValidationError, RuntimeError, OSError, HTTPError,
 class McpSession:
     """One connection to one server; `name` begins every message."""
 
+    has_failed: bool
+    """Whether a call got no answer: others should not count on this server."""
+
     def __init__(self, name: str, streams: Streams, *, start_seconds: float, call_seconds: float) -> None:
+        self.has_failed = False
         self._name = name
         self._streams = streams
         self._start_seconds = start_seconds
@@ -99,6 +103,7 @@ class McpSession:
             answer = await self._connected().call_tool(tool, dict(args), read_timeout_seconds=self._call_seconds)
         except MCPError as error:
             if error.code in _BROKEN:
+                self.has_failed = True
                 raise TargetError(f"{self._name}: '{tool}' got no answer: {error.message}{self._words()}") from error
             return Reply(text="", problem=error.message)
         except _FAILURES as error:

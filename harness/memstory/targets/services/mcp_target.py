@@ -9,7 +9,9 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar, Final
 
-from memstory.target import Capability, Scope, Target, TargetFactory, ToolCall, ToolSchema, Tree
+from memstory.clock import Clock
+from memstory.errors import SetupError
+from memstory.target import Capability, Environment, Scope, Target, TargetFactory, ToolCall, ToolSchema, Tree
 from memstory.targets.mapping.able import USER_NAMES, capabilities_of, names_user
 from memstory.targets.mapping.exchange import Exchange
 from memstory.targets.mapping.mapped_target import MappedTarget, class_for
@@ -25,6 +27,9 @@ if TYPE_CHECKING:
 
 _CALL_SECONDS: Final = 30.0
 _START_SECONDS: Final = 60.0
+ONE_SERVER: Final = "one_server"
+"""The option, and the key of a table, by which all cases of a worker use one server."""
+
 _NOBODY: Final = {"user": "nobody", "user_hash": "nobody"}
 
 
@@ -43,6 +48,11 @@ class McpTransport:
         self._opening = asyncio.Lock()
         self._sessions: dict[str, McpSession] = {}
         self._values: Values = {}
+        self._common: OneServer | None = None
+
+    def join(self, common: OneServer) -> None:
+        """Talk to a server that other cases use too."""
+        self._common, self.shared = common, True
 
     async def open(self, values: Values) -> None:
         """Start or reach the server, if all users have the same one."""
@@ -67,10 +77,14 @@ class McpTransport:
 
     async def any_session(self) -> McpSession:
         """Return the first session, or one for nobody in particular: all of them have the same tools."""
+        if self._common is not None:
+            return await self._common.session()
         return next(iter(self._sessions.values()), None) or await self.session_of(_NOBODY)
 
     async def session_of(self, values: Values) -> McpSession:
         """Return the session with the server of the user, or of all."""
+        if self._common is not None:
+            return await self._common.session()
         own = {name: values[name] for name in sorted(USER_NAMES)} if self._is_personal else {}
         owner = str(own.get("user", ""))
         async with self._opening:
@@ -88,7 +102,7 @@ class McpTransport:
         settings = self._table.settings
         call_seconds = float(settings.get("call_seconds", _CALL_SECONDS))
         streams: HttpStreams | PipeStreams
-        if self.shared:
+        if "url" in settings:
             variables = Variables(self._table.where)
             headers = {
                 name: variables.filled(f"headers.{name}", written, is_secret=True)
@@ -109,12 +123,54 @@ class McpTransport:
         return Launch(command=command, env=env or {}, cwd=Path(cwd or values["workspace"]))
 
 
+class OneServer:
+    """A server that all cases of a worker use; where it has ended, the next case starts it again."""
+
+    def __init__(self, table: Table) -> None:
+        self.folder = Path()
+        self._table = table
+        self._transport: McpTransport | None = None
+        self._starting = asyncio.Lock()
+
+    def is_wanted(self, options: Mapping[str, Tree]) -> bool:
+        """Return whether cases with these options share a server; SetupError for a value that is neither yes nor no."""
+        wanted = options.get(ONE_SERVER, self._table.settings.get(ONE_SERVER, False))
+        if not isinstance(wanted, bool):
+            raise SetupError(f"{self._table.name}: the option {ONE_SERVER} is true or false, not {wanted!r}")
+        if wanted and not can_share(self._table):
+            raise SetupError(f"{self._table.where} starts a server for each user, so that {ONE_SERVER} cannot be true")
+        return wanted
+
+    async def session(self) -> McpSession:
+        """Return the session with it."""
+        async with self._starting:
+            if self._transport is not None and (await self._transport.any_session()).has_failed:
+                await self.close()
+            if self._transport is None:
+                transport = McpTransport(self._table)
+                await transport.open({"workspace": str(self.folder / "one server"), "case": "all", "seed": 0})
+                self._transport = transport
+            return await self._transport.any_session()
+
+    async def close(self) -> None:
+        """End it."""
+        transport, self._transport = self._transport, None
+        if transport is not None:
+            await transport.close()
+
+
 class McpTarget(MappedTarget):
     """What a table maps, and the server's own tools."""
 
-    def __init__(self, table: Table) -> None:
+    def __init__(self, table: Table, common: OneServer) -> None:
         self._transport = McpTransport(table)
+        self._common = common
         super().__init__(Exchange(table, self._transport))
+
+    async def open(self, env: Environment, clock: Clock) -> None:
+        if self._common.is_wanted(env.options):
+            self._transport.join(self._common)
+        await super().open(env, clock)
 
     async def tools(self) -> Sequence[ToolSchema]:
         return await (await self._transport.any_session()).tools()
@@ -128,22 +184,35 @@ class McpTarget(MappedTarget):
 
 
 class McpFactory(TargetFactory):
-    """Makes targets of one table; each starts a server of its own, or shares the one at the table's url."""
+    """Makes targets of one table; each starts its own server, or shares the worker's or the one at the table's url."""
 
     name: ClassVar[str] = "mcp"
 
     def __init__(self, table: Table) -> None:
         self._table = table
         self._target = class_for(table, McpTarget)
-        self.shares_server = "url" in table.settings
+        self._common = OneServer(table)
+
+    def shares(self, options: Mapping[str, Tree]) -> bool:
+        return "url" in self._table.settings or self._common.is_wanted(options)
 
     def capabilities(self, options: Mapping[str, Tree]) -> frozenset[Capability]:
-        own = {"restart", "crash"} if "command" in self._table.settings else set()
-        return (capabilities_of(self._table) | {"tool", "tool.schema"} | own) - self._table.cannot
+        own: set[Capability] = {f"option.{ONE_SERVER}"} if can_share(self._table) else set()
+        lost: set[Capability] = set()
+        if "url" not in self._table.settings and not self._common.is_wanted(options):
+            own |= {"restart", "crash"}
+        elif "command" in self._table.settings:
+            # A server that others use cannot be ended to see what it kept.
+            lost |= {"persistent"}
+        return (capabilities_of(self._table) | {"tool", "tool.schema"} | own) - lost - self._table.cannot
 
     async def start(self, folder: Path) -> None:
         """Start a server once and end it: what it downloads at its first start costs no case its time."""
+        self._common.folder = folder
         if is_hosted():
+            return
+        if self._common.is_wanted({}):
+            await self._common.session()
             return
         transport = McpTransport(self._table)
         try:
@@ -153,7 +222,15 @@ class McpFactory(TargetFactory):
             await transport.close()
 
     def target(self) -> Target:
-        return self._target(self._table)
+        return self._target(self._table, self._common)
+
+    async def stop(self) -> None:
+        await self._common.close()
+
+
+def can_share(table: Table) -> bool:
+    """Return whether several cases can use one server of this table: a command that is not a user's own."""
+    return "command" in table.settings and not names_user(table)
 
 
 def _result(reply: Reply) -> Tree:

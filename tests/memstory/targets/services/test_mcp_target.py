@@ -408,9 +408,80 @@ async def test_an_address_where_nobody_is_is_an_error_that_names_the_target(tmp_
         await McpFactory(http_table("http://127.0.0.1:9/mcp")).start(tmp_path)
 
 
+ONE = {"one_server": True}
+
+
 @pytest.mark.parametrize(
-    ("more", "is_shared"), [({"url": "http://127.0.0.1:9/mcp"}, True), ({"command": ["x"]}, False)]
+    ("more", "options", "is_shared"),
+    [
+        ({"url": "http://127.0.0.1:9/mcp"}, {}, True),
+        ({"command": ["x"]}, {}, False),
+        ({"command": ["x"]}, ONE, True),
+        ({"command": ["x"], **ONE}, {}, True),
+        ({"command": ["x"], **ONE}, {"one_server": False}, False),
+    ],
 )
-def test_users_get_names_of_the_case_only_where_others_share_the_server(more, is_shared):
+def test_users_get_names_of_the_case_only_where_others_share_the_server(more, options, is_shared):
     factory = McpFactory(parse_table("x", {"type": "mcp", "add": {"tool": "add"}, **more}, "t.toml"))
-    assert (factory.shares_server, "scope.names" in factory.abilities({})) == (is_shared, not is_shared)
+    able = factory.abilities(options)
+    assert (factory.shares(options), "scope.names" in able, "restart" in able) == (
+        is_shared,
+        not is_shared,
+        not is_shared,
+    )
+
+
+class TestOneServer(TestContract):
+    """The promises of every target, kept by targets that share a server."""
+
+    table = tempfile.TemporaryDirectory()
+    options = ONE
+
+    @staticmethod
+    def factory():
+        return load_spec(spec_in(Path(TestOneServer.table.name)))
+
+
+@asynccontextmanager
+async def two_cases(spec, folder):
+    factory = load_spec(spec)
+    await factory.start(folder)
+    targets = [factory.target(), factory.target()]
+    try:
+        for target in targets:
+            await target.open(Environment(workspace=str(folder / "case"), owner="ann", options=ONE), StoryClock())
+        yield targets
+    finally:
+        for target in targets:
+            await target.close()
+        await factory.stop()
+
+
+async def test_cases_that_share_a_server_start_it_once_and_it_ends_with_the_worker(tmp_path):
+    pids = tmp_path / "pid"
+    async with two_cases(spec_in(tmp_path, "--grandchild", str(pids)), tmp_path) as (one, other):
+        first = pids.read_text()
+        await one.add([Item(text=HARBOUR)], ANN)
+        assert [hit.text for hit in await other.list(ANN)] == [HARBOUR]
+        await one.close()
+        assert [hit.text for hit in await other.list(ANN)] == [HARBOUR]
+        assert pids.read_text() == first
+        assert not gone(int(first))
+    assert await until_gone(int(first))
+
+
+async def test_a_shared_server_that_ended_is_started_again_for_the_next_case(tmp_path):
+    async with two_cases(spec_in(tmp_path, "--die", "recall"), tmp_path) as (one, other):
+        await one.add([Item(text=HARBOUR)], ANN)
+        with pytest.raises(TargetError, match="recall"):
+            await one.search(Query(text="harbour"), ANN)
+        assert [hit.text for hit in await other.list(ANN)] == [HARBOUR]
+
+
+def test_a_server_of_one_user_cannot_be_shared():
+    table = parse_table("x", {"type": "mcp", "command": ["x", "{user}"], "add": {"tool": "add"}}, "t.toml")
+    assert "option.one_server" not in McpFactory(table).capabilities({})
+    with pytest.raises(SetupError, match="starts a server for each user, so that one_server cannot be true"):
+        McpFactory(table).shares(ONE)
+    with pytest.raises(SetupError, match="one_server is true or false, not 'yes'"):
+        McpFactory(table).shares({"one_server": "yes"})
