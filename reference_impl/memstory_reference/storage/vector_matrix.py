@@ -141,7 +141,7 @@ def cosines(matrix: NDArray[np.float32], vector: NDArray[np.float32]) -> NDArray
 def products(matrix: NDArray[Any], vector: NDArray[Any]) -> NDArray[Any]:
     """Return the product of each row with a vector, in the thread of the caller.
 
-    The threads of a BLAS wait for each other: 16 ms instead of 0.7 on two busy cores, and no faster on idle ones.
+    The threads of a BLAS would wait for each other where the cores are busy.
     """
     found: NDArray[Any] = np.einsum("ij,j->i", matrix, vector)
     return found

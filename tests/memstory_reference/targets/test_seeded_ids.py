@@ -1,5 +1,6 @@
 import pytest
 
+from memstory_reference.errors import SetupProblem
 from memstory_reference.targets.seeded_ids import seeded_ids
 
 
@@ -25,6 +26,14 @@ def test_a_crash_while_the_opening_is_written_costs_no_id(tmp_path):
     first = some(seeded_ids(tmp_path, 0))
     (tmp_path / "opened.new").write_text("")
     assert not set(first) & set(some(seeded_ids(tmp_path, 0)))
+
+
+def test_a_workspace_that_nobody_can_write_to_is_one_clear_error(tmp_path):
+    (tmp_path / "file").write_text("")
+    with pytest.raises(
+        SetupProblem, match=r"file/opened: the workspace cannot be written \(.+\); choose another folder"
+    ):
+        seeded_ids(tmp_path / "file", 0)
 
 
 def test_a_count_that_cannot_be_read_is_an_error_and_no_second_start_from_one(tmp_path):

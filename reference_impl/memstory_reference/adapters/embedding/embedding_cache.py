@@ -19,7 +19,7 @@ from memstory_reference.ports import Purpose, Vectors
 FILE = "embeddings.sqlite3"
 MAX_BYTES = 512 * 1024 * 1024
 READ_AT_ONCE = 256
-"""Texts that are looked up where the caller stands: 2 ms at most, less than waking a thread for each call would add."""
+"""Texts that are looked up where the caller stands: fewer than what waking a thread would pay for."""
 
 LENGTH_TOLERANCE = 1e-3
 

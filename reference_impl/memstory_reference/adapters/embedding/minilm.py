@@ -19,7 +19,7 @@ from memstory_reference.ports import Purpose, Vectors
 
 MAX_TOKENS = 256
 BATCH_TOKENS = 512
-"""Padded tokens a batch: 4,096 is 1.7 times slower, for it leaves the processor's cache."""
+"""Padded tokens a batch: more would leave the processor's cache."""
 
 MAX_CHARACTERS = 100_000
 """Read of a text at most; 256 tokens are over long before, but the tokenizer would read on."""

@@ -110,5 +110,5 @@ class OllamaEmbedder:
 
 @cache
 def _tls() -> ssl.SSLContext:
-    # Made once: it reads every certificate of the machine, 30 ms that a client would spend anew.
+    # Made once: it reads every certificate of the machine, which each client would do again.
     return httpx.create_ssl_context()

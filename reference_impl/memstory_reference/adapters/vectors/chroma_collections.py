@@ -24,10 +24,10 @@ logger = logging.getLogger(__name__)
 
 SPACE: Literal["cosine"] = "cosine"
 HNSW = CreateHNSWConfiguration(space=SPACE, ef_construction=100, ef_search=300, max_neighbors=24)
-"""At 8,000 unrelated rows of 384 numbers recall@10 is .95 in 3 ms; Chroma's own 16, 100 and 100 give .59 in 1.6 ms."""
+"""More neighbours and a wider search than Chroma's own 16, 100 and 100: slower, and nearer to the exact order."""
 
 SYNC_ROWS = 1_000
-"""Writes after which Chroma saves its index. A log that is never cut costs each write 12 ms per 1,000 rows."""
+"""Writes after which Chroma saves its index. A log that is never cut makes each write slower."""
 
 SAMPLE = 64
 """Rows that a health check asks for."""

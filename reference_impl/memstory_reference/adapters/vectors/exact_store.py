@@ -28,7 +28,7 @@ T = TypeVar("T")
 
 FILE = "vectors.sqlite3"
 EXACT_ROWS = 5_000
-"""Up to so many rows an owner is searched exactly where an index beside SQLite could answer: 0.1 ms at 384 numbers."""
+"""Up to so many rows an owner is searched exactly where an index beside SQLite could answer."""
 
 HELD_ROWS = 100_000
 """Rows of all owners held in memory: 150 MB of vectors at 384 numbers."""

@@ -17,7 +17,7 @@ from memstory_reference.systems.layers.stores.postgres.postings_store import hol
 from memstory_reference.systems.layers.stores.store import Scored
 
 # Vectors lie apart and never out of line: a search reads them packed, and no contents between them. There is no HNSW:
-# with 1% of the rows an owner's it found 0.045 of the ten nearest. JSON is text here: jsonb refuses an escaped NUL.
+# it looks through everybody's rows first, and may leave few of an owner's. JSON is text: jsonb refuses an escaped NUL.
 MIGRATIONS: Sequence[str] = (
     """
     CREATE TABLE owners (
