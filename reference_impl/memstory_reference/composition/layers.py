@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from memstory_reference.composition.extras import extra
 from memstory_reference.storage.postgres.place import PostgresPlace
+from memstory_reference.storage.tombstones import FILE, Tombstones
 from memstory_reference.systems.layers.audit.crisis_log import CRISES
 from memstory_reference.systems.layers.feedback.session_feedback import FEEDBACK
 from memstory_reference.systems.layers.modes import MemoryMode
@@ -52,7 +53,9 @@ async def open_layers(
     elif mode.is_durable:
         stores = _durable_layers(folder, embedder)
     else:
-        stores = LayersStores(memory=InMemoryStore(), crisis=InMemoryLog(), feedback=InMemoryLog())
+        stores = LayersStores(
+            memory=InMemoryStore(), crisis=InMemoryLog(), feedback=InMemoryLog(), tombstones=Tombstones()
+        )
         embedder = None
     ports = LayersPorts(
         stores=replace(stores, memory=wrap(stores.memory)),
@@ -81,6 +84,7 @@ def _durable_layers(folder: Path, embedder: Embedder | None) -> LayersStores:
             crisis=SqliteLog(folder / "audit.sqlite3", CRISES),
             feedback=SqliteLog(folder / "feedback.sqlite3", FEEDBACK),
             release=lock.release,
+            tombstones=Tombstones(folder / FILE),
         )
     except BaseException:
         lock.release()

@@ -10,6 +10,7 @@ from memstory_reference.adapters.random_ids import random_id
 from memstory_reference.composition.vector_stores import Wrap, open_store, same
 from memstory_reference.input_checks import limits_of
 from memstory_reference.ports import SystemPorts
+from memstory_reference.storage.tombstones import FILE, Tombstones
 from memstory_reference.systems.manager.manager import ManagerConfig
 from memstory_reference.systems.manager.system import ManagerSystem
 
@@ -43,6 +44,7 @@ async def open_manager(
                 keep_secrets=settings.keep_secrets,
                 limits=limits_of(settings),
             ),
+            tombstones=Tombstones(folder / FILE),
         )
         await system.open()
     except BaseException:

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from memstory_reference.composition.vector_stores import Wrap, drop_damaged, open_store, same
+from memstory_reference.storage.tombstones import FILE, Tombstones
 from memstory_reference.systems.observations.service import ObservationService
 
 if TYPE_CHECKING:
@@ -41,6 +42,7 @@ async def open_observations(
             clock=clock,
             new_id=new_id,
             config=config,
+            tombstones=Tombstones(folder / FILE),
         )
         await service.open()
     except BaseException:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from memstory_reference.adapters.clocks import SystemClock
 from memstory_reference.adapters.random_ids import random_id
 from memstory_reference.composition.vector_stores import is_store
+from memstory_reference.storage.tombstones import FILE, Tombstones
 from memstory_reference.systems.pipeline.reading.detectors import Detectors
 from memstory_reference.systems.pipeline.service import PipelineParts, PipelineService
 from memstory_reference.systems.pipeline.system import PipelineSystem
@@ -69,6 +70,7 @@ async def open_pipeline(
         detectors=detectors or Detectors(),
         around_vectors=wrap,
         release=lock.release,
+        tombstones=Tombstones(folder / FILE),
     )
     try:
         service = PipelineService(folder / PIPELINE_FILE, parts, config)

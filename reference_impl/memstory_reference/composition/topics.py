@@ -10,6 +10,7 @@ from memstory_reference.adapters.random_ids import random_id
 from memstory_reference.composition.vector_stores import Wrap, open_store, same
 from memstory_reference.input_checks import limits_of
 from memstory_reference.ports import SystemPorts
+from memstory_reference.storage.tombstones import FILE, Tombstones
 from memstory_reference.systems.topics.config import TopicsConfig
 from memstory_reference.systems.topics.memory_service import MemoryService
 from memstory_reference.systems.topics.system import TopicsSystem
@@ -30,6 +31,7 @@ def make_topics(settings: TopicsSettings, ports: SystemPorts) -> TopicsSystem:
         toolset=settings.toolset,
         agent=agent_config(settings),
         tool_timeout_seconds=settings.tool_timeout_seconds,
+        tombstones=_tombstones(settings),
     )
 
 
@@ -68,7 +70,12 @@ async def open_topics_store(settings: TopicsSettings, embedder: Embedder) -> Vec
 def memory_service(settings: TopicsSettings, store: VectorStore, embedder: Embedder) -> MemoryService:
     """Return the memory alone, on this machine's clock: for looking into a store without any agent."""
     return MemoryService(
-        config=_config(settings), store=store, embedder=embedder, clock=SystemClock(), new_id=random_id
+        config=_config(settings),
+        store=store,
+        embedder=embedder,
+        clock=SystemClock(),
+        new_id=random_id,
+        tombstones=_tombstones(settings),
     )
 
 
@@ -80,6 +87,10 @@ def agent_config(settings: TopicsSettings) -> AgentConfig:
         limits=limits_of(settings),
         forgetting=frozenset({FORGET_MEMORY.name}),
     )
+
+
+def _tombstones(settings: TopicsSettings) -> Tombstones | None:
+    return None if settings.chroma_server else Tombstones(Path(settings.chroma_path) / FILE)
 
 
 def _config(settings: TopicsSettings) -> TopicsConfig:

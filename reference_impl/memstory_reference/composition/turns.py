@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from memstory_reference.composition.extras import extra
+from memstory_reference.storage.tombstones import FILE, Tombstones
 from memstory_reference.systems.turns.service import TurnsMemory
 from memstory_reference.systems.turns.stores.sqlite_store import SqliteTurns
 from memstory_reference.systems.turns.system import TurnsSystem
@@ -33,7 +34,14 @@ async def open_turns(
     store: TurnsStore = (
         open_sqlite_turns(folder, embedder.model) if place is None else await _shared_turns(place, embedder.model)
     )
-    memory = TurnsMemory(store=wrap(store), embedder=embedder, clock=clock, new_id=new_id, config=config)
+    memory = TurnsMemory(
+        store=wrap(store),
+        embedder=embedder,
+        clock=clock,
+        new_id=new_id,
+        config=config,
+        tombstones=Tombstones(folder / FILE) if place is None else None,
+    )
     return TurnsSystem(memory=memory, chat=chat, clock=clock)
 
 

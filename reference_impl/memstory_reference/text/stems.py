@@ -1,17 +1,19 @@
-"""Words as an index holds them: without case and accents, cut to their stems; ideographs stand alone."""
+"""Words as an index holds them: without case and accents, cut to their stems; and what a text is about by them."""
 
 from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import lru_cache
 
 import snowballstemmer
 
+from memstory_reference.text.folding import folded
 from memstory_reference.text.keywords import segmented
 
 _WORD = re.compile(r"[^\W_]+")
+_POINTING = frozenset(["a", "an", "the", "my", "our", "your", "his", "her", "its", "their", "this", "that"])
 _LONGEST = 64
 """Characters of a word that count: a run of a megabyte is one word, and no index wants it."""
 
@@ -41,3 +43,35 @@ def stems(text: str) -> list[str]:
 def stem(word: str) -> str:
     """Return the stem of a plain word; what is not English passes nearly unchanged."""
     return _stem(word[:_LONGEST])
+
+
+def is_about(text: str, things: Iterable[str]) -> bool:
+    """Return whether `text` has all that names one of `things`: the words of a phrase, or one identifier.
+
+    >>> is_about("My sister Lena sold the boats.", ["the boat of my sister Lena"]), is_about("A hose.", ["garden hose"])
+    (False, False)
+    >>> is_about("My sister Lena sold the boats.", ["my sister"]), is_about("Call 555-1234.", ["5551234"])
+    (True, True)
+    >>> is_about("Ticket 123456 is open.", ["12345"])
+    False
+    """
+    known = frozenset(stems(text))
+    tokens = frozenset(map(squeezed, text.split()))
+    return any(_names(thing, known, tokens) for thing in things)
+
+
+def squeezed(token: str) -> str:
+    """Return an identifier without case, accents, separators and quotes.
+
+    >>> squeezed("'AB-12_x'"), squeezed("@François")
+    ('ab12x', 'francois')
+    """
+    return "".join(_WORD.findall(folded(token).casefold()))
+
+
+def _names(thing: str, known: frozenset[str], tokens: frozenset[str]) -> bool:
+    if len(thing.split()) == 1:
+        # One word may be written in parts, or be a part of what has a sign in it: it is one token or none.
+        return bool(squeezed(thing)) and squeezed(thing) in tokens
+    wanted = frozenset(stems(thing)) - _POINTING
+    return bool(wanted) and wanted <= known

@@ -17,7 +17,7 @@ from memstory_reference.systems.layers.operations.forget_requests import (
 from memstory_reference.systems.layers.recall.embeddings import Embeddings
 from memstory_reference.systems.layers.records.candidates import Candidate, SpokenTurn
 from memstory_reference.systems.layers.records.record import Arc, Layer, MemoryRecord, Standing, text_of
-from memstory_reference.systems.layers.records_desk import RecordsDesk
+from memstory_reference.systems.layers.records_desk import RecordsDesk, texts_of
 from memstory_reference.systems.layers.stores.store import LayersStore
 
 SHORT_ID = 8
@@ -54,9 +54,12 @@ class Forgetting:
             return await self.forget_records(owner, [one.id for one in by_id])
         return await self._forget(owner, meant(what, every), [telling(what)] if len(telling(what)) > 1 else [])
 
-    async def forget_records(self, owner: str, ids: Sequence[str]) -> Forgotten:
-        """Forget records by their ids, and what still holds them."""
-        return await self._forget(owner, await self._store.aget(owner, ids), [])
+    async def forget_records(self, owner: str, ids: Sequence[str], *, durable: bool = False) -> Forgotten:
+        """Forget records by their ids, and what still holds them; `durable` for good."""
+        records = await self._store.aget(owner, ids)
+        if durable:
+            self._desk.tombstones.bury(owner, [text for one in records for text in texts_of(one.content)])
+        return await self._forget(owner, records, [])
 
     async def _forget(self, owner: str, records: Sequence[MemoryRecord], named: Sequence[frozenset[str]]) -> Forgotten:
         values = [*values_of(one for one in records if not isinstance(one.content, Arc)), *named]

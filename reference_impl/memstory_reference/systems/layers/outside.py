@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from memstory_reference.ports import ChatModel, Clock, Embedder, NewId
+from memstory_reference.storage.tombstones import NoTombstones, Tombstones
 from memstory_reference.systems.layers.audit.crisis_log import CrisisLogRecord
 from memstory_reference.systems.layers.feedback.session_feedback import SessionFeedbackRecord
 from memstory_reference.systems.layers.stores.logs import Log
@@ -24,6 +25,7 @@ class LayersStores:
     feedback: Log[SessionFeedbackRecord]
     release: Callable[[], None] = lambda: None
     shared: bool = False
+    tombstones: Tombstones = field(default_factory=NoTombstones)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

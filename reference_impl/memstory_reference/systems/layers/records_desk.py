@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from memstory_reference.errors import InputError
 from memstory_reference.input_checks import checked_count, checked_owner, is_storable
 from memstory_reference.ports import Clock, NewId, Tree
+from memstory_reference.storage.tombstones import Tombstones
 from memstory_reference.systems.layers.identity import iso_now
 from memstory_reference.systems.layers.operations.history import released
 from memstory_reference.systems.layers.policy.guards import (
@@ -35,6 +36,7 @@ from memstory_reference.systems.layers.records.record import (
 from memstory_reference.systems.layers.stores.store import ACTIVE, LayersStore
 from memstory_reference.systems.layers.turns.writing import NewRecord, Plan, Writer
 from memstory_reference.text.lines import one_line
+from memstory_reference.text.stems import is_about
 
 EMBED_BATCH = 200
 MOST_LISTED = 1_000_000
@@ -62,7 +64,9 @@ class RecordsDesk:
         embeddings: Embeddings,
         clock: Clock,
         new_id: NewId,
+        tombstones: Tombstones,
     ) -> None:
+        self.tombstones = tombstones
         self._store = store
         self._writer = writer
         self._retrieval = retrieval
@@ -109,7 +113,7 @@ class RecordsDesk:
         Raises:
             InputError: there is no such record, it is of another layer, or the guards refuse the new content.
         """
-        fit, why_not = self._guarded(content)
+        fit, why_not = self._guarded(owner, content)
         if why_not:
             raise InputError(f"this cannot be stored: {why_not}")
         async with self._store.lock(f"memory/{owner}"):
@@ -142,6 +146,11 @@ class RecordsDesk:
         checked_owner(owner)
         async with self._store.lock(f"memory/{owner}"):
             return await self.delete_under_lock(owner, ids)
+
+    async def about(self, owner: str, things: Sequence[str]) -> list[MemoryRecord]:
+        """Return the records, whatever their standing, that are about any of these things."""
+        every = await self._store.alist(checked_owner(owner), None, tuple(Standing))
+        return [one for one in every if is_about(" ".join(texts_of(one.content)), things)]
 
     async def export(self, owner: str) -> dict[str, Tree]:
         """Return all that is remembered of an owner as JSON; audit and feedback are no memory (SEC-11)."""
@@ -189,7 +198,7 @@ class RecordsDesk:
         }
 
     async def _planned(self, plan: Plan, content: Content) -> Remembered:
-        fit, why_not = self._guarded(content)
+        fit, why_not = self._guarded(plan.owner, content)
         if why_not:
             return Remembered(outcome="dropped", content=fit, reason=why_not)
         if isinstance(fit, Arc):
@@ -207,7 +216,13 @@ class RecordsDesk:
         reason = f"by {outcome.by}" + (f", replaces {outcome.replaced}" if outcome.replaced else "")
         return Remembered(outcome=outcome.outcome, content=fit, id=outcome.id, reason=reason)
 
-    def _guarded(self, content: object) -> tuple[Content, str | None]:
+    def _guarded(self, owner: str, content: object) -> tuple[Content, str | None]:
+        """Return the content as it may be stored for this owner, and why it may not be."""
+        fit, why_not = self._fit(content)
+        gone = (self.tombstones.reason(owner, text) for text in texts_of(fit))
+        return fit, why_not or next((reason for reason in gone if reason), None)
+
+    def _fit(self, content: object) -> tuple[Content, str | None]:
         """Return the content as it may be stored, and why it may not be; InputError for what is no content at all."""
         given = checked_content(content)
         if isinstance(given, Arc):
@@ -257,6 +272,11 @@ class RecordsDesk:
                 await self._writer.cap(plan)
             await self._store.aput_batch(list(plan.rows.values()))
         return True
+
+
+def texts_of(content: Content) -> tuple[str, ...]:
+    """Return what a content tells, and the words of which it was made."""
+    return (text_of(content),) if isinstance(content, Arc) else (text_of(content), content.evidence_quote)
 
 
 def checked_id(identifier: object) -> str:

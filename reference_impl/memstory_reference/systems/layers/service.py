@@ -18,7 +18,12 @@ from memstory_reference.systems.layers.feedback.session_feedback import SessionF
 from memstory_reference.systems.layers.forgetting import Forgetting, Forgotten, answer_to_wish
 from memstory_reference.systems.layers.identity import checked_id, hash_session_id, resolve_owner_id
 from memstory_reference.systems.layers.modes import MemoryMode
-from memstory_reference.systems.layers.operations.forget_requests import ForgetWish, asks_what_is_known, forget_wish
+from memstory_reference.systems.layers.operations.forget_requests import (
+    FORGOTTEN,
+    ForgetWish,
+    asks_what_is_known,
+    forget_wish,
+)
 from memstory_reference.systems.layers.outside import LayersPorts
 from memstory_reference.systems.layers.policy.guards import check_said, without_secrets
 from memstory_reference.systems.layers.recall.embeddings import Embeddings
@@ -96,6 +101,7 @@ class LayersService:
             embeddings=self._embeddings,
             clock=ports.clock,
             new_id=ports.new_id,
+            tombstones=ports.stores.tombstones,
         )
         self._forgetting = Forgetting(store=self._store, desk=self.records, embeddings=self._embeddings)
 
@@ -120,6 +126,7 @@ class LayersService:
         finally:
             for part in (self._store, self._ports.stores.crisis, self._ports.stores.feedback):
                 await part.aclose()
+            self._ports.stores.tombstones.close()
             self._ports.stores.release()
 
     async def shut_down(self) -> int:
@@ -194,10 +201,10 @@ class LayersService:
         await self._background.settle()
         return await self._forgetting.forget(owner, what)
 
-    async def forget_records(self, owner: str, ids: Sequence[str]) -> Forgotten:
-        """Forget records by their ids, and what summaries and open sessions hold of them."""
+    async def forget_records(self, owner: str, ids: Sequence[str], *, durable: bool = False) -> Forgotten:
+        """Forget records and what summaries and open sessions hold of them; `durable` for good."""
         await self._background.settle()
-        return await self._forgetting.forget_records(owner, ids)
+        return await self._forgetting.forget_records(owner, ids, durable=durable)
 
     async def end_session(self, who: Who, reason: EndReason) -> EndReport | None:
         """End a session by the one path that all triggers share; None if it had ended before."""
@@ -371,7 +378,8 @@ class LayersService:
     async def _save_turn(self, who: Who, said: str, answer: str) -> int:
         now = self._ports.clock.now()
         # What must not be kept is not kept until the session ends either.
-        said, answer = without_secrets(said), without_secrets(answer)
+        known = self._ports.stores.tombstones.reason
+        said, answer = (FORGOTTEN if known(who.owner, one) else without_secrets(one) for one in (said, answer))
         async with self._store.lock(f"session/{who.owner}/{who.session}"):
             buffer = await self._store.aload(who.owner, who.session, last=0) or SessionMemoryBuffer(
                 owner=who.owner, session=who.session, arc_id=self._ports.new_id(), started_at=now, last_at=now

@@ -8,9 +8,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, tzinfo
 
-import numpy as np
-from numpy.typing import NDArray
-
 from memstory_reference.errors import InputError
 from memstory_reference.input_checks import (
     DEFAULT_LIMITS,
@@ -34,6 +31,7 @@ from memstory_reference.ports import (
     Vectors,
     VectorStore,
 )
+from memstory_reference.storage.tombstones import NoTombstones, Tombstones
 from memstory_reference.storage.vector_matrix import checked_vectors
 from memstory_reference.systems.manager.deadlines import Deadlines
 from memstory_reference.systems.manager.memories.forgetting import repeats
@@ -43,7 +41,6 @@ from memstory_reference.systems.manager.memories.memory import (
     MemoryType,
     SearchResult,
     is_expired,
-    memory_type_of,
 )
 from memstory_reference.systems.manager.memories.metadata import encode_metadata, told_by
 from memstory_reference.systems.manager.memories.nearest import nearest
@@ -54,13 +51,16 @@ from memstory_reference.systems.manager.memories.rows import (
     NewMemory,
     checked_key,
     checked_session,
+    conditions_of,
     context_id,
     is_context_entry,
+    kept_beside,
     made,
     memory_of,
-    metadata_of,
+    record_of,
 )
 from memstory_reference.text.secret_guard import Guard, refuse_secrets, secret_in
+from memstory_reference.text.stems import is_about
 
 LOG = logging.getLogger(__name__)
 COLLECTION = "memories"
@@ -100,9 +100,17 @@ class MemoryManager:
     """The memory; every call names the owner whose memories it concerns."""
 
     def __init__(
-        self, *, config: ManagerConfig, store: VectorStore, embedder: Embedder, clock: Clock, new_id: NewId
+        self,
+        *,
+        config: ManagerConfig,
+        store: VectorStore,
+        embedder: Embedder,
+        clock: Clock,
+        new_id: NewId,
+        tombstones: Tombstones | None = None,
     ) -> None:
         self.config = config
+        self.tombstones = tombstones or NoTombstones()
         self.unreadable = 0
         self._store = store
         self._embedder = embedder
@@ -166,6 +174,7 @@ class MemoryManager:
         """
         for memory in memories:
             self._refuse_secrets(memory.content, memory.metadata)
+            self.tombstones.refuse(owner, memory.content)
         if not memories:
             return []
         vectors = await self._embed([one.content for one in memories], Purpose.DOCUMENT)
@@ -178,7 +187,7 @@ class MemoryManager:
                 one = self._placed(owner, memory, rows)
                 stored.append(one)
                 rows[one.memory.id] = one.memory
-                records[one.memory.id] = _record(one.memory, vector)
+                records[one.memory.id] = record_of(one.memory, vector)
             await self._write(index, owner, list(records.values()))
         return stored
 
@@ -203,7 +212,7 @@ class MemoryManager:
         checked_session(session)
         limit = checked_count(self.config.limit if limit is None else limit, "limit")
         floor = checked_number(self.config.min_score if min_score is None else min_score, "min_score", -1, 1)
-        conditions = _conditions(where, memory_type)
+        conditions = conditions_of(where, memory_type)
         if not checked_query(query, self.config.limits, may_be_blank=True).strip() or limit == 0:
             return []
         (vector,) = await self._embed([query], Purpose.QUERY)
@@ -256,26 +265,38 @@ class MemoryManager:
         checked_owner(owner)
         self._id(memory_id)
         self._refuse_secrets(checked_memory(content, self.config.limits), metadata or {})
+        self.tombstones.refuse(owner, content)
         (vector,) = await self._embed([content], Purpose.DOCUMENT)
         async with self._turn:
             old = await self.get(owner, memory_id)
             if old is None:
                 return None
             index = await self._index(owner)
-            new = replace(old, content=content, metadata=old.metadata if metadata is None else _kept(old, metadata))
+            new = replace(
+                old, content=content, metadata=old.metadata if metadata is None else kept_beside(old, metadata)
+            )
             rows = map(memory_of, await index.get(self._facts.ids(owner, new)))
             twin = same_fact(new, [one for one in rows if one and one.id != new.id])
             if twin:
                 new = replace(new, metadata={**twin.metadata, **new.metadata})
-            await self._write(index, owner, [_record(new, vector)])
+            await self._write(index, owner, [record_of(new, vector)])
             await index.delete([twin.id] if twin else [])
             return new
 
-    async def forget(self, owner: str, memory_id: str) -> bool:
-        """Delete one memory; False where the owner has none of that id, or only one that has expired."""
+    async def forget(self, owner: str, memory_id: str, *, durable: bool = False) -> bool:
+        """Delete one memory, `durable` for good: nothing that tells it again is stored.
+
+        False where the owner has none of that id, or only one that has expired.
+        """
         async with self._turn:
-            is_alive = await self.get(owner, memory_id) is not None
-            return bool(await (await self._index(owner)).delete([self._id(memory_id)])) and is_alive
+            memory = await self.get(owner, memory_id)
+            if durable and memory:
+                self.tombstones.bury(owner, [memory.content])
+            return bool(await (await self._index(owner)).delete([self._id(memory_id)])) and memory is not None
+
+    async def about(self, owner: str, things: Sequence[str]) -> list[Memory]:
+        """Return the living memories that are about any of these things, oldest first."""
+        return [one for one in await self.memories(owner) if is_about(one.content, things)]
 
     async def with_repeats(self, owner: str, memory_id: str) -> list[Memory]:
         """Return a living memory and the turns that repeat what it states; none where the owner has none of that id."""
@@ -288,13 +309,15 @@ class MemoryManager:
         gone = await self.with_repeats(owner, memory_id)
         return [one for one in gone if await self.forget(owner, one.id)]
 
-    async def forget_all(self, owner: str, *, session: str | None = None) -> int:
+    async def forget_all(self, owner: str, *, session: str | None = None, durable: bool = False) -> int:
         """Delete everything of an owner, or what one session left; return how many memories there were."""
         index, deleted = await self._index(owner), 0
         checked_session(session)
         where = None if session is None else {SESSION_ID: session}
         async with self._turn:
             while rows := await index.list(where, PAGE):
+                if durable:
+                    self.tombstones.bury(owner, [record.text for record in rows])
                 deleted += len(await index.delete([record.id for record in rows]))
         return deleted
 
@@ -306,7 +329,7 @@ class MemoryManager:
 
     async def count(self, owner: str, memory_type: MemoryType | None = None) -> int:
         """Count rows, expired ones that await cleanup too."""
-        return await (await self._index(owner)).count(_conditions(None, memory_type))
+        return await (await self._index(owner)).count(conditions_of(None, memory_type))
 
     async def _cleanup(self, owner: str, now: datetime) -> int:
         self._deadlines.begin(owner)
@@ -374,20 +397,3 @@ class MemoryManager:
 
     async def _index(self, owner: str) -> VectorIndex:
         return await self._store.index(COLLECTION, checked_owner(owner))
-
-
-def _record(memory: Memory, vector: NDArray[np.float32]) -> Record:
-    return Record(id=memory.id, text=memory.content, metadata=metadata_of(memory), vector=vector)
-
-
-def _conditions(where: Mapping[str, Json] | None, memory_type: MemoryType | None) -> dict[str, Primitive] | None:
-    conditions = encode_metadata({} if where is None else where)
-    if memory_type is not None:
-        conditions["type"] = memory_type_of(memory_type).value
-    return conditions or None
-
-
-def _kept(old: Memory, metadata: Mapping[str, Json]) -> dict[str, Json]:
-    """Return new metadata with what binds a context entry to its key and session."""
-    bound = {key: old.metadata[key] for key in (CONTEXT_KEY, SESSION_ID) if key in old.metadata}
-    return {**metadata, **bound} if old.memory_type is MemoryType.CONTEXT else dict(metadata)

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from memstory_reference.input_checks import checked_owner
 from memstory_reference.ports import Json, SystemPorts, ToolSpec
+from memstory_reference.storage.tombstones import Tombstones
 from memstory_reference.systems.manager.housekeeping import Housekeeping
 from memstory_reference.systems.manager.loop import AgentLoop, LoopAnswer
 from memstory_reference.systems.manager.manager import ManagerConfig, MemoryManager
@@ -21,9 +22,14 @@ KEPT_CONVERSATIONS = 1_000
 class ManagerSystem:
     """A memory with three tools and an agent that talks. `open` before anything else."""
 
-    def __init__(self, *, ports: SystemPorts, config: ManagerConfig) -> None:
+    def __init__(self, *, ports: SystemPorts, config: ManagerConfig, tombstones: Tombstones | None = None) -> None:
         self.manager = MemoryManager(
-            config=config, store=ports.store, embedder=ports.embedder, clock=ports.clock, new_id=ports.new_id
+            config=config,
+            store=ports.store,
+            embedder=ports.embedder,
+            clock=ports.clock,
+            new_id=ports.new_id,
+            tombstones=tombstones,
         )
         self.housekeeping = Housekeeping(self.manager, ports.clock)
         self._ports = ports
@@ -38,6 +44,7 @@ class ManagerSystem:
         try:
             await self.housekeeping.stop()
         finally:
+            self.manager.tombstones.close()
             await self._ports.store.close()
 
     async def settle(self) -> None:

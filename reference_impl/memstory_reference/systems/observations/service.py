@@ -21,6 +21,7 @@ from memstory_reference.input_checks import (
     limits_of,
 )
 from memstory_reference.ports import ChatModel, Clock, Embedder, Message, NewId, Purpose, Vectors, VectorStore
+from memstory_reference.storage.tombstones import NoTombstones, Tombstones
 from memstory_reference.storage.vector_matrix import checked_vectors
 from memstory_reference.systems.observations.compression import (
     PURPOSE,
@@ -38,6 +39,7 @@ from memstory_reference.systems.observations.ordering import Candidate, Ranked, 
 from memstory_reference.systems.observations.outbox import Outbox
 from memstory_reference.text.keywords import extract_keywords
 from memstory_reference.text.secret_guard import refuse_secrets
+from memstory_reference.text.stems import is_about
 
 RELATED_TASKS = 100
 MOST_AT_ONCE = 10_000
@@ -73,8 +75,10 @@ class ObservationService:
         clock: Clock,
         new_id: NewId,
         config: ObservationsConfig,
+        tombstones: Tombstones | None = None,
     ) -> None:
         self.config = config
+        self._tombstones = tombstones or NoTombstones()
         self._store = ObservationsStore(file, model=embedder.model)
         self._lane = self._store.lane
         self._vectors = vectors
@@ -96,6 +100,7 @@ class ObservationService:
         async with self._turn:
             await self._store.aclose()
             await self._vectors.close()
+            self._tombstones.close()
 
     async def store(self, observations: Sequence[Observation], owner: str) -> list[Stored]:
         """Store finished runs, embedding their narratives in one call; storing a run again changes nothing."""
@@ -103,6 +108,8 @@ class ObservationService:
         if isinstance(observations, str) or not isinstance(observations, Sequence):
             raise InputError(f"observations must be a list, not {type(observations).__name__}")
         kept = [checked(observation, self.config) for observation in observations]
+        for one in kept:
+            self._tombstones.refuse(owner, *told(one))
         known = await self._lane.run(self._store.tasks, owner, [new.id for new in kept])
         fresh = {new.id: new for new in reversed(kept) if new.id not in known}
         inserted: list[str] = []
@@ -141,6 +148,7 @@ class ObservationService:
             raise InputError(f"output has {len(output)} characters; at most {MOST_OUTPUT_CHARACTERS}")
         # Before a model reads it: a secret that is not kept is not sent away either.
         refuse_secrets(self.config.guard, task, output)
+        self._tombstones.refuse(owner, task, output)
         identifier = self._new_id() if run_id is None else run_id
 
         def observed(summary: Summary) -> Observation:
@@ -206,11 +214,21 @@ class ObservationService:
         most = None if limit is None else checked_count(limit, "limit", high=MOST_LISTED)
         return await self._lane.run(self._store.recent, checked_owner(owner), most)
 
-    async def delete(self, ids: Sequence[str], owner: str) -> list[str]:
-        """Forget observations in both indexes; return the ids that existed."""
+    async def about(self, things: Sequence[str], owner: str) -> list[Observation]:
+        """Return the observations that are about any of these things, newest first."""
+        return [one for one in await self.recent(owner) if is_about(" ".join(told(one)), things)]
+
+    async def delete(self, ids: Sequence[str], owner: str, *, durable: bool = False) -> list[str]:
+        """Forget observations in both indexes, `durable` for good: no run that tells them again is stored.
+
+        Return the ids that existed.
+        """
         wanted = checked_texts(ids, "ids", MOST_AT_ONCE, self.config.max_query_characters)
         checked_owner(owner)
         async with self._turn:
+            if durable:
+                gone = await self._lane.run(self._store.get, owner, wanted)
+                self._tombstones.bury(owner, [text for one in gone for text in (one.narrative, *one.facts)])
             deleted = await self._lane.run(self._store.delete, owner, wanted)
             await self._outbox.catch_up()
             return deleted
@@ -262,6 +280,11 @@ class ObservationService:
             for one in found
         )
         return ordered(candidates, keywords, min_sim=floor)
+
+
+def told(observation: Observation) -> list[str]:
+    """Return all that an observation says."""
+    return [observation.title, observation.narrative, observation.task, *observation.facts]
 
 
 def cosine(left: NDArray[np.float32], right: NDArray[np.float32]) -> float:

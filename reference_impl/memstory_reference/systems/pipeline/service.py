@@ -22,12 +22,13 @@ from memstory_reference.input_checks import (
 from memstory_reference.ports import ChatModel, Clock, Embedder, Json, NewId, Purpose
 from memstory_reference.storage.checked_embedder import CheckedEmbedder
 from memstory_reference.storage.database_store import Database
+from memstory_reference.storage.tombstones import NoTombstones, Tombstones
 from memstory_reference.systems.pipeline.compression import Compressor, OnProgress
 from memstory_reference.systems.pipeline.config import PipelineConfig
 from memstory_reference.systems.pipeline.importance import centroid
 from memstory_reference.systems.pipeline.ingest.chunking import Chunk, chunks_of, content_hash
 from memstory_reference.systems.pipeline.ingest.importing import exported, imported
-from memstory_reference.systems.pipeline.ingest.planning import NO_VECTOR, Insertion, Planner, Setting, Vector, Write
+from memstory_reference.systems.pipeline.ingest.planning import NO_VECTOR, Insertion, Planner, Vector, Write
 from memstory_reference.systems.pipeline.ingest.validation import (
     MAX_IDS,
     MAX_LISTED,
@@ -58,6 +59,7 @@ from memstory_reference.systems.pipeline.stores.pipeline_store import PipelineSt
 from memstory_reference.systems.pipeline.stores.tables_store import MIGRATIONS, SCHEMA, SCHEMA_VERSION
 from memstory_reference.systems.pipeline.stores.vectors_store import OF_PREFERENCES, MemoryVectors
 from memstory_reference.text.secret_guard import refuse_secrets
+from memstory_reference.text.stems import is_about
 from memstory_reference.text.tokens import WORDS, TokenCounter
 
 _log = logging.getLogger(__name__)
@@ -79,6 +81,7 @@ class PipelineParts:
     counter: TokenCounter = WORDS
     around_vectors: Callable[[Nearest], Nearest] = lambda vectors: vectors
     release: Callable[[], None] = lambda: None
+    tombstones: Tombstones = field(default_factory=NoTombstones)
 
 
 class PipelineService:
@@ -134,6 +137,7 @@ class PipelineService:
             try:
                 await self._database.aclose()
             finally:
+                self._parts.tombstones.close()
                 self._parts.release()
 
     async def settle(self) -> None:
@@ -164,9 +168,9 @@ class PipelineService:
         chunks = list(chain.from_iterable(texts))
         if not chunks:
             return [[] for _ in texts]
-        guard = self._config.guard
+        guard = self._parts.tombstones.guard(user, self._config.guard)
         # What must not be kept is not embedded either: a vector would be sent to a server, and cached.
-        vectors, fresh = await self._embedded(user, [one for one in chunks if not (guard and guard(one.content))])
+        vectors, fresh = await self._embedded(user, [one for one in chunks if not guard(one.content)])
         async with self._writers:
             known = await self._lane.run(
                 self._store.known, user, [one.content_hash for one in chunks], [one.key for one in chunks]
@@ -263,6 +267,7 @@ class PipelineService:
         user, identifier = checked_owner(user_id, "user_id"), checked_owner(identifier, "id")
         content = clean(checked_text_in(text, self._config.max_text_characters))
         refuse_secrets(self._config.guard, content)
+        self._parts.tombstones.refuse(user, content)
         tokens = self._parts.counter.count(content)
         if not content or tokens > self._config.max_chunk_tokens:
             raise InputError(
@@ -288,11 +293,21 @@ class PipelineService:
             await self._lane.run(self._store.change, found[0], changed, identity, vector)
         return changed
 
-    async def delete(self, ids: Sequence[str], user_id: str) -> list[str]:
-        """Forget memories, and the summaries that were made of them; return the ids that existed."""
+    async def about(self, things: Sequence[str], user_id: str) -> list[MemoryChunk]:
+        """Return memories of all sorts that are about any of these things, newest first."""
+        return [one for one in await self.memories(user_id, include_replaced=True) if is_about(one.content, things)]
+
+    async def delete(self, ids: Sequence[str], user_id: str, *, durable: bool = False) -> list[str]:
+        """Forget memories, and the summaries that were made of them; return the ids that existed.
+
+        `durable` is for good: no chunk that tells them again is kept.
+        """
         user = checked_owner(user_id, "user_id")
         named = checked_texts(ids, "ids", MAX_IDS, MAX_OWNER_CHARACTERS)
         async with self._writers:
+            if durable:
+                gone = await self._lane.run(self._store.get, user, named)
+                self._parts.tombstones.bury(user, [one.content for one in gone])
             return await self._lane.run(self._store.delete, user, named)
 
     async def forget(self, user_id: str) -> int:
@@ -302,21 +317,20 @@ class PipelineService:
             return await self._lane.run(self._store.forget, user)
 
     async def import_rows(self, rows: Sequence[Mapping[str, Json]], user_id: str) -> list[MemoryChunk]:
-        """Write rows as they are, their importance and flags too; a trusted way in, past all weighing."""
+        """Write rows as they are, their importance and flags too; a trusted way in, past all weighing.
+
+        What was forgotten for good is left out.
+        """
         user = checked_owner(user_id, "user_id")
         ready = imported(rows, user, now=self._parts.clock.now(), new_id=self._parts.new_id, config=self._config)
+        ready = [one for one in ready if not self._parts.tombstones.reason(user, one.memory.content)]
         bare = [one for one in ready if one.vector is None]
         texts = {one.content_hash: one.memory.content for one in bare}
         vectors: dict[str, Vector] = {}
         if texts:
             embedded = await self._embedder.embed(list(texts.values()), Purpose.DOCUMENT)
             vectors = dict(zip(texts, embedded, strict=True))
-        writes: list[Insertion | Setting] = []
-        for one in ready:
-            vector = vectors[one.content_hash] if one.vector is None else np.asarray(one.vector, np.float32)
-            self._check_dimension(vector)
-            kind = Insertion if one.memory.key is None else Setting
-            writes.append(kind(memory=one.memory, content_hash=one.content_hash, vector=vector))
+        writes = [one.write(vectors.get(one.content_hash), self._parts.embedder) for one in ready]
         async with self._writers:
             await self._lane.run(self._store.put, user, writes)
             return await self._lane.run(self._store.get, user, [one.memory.id for one in ready])
@@ -364,11 +378,6 @@ class PipelineService:
         computed = await self._embedder.embed([contents[one] for one in missing], Purpose.DOCUMENT)
         fresh: dict[str, Vector] = dict(zip(missing, computed, strict=True))
         return vectors | fresh, fresh
-
-    def _check_dimension(self, vector: Vector) -> None:
-        wanted = self._parts.embedder.dimension
-        if wanted is not None and len(vector) != wanted:
-            raise InputError(f"vector: {len(vector)} numbers; the model {self._parts.embedder.model} has {wanted}")
 
     def _compress_later(self, user: str, writes: Sequence[Write]) -> None:
         grown = any(isinstance(one, Insertion) and one.memory.memory_type is MemoryType.EPISODIC for one in writes)

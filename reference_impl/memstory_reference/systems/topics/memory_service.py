@@ -34,6 +34,7 @@ from memstory_reference.ports import (
     VectorIndex,
     VectorStore,
 )
+from memstory_reference.storage.tombstones import NoTombstones, Tombstones
 from memstory_reference.systems.topics.config import TopicsConfig
 from memstory_reference.systems.topics.engrams import (
     CANDIDATES,
@@ -53,6 +54,7 @@ from memstory_reference.systems.topics.forgetting import TOPICS, Forgotten, forg
 from memstory_reference.systems.topics.inputs import check_metadata, checked_pairs, clamped_reward, timestamp
 from memstory_reference.systems.topics.topic_keys import is_under, lookup_key, speaks_of, topic_id, topic_key
 from memstory_reference.text.secret_guard import refuse_secrets
+from memstory_reference.text.stems import is_about
 
 Fact: TypeAlias = tuple[str, str]
 """Topic and content."""
@@ -78,9 +80,17 @@ class MemoryService:
     """
 
     def __init__(
-        self, *, config: TopicsConfig, store: VectorStore, embedder: Embedder, clock: Clock, new_id: NewId
+        self,
+        *,
+        config: TopicsConfig,
+        store: VectorStore,
+        embedder: Embedder,
+        clock: Clock,
+        new_id: NewId,
+        tombstones: Tombstones | None = None,
     ) -> None:
         self.config = config
+        self._tombstones = tombstones or NoTombstones()
         self._store = store
         self._embedder = embedder
         self._clock = clock
@@ -209,6 +219,12 @@ class MemoryService:
             await self._embed_and_store(owner, [Record(id=record.id, text=text, metadata={**known, **attached})])
         return True
 
+    async def about(self, owner: str, things: Sequence[str]) -> list[str]:
+        """Return the ids of the topics and engrams that are about any of these things, by text or name."""
+        topics = [(one.id, f"{one.topic.replace('.', ' ')} {one.content}") for one in await self.list_topics(owner)]
+        engrams = [(one.id, one.content) for one in await self.list_engrams(owner)]
+        return [entry_id for entry_id, text in (*topics, *engrams) if is_about(text, things)]
+
     async def reward(self, owner: str, engram_id: str, value: float) -> bool:
         """Attach a reward in [-1, 1] to an engram, in place of an earlier one; False if unknown."""
         reward = clamped_reward(value)
@@ -243,17 +259,24 @@ class MemoryService:
         turns = await self.list_engrams(owner, {"query_id": self._text(query_id, "query_id")})
         return bool(turns) and await self.reward(owner, turns[-1].id, value)
 
-    async def forget(self, owner: str, entry_id: str) -> bool:
-        """Delete an entry of this owner's; False if unknown."""
+    async def forget(self, owner: str, entry_id: str, *, durable: bool = False) -> bool:
+        """Delete an entry of this owner's, `durable` for good: what tells it again is refused. False if unknown."""
         async with self._turn(owner):
             index = await self._index(owner)
+            if durable:
+                records = await index.get([self._text(entry_id, "id")])
+                self._tombstones.bury(owner, [record.text for record in records])
             return bool(await index.delete([self._text(entry_id, "id")]))
 
-    async def forget_all(self, owner: str, where: Mapping[str, Primitive] | None = None) -> int:
+    async def forget_all(
+        self, owner: str, where: Mapping[str, Primitive] | None = None, *, durable: bool = False
+    ) -> int:
         """Delete everything of this owner's that has these values of metadata; return how much it was."""
         async with self._turn(owner):
             index = await self._index(owner)
             records = await index.list(check_metadata({} if where is None else where) or None)
+            if durable:
+                self._tombstones.bury(owner, [record.text for record in records])
             return len(await index.delete([record.id for record in records]))
 
     async def purge(self, owner: str, older_than_days: float | None = None) -> int:
@@ -372,6 +395,7 @@ class MemoryService:
         records = list({record.id: record for record in records}.values())
         if not records:
             return
+        self._tombstones.refuse(owner, *(record.text for record in records))
         vectors = await self._embed([record.text for record in records], Purpose.DOCUMENT)
         index = await self._index(owner)
         await index.upsert(

@@ -12,6 +12,7 @@ from memstory_reference.ports import (
     SystemPorts,
     ToolSpec,
 )
+from memstory_reference.storage.tombstones import NoTombstones, Tombstones
 from memstory_reference.systems.topics.config import TopicsConfig
 from memstory_reference.systems.topics.forgetting import Forgotten
 from memstory_reference.systems.topics.memory_agent import MemoryAgent
@@ -33,10 +34,17 @@ class TopicsSystem:
         toolset: Toolset,
         agent: AgentConfig,
         tool_timeout_seconds: float,
+        tombstones: Tombstones | None = None,
     ) -> None:
+        self._tombstones = tombstones or NoTombstones()
         self.bus = InProcessBus()
         self.service = MemoryService(
-            config=config, store=ports.store, embedder=ports.embedder, clock=ports.clock, new_id=ports.new_id
+            config=config,
+            store=ports.store,
+            embedder=ports.embedder,
+            clock=ports.clock,
+            new_id=ports.new_id,
+            tombstones=self._tombstones,
         )
         self.retention = Retention(self.service, ports.clock)
         self._ports = ports
@@ -74,6 +82,7 @@ class TopicsSystem:
             await self.bus.settle()
             await self._toolbox.stop()
         finally:
+            self._tombstones.close()
             await self._ports.store.close()
 
     async def settle(self) -> None:

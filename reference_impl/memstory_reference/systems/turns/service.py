@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from memstory_reference.errors import InputError
 from memstory_reference.input_checks import checked_count, checked_number, checked_owner, checked_query
 from memstory_reference.ports import Clock, Embedder, NewId, Purpose, Tree
+from memstory_reference.storage.tombstones import NoTombstones, Tombstones
 from memstory_reference.storage.vector_matrix import checked_vectors
 from memstory_reference.systems.turns.conditions import Conditions, checked_conditions
 from memstory_reference.systems.turns.config import TurnsConfig
@@ -22,7 +23,7 @@ from memstory_reference.systems.turns.ranking.scoring import Ranked, ranked
 from memstory_reference.systems.turns.stores.store import TurnsStore, Written
 from memstory_reference.systems.turns.turn import NewTurn, Turn, checked_turn
 from memstory_reference.text.secret_guard import refuse_secrets
-from memstory_reference.text.stems import stems
+from memstory_reference.text.stems import is_about, stems
 
 ANY_TURN = Conditions()
 
@@ -57,9 +58,17 @@ class TurnsMemory:
     """One memory for many owners. Writers take turns; a write is acknowledged when the store has it."""
 
     def __init__(
-        self, *, store: TurnsStore, embedder: Embedder, clock: Clock, new_id: NewId, config: TurnsConfig | None = None
+        self,
+        *,
+        store: TurnsStore,
+        embedder: Embedder,
+        clock: Clock,
+        new_id: NewId,
+        config: TurnsConfig | None = None,
+        tombstones: Tombstones | None = None,
     ) -> None:
         self.config = config or TurnsConfig()
+        self._tombstones = tombstones or NoTombstones()
         self._store = store
         self._embedder = embedder
         self._clock = clock
@@ -70,6 +79,7 @@ class TurnsMemory:
         """Release the store once what is being written is written."""
         async with self._writing:
             await self._store.close()
+            self._tombstones.close()
 
     async def add(self, owner: str, new: Sequence[NewTurn]) -> list[Stored]:
         """Remember texts in their order, all or none; one whose key is known replaces what stands under it."""
@@ -77,7 +87,7 @@ class TurnsMemory:
         now = self._clock.now()
         turns = [checked_turn(one, self._new_id(), now, self.config.limits) for one in new]
         for turn in turns:
-            self._refuse_secrets(turn)
+            self._refuse(owner, turn)
         vectors = await self._embedded([turn.embedded for turn in turns])
         async with self._writing:
             by_key: dict[str, str] = {}
@@ -104,16 +114,22 @@ class TurnsMemory:
             known = {name: value for name, value in old.fields.items() if name not in new.metadata}
             merged = replace(new, kind=new.kind or old.kind, key=new.key or old.key, metadata={**known, **new.metadata})
             turn = checked_turn(merged, old.id, self._clock.now(), self.config.limits)
-            self._refuse_secrets(turn)
+            self._refuse(owner, turn)
             (vector,) = await self._embedded([turn.embedded])
             await self._store.put(owner, [_written(turn, vector)])
         return turn
 
-    async def delete(self, owner: str, ids: Sequence[str]) -> list[str]:
-        """Forget turns; return the ids that existed."""
+    async def delete(self, owner: str, ids: Sequence[str], *, durable: bool = False) -> list[str]:
+        """Forget turns, `durable` for good: what tells them again is refused. Return the ids that existed."""
         checked_owner(owner)
         async with self._writing:
+            if durable:
+                self._tombstones.bury(owner, [turn.text for turn in await self._store.get(owner, ids)])
             return await self._store.delete(owner, ids)
+
+    async def about(self, owner: str, things: Sequence[str]) -> list[Turn]:
+        """Return the turns that are about any of these things, in the order in which they were told."""
+        return [turn for turn in await self.listed(owner) if is_about(turn.text, things)]
 
     async def forget_session(self, owner: str, session: str) -> int:
         """Forget all of a session; return how many turns there were."""
@@ -219,9 +235,10 @@ class TurnsMemory:
         vectors = await self._embedder.embed(texts, purpose)
         return checked_vectors(vectors, count=len(texts), model=self._embedder.model, dimension=None)
 
-    def _refuse_secrets(self, turn: Turn) -> None:
+    def _refuse(self, owner: str, turn: Turn) -> None:
         values = [value for value in turn.metadata.values() if isinstance(value, str)]
         refuse_secrets(self.config.guard, turn.text, *values)
+        self._tombstones.refuse(owner, turn.text, *values)
 
 
 def _written(turn: Turn, vector: NDArray[np.float32]) -> Written:

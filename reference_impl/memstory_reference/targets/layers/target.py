@@ -26,9 +26,11 @@ from memstory_reference.adapters.embedding.prefixes import NO_PREFIXES
 from memstory_reference.composition.layers import open_layers
 from memstory_reference.errors import InputError
 from memstory_reference.systems.layers.recall.prompting import memory_block
+from memstory_reference.systems.layers.records.record import Layer, MemoryRecord, Standing
 from memstory_reference.systems.layers.service import LayersService
 from memstory_reference.systems.layers.turns.session_end import EndReason, parse_reason
 from memstory_reference.targets.environment_ports import EnvironmentPorts, MakeEmbedder, environment_ports
+from memstory_reference.targets.in_words import CorrectsInWords
 from memstory_reference.targets.layers.desk import EXTRACTOR, LayersDesk
 from memstory_reference.targets.layers.formulas import formula
 from memstory_reference.targets.layers.options import OPTIONS, layers_options
@@ -50,13 +52,14 @@ class NullEmbedder(IdleEmbedder):
         super().__init__("none")
 
 
-class LayersTarget(LayersDesk):
+class LayersTarget(CorrectsInWords, LayersDesk):
     """One open layers memory, in the case's workspace or in Postgres unless it is incognito."""
 
     operations = frozenset(
         {
             *("add", "add.verbatim", "add.batch_atomic", "add.infer", "get.id", "list", "update"),
             *("delete", "delete.reports_missing", "delete.scope", "context"),
+            *("delete.about", "delete.durable", "update.about", "identifiers.spellings"),
             *("search", "search.scores", "search.lexical", "search.hybrid", "search.explain"),
             *("chat", "chat.window", "session", "async_ingest", "incognito", "unicode_lexical"),
             *("dedup", "supersede", "hold_buffer", "audit_separate"),
@@ -137,7 +140,16 @@ class LayersTarget(LayersDesk):
             who = await self._who(scope)
             if ref == Ref():
                 return any((await self._system.forget_owner(who.owner)).values())
-            return bool(await self._system.records.delete(who.owner, [_id(ref)]))
+            ids = [_id(ref)] if ref != Ref(durable=True) else [one.id for one in await self._every(who.owner)]
+            return bool((await self._system.forget_records(who.owner, ids, durable=ref.durable)).records)
+
+    async def _every(self, owner: str) -> Sequence[MemoryRecord]:
+        return await self._system.records.listed(owner, tuple(Layer), tuple(Standing))
+
+    async def _ids_about(self, things: Sequence[str], scope: Scope) -> Sequence[str]:
+        with self._in_harness_words():
+            found = await self._system.records.about((await self._who(scope)).owner, things)
+        return [one.id for one in found]
 
     async def context(self, query: Query, scope: Scope) -> str:
         with self._in_harness_words():

@@ -30,6 +30,7 @@ from memstory_reference.systems.manager.memories.rows import DEFAULT_SESSION
 from memstory_reference.systems.manager.settings import LIMITS, default_manager
 from memstory_reference.systems.manager.system import ManagerSystem
 from memstory_reference.targets.environment_ports import PORT_OPTIONS, EnvironmentPorts, MakeEmbedder
+from memstory_reference.targets.in_words import CorrectsInWords
 from memstory_reference.targets.manager.values import (
     formula,
     found_hit,
@@ -46,7 +47,7 @@ SETTINGS = ("cleanup_interval", "context_window_size", "keep_secrets", "min_scor
 """Options that are settings of the same name; where the memory lies is the case's own business."""
 
 
-class ManagerTarget(SystemTarget[ManagerSystem]):
+class ManagerTarget(CorrectsInWords, SystemTarget[ManagerSystem]):
     """One open manager system; its store lies in the case's workspace."""
 
     operations = frozenset(
@@ -54,7 +55,8 @@ class ManagerTarget(SystemTarget[ManagerSystem]):
             *("add", "add.verbatim", "add.exact", "add.key", "add.batch_atomic", "get.key", "get.id", "list", "update"),
             *("add.metadata", "add.metadata.lists"),
             *("search", "search.scores", "search.min_score", "search.where"),
-            *("delete", "delete.reports_missing", "delete.scope"),
+            *("delete", "delete.reports_missing", "delete.scope", "delete.about", "delete.durable", "update.about"),
+            "identifiers.spellings",
             *("chat", "chat.tools", "chat.window", "tool", "tool.schema"),
             *("dedup", "expiry", "expiry.read_filter", "scope.session"),
         }
@@ -127,9 +129,13 @@ class ManagerTarget(SystemTarget[ManagerSystem]):
     async def delete(self, ref: Ref, scope: Scope) -> bool:
         with self._in_harness_words():
             if ref.id is None and ref.key is None:
-                return bool(await self._manager.forget_all(scope.user, session=scope.session))
+                return bool(await self._manager.forget_all(scope.user, session=scope.session, durable=ref.durable))
             memory = await self._memory(ref, scope)
-            return memory is not None and await self._manager.forget(scope.user, memory.id)
+            return memory is not None and await self._manager.forget(scope.user, memory.id, durable=ref.durable)
+
+    async def _ids_about(self, things: Sequence[str], scope: Scope) -> Sequence[str]:
+        with self._in_harness_words():
+            return [one.id for one in await self._manager.about(scope.user, things)]
 
     async def say(self, text: str, scope: Scope) -> Turn:
         session = self._note_session(scope)

@@ -28,18 +28,20 @@ from memstory_reference.systems.observations.quality import rank
 from memstory_reference.systems.observations.research import LocalCorpus, Passage, ResearchLoop
 from memstory_reference.systems.observations.service import ObservationService, Stored
 from memstory_reference.targets.environment_ports import PORT_OPTIONS, EnvironmentPorts
+from memstory_reference.targets.in_words import ForgetsInWords
 from memstory_reference.targets.system_target import SystemFactory, SystemTarget
 
 KIND = "observation"
 CONFIG = tuple(ObservationsConfig.rules)
 
 
-class ObservationsTarget(SystemTarget[ObservationService]):
+class ObservationsTarget(ForgetsInWords, SystemTarget[ObservationService]):
     """One open observations memory; both indexes lie in the case's workspace."""
 
     operations = frozenset(
         {
             *("add", "add.key", "add.verbatim", "get.id", "get.key", "list", "delete", "delete.reports_missing"),
+            *("delete.about", "delete.durable", "identifiers.spellings"),
             *("feedback", "context", "rank.quality", "unicode_lexical"),
             *("search", "search.scores", "search.lexical", "search.hybrid", "search.min_score", "search.explain"),
         }
@@ -96,7 +98,11 @@ class ObservationsTarget(SystemTarget[ObservationService]):
 
     async def delete(self, ref: Ref, scope: Scope) -> bool:
         with self._in_harness_words():
-            return bool(await self._system.delete([_id(ref)], scope.user))
+            return bool(await self._system.delete([_id(ref)], scope.user, durable=ref.durable))
+
+    async def _ids_about(self, things: Sequence[str], scope: Scope) -> Sequence[str]:
+        with self._in_harness_words():
+            return [one.id for one in await self._system.about(things, scope.user)]
 
     async def feedback(self, ref: Ref, value: float, scope: Scope) -> bool:
         with self._in_harness_words():

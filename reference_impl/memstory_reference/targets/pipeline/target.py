@@ -32,6 +32,7 @@ from memstory_reference.systems.pipeline.recall import Nearest
 from memstory_reference.systems.pipeline.selection import Reranker
 from memstory_reference.systems.pipeline.service import PipelineService
 from memstory_reference.targets.environment_ports import PORT_OPTIONS, EnvironmentPorts
+from memstory_reference.targets.in_words import CorrectsInWords
 from memstory_reference.targets.pipeline.values import (
     formula,
     hit,
@@ -74,12 +75,13 @@ class _FaultyVectors(Faulty):
         return found
 
 
-class PipelineTarget(SystemTarget[PipelineService]):
+class PipelineTarget(CorrectsInWords, SystemTarget[PipelineService]):
     """One open pipeline memory; both of its stores lie in the case's workspace."""
 
     operations = frozenset(
         {
             *("add", "add.infer", "add.import", "add.batch_atomic", "get.id", "get.key", "list", "update", "context"),
+            *("delete.about", "delete.durable", "update.about", "identifiers.spellings"),
             *("delete", "delete.reports_missing", "delete.scope", "search", "search.scores", "search.explain"),
             *("search.budget", "search.archived", "dedup", "importance", "compression", "scope.session"),
         }
@@ -149,11 +151,16 @@ class PipelineTarget(SystemTarget[PipelineService]):
         with self._in_harness_words():
             if ref.id is not None or ref.key is not None:
                 found = await self._named(ref, scope)
-                return bool(found and await self._system.delete([found.id], scope.user))
-            if scope.session is None:
+                return bool(found and await self._system.delete([found.id], scope.user, durable=ref.durable))
+            if scope.session is None and not ref.durable:
                 return await self._system.forget(scope.user) > 0
-            of_session = [one.id for one in await self._system.memories(scope.user) if one.session_id == scope.session]
-            return bool(await self._system.delete(of_session, scope.user))
+            every = await self._system.memories(scope.user, include_replaced=True)
+            of_scope = [one.id for one in every if scope.session in (None, one.session_id)]
+            return bool(await self._system.delete(of_scope, scope.user, durable=ref.durable))
+
+    async def _ids_about(self, things: Sequence[str], scope: Scope) -> Sequence[str]:
+        with self._in_harness_words():
+            return [one.id for one in await self._system.about(things, scope.user)]
 
     async def context(self, query: Query, scope: Scope) -> str:
         with self._in_harness_words():

@@ -29,6 +29,7 @@ from memstory_reference.systems.topics.memory_service import MemoryService
 from memstory_reference.systems.topics.system import TopicsSystem
 from memstory_reference.systems.topics.toolset.result_texts import engrams_text
 from memstory_reference.targets.environment_ports import EnvironmentPorts, environment_ports
+from memstory_reference.targets.in_words import CorrectsInWords
 from memstory_reference.targets.system_target import SystemFactory, SystemTarget, tool_call, tool_schema
 from memstory_reference.targets.topics.options import OPTIONS, topics_options
 from memstory_reference.targets.topics.values import (
@@ -49,14 +50,15 @@ from memstory_reference.targets.topics.values import (
 DEFAULT_SESSION = "default"
 
 
-class TopicsTarget(SystemTarget[TopicsSystem]):
+class TopicsTarget(CorrectsInWords, SystemTarget[TopicsSystem]):
     """One open topics system; the vector store lies in the case's workspace."""
 
     operations = frozenset(
         {
             "add.metadata",
             *("add", "add.key", "add.verbatim", "add.exact", "get.key", "get.id", "list", "update", "feedback"),
-            *("delete", "delete.reports_missing", "delete.scope"),
+            *("delete", "delete.reports_missing", "delete.scope", "delete.about", "delete.durable", "update.about"),
+            "identifiers.spellings",
             *("search", "search.scores", "search.min_score", "search.where", "search.explain", "context"),
             *("chat", "chat.tools", "chat.window", "tool", "tool.schema", "async_ingest"),
             *("scope.session", "scope.session_all", "rank.reward"),
@@ -128,9 +130,13 @@ class TopicsTarget(SystemTarget[TopicsSystem]):
     async def delete(self, ref: Ref, scope: Scope) -> bool:
         with self._in_harness_words():
             if ref.id is None and ref.key is None:
-                return bool(await self._service.forget_all(scope.user, where_of(scope)))
+                return bool(await self._service.forget_all(scope.user, where_of(scope), durable=ref.durable))
             entry = await self._entry(ref, scope)
-            return entry is not None and await self._service.forget(scope.user, entry.id)
+            return entry is not None and await self._service.forget(scope.user, entry.id, durable=ref.durable)
+
+    async def _ids_about(self, things: Sequence[str], scope: Scope) -> Sequence[str]:
+        with self._in_harness_words():
+            return await self._service.about(scope.user, things)
 
     async def feedback(self, ref: Ref, value: float, scope: Scope) -> bool:
         with self._in_harness_words():

@@ -32,6 +32,7 @@ from memstory_reference.systems.turns.system import TurnsSystem
 from memstory_reference.systems.turns.turn import TURN
 from memstory_reference.systems.turns.turn import Turn as StoredTurn
 from memstory_reference.targets.environment_ports import PORT_OPTIONS, EnvironmentPorts, MakeEmbedder, text_option
+from memstory_reference.targets.in_words import CorrectsInWords
 from memstory_reference.targets.shared_postgres import CasesPostgres
 from memstory_reference.targets.system_target import SystemFactory, SystemTarget, tool_call, tool_schema
 from memstory_reference.targets.turns.store_faults import faulty_turns_store
@@ -53,7 +54,7 @@ DEFAULT_SESSION = "default"
 SQLITE, POSTGRES = STORES = ("sqlite", "postgres")
 
 
-class TurnsTarget(SystemTarget[TurnsSystem]):
+class TurnsTarget(CorrectsInWords, SystemTarget[TurnsSystem]):
     """One open turns memory, in the case's workspace."""
 
     operations = frozenset(
@@ -62,7 +63,7 @@ class TurnsTarget(SystemTarget[TurnsSystem]):
             *("add.metadata", "add.metadata.lists", "add.turns", "delete.erases"),
             *("get.id", "get.key", "list", "update", "delete", "delete.reports_missing", "delete.scope", "context"),
             *("search", "search.scores", "search.min_score", "search.where", "search.budget", "search.explain"),
-            "search.as_of",
+            *("search.as_of", "delete.about", "delete.durable", "update.about", "identifiers.spellings"),
             *("search.lexical", "search.hybrid", "unicode_lexical", "supersede", "scope.session", "scope.session_all"),
             *("chat", "chat.tools", "chat.window", "tool", "tool.schema"),
         }
@@ -136,11 +137,18 @@ class TurnsTarget(SystemTarget[TurnsSystem]):
     async def delete(self, ref: Ref, scope: Scope) -> bool:
         with self._in_harness_words():
             if ref.id is None and ref.key is None:
+                if ref.durable:
+                    every = await self._memory.listed(scope.user, Conditions(session=scope.session))
+                    return bool(await self._memory.delete(scope.user, [one.id for one in every], durable=True))
                 if scope.session is not None:
                     return bool(await self._memory.forget_session(scope.user, scope.session))
                 return bool(await self._memory.forget_owner(scope.user))
             turn = await self._named(ref, scope)
-            return turn is not None and bool(await self._memory.delete(scope.user, [turn.id]))
+            return turn is not None and bool(await self._memory.delete(scope.user, [turn.id], durable=ref.durable))
+
+    async def _ids_about(self, things: Sequence[str], scope: Scope) -> Sequence[str]:
+        with self._in_harness_words():
+            return [turn.id for turn in await self._memory.about(scope.user, things)]
 
     async def context(self, query: Query, scope: Scope) -> str:
         with self._in_harness_words():

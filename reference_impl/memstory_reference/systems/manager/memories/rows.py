@@ -8,6 +8,9 @@ from datetime import datetime
 from hashlib import blake2b
 from urllib.parse import quote
 
+import numpy as np
+from numpy.typing import NDArray
+
 from memstory_reference.errors import InputError
 from memstory_reference.input_checks import DEFAULT_LIMITS, Limits, checked_memory, checked_owner, checked_text
 from memstory_reference.ports import Json, NewId, Primitive, Record
@@ -113,3 +116,22 @@ def memory_of(record: Record) -> Memory | None:
     except (InputError, ValueError):
         return None
     return Memory(id=record.id, content=record.text, memory_type=memory_type, created_at=created_at, metadata=metadata)
+
+
+def record_of(memory: Memory, vector: NDArray[np.float32]) -> Record:
+    """Return the row of a memory."""
+    return Record(id=memory.id, text=memory.content, metadata=metadata_of(memory), vector=vector)
+
+
+def conditions_of(where: Mapping[str, Json] | None, memory_type: MemoryType | None) -> dict[str, Primitive] | None:
+    """Return what rows must have to be of this type, with this metadata."""
+    conditions = encode_metadata({} if where is None else where)
+    if memory_type is not None:
+        conditions["type"] = memory_type_of(memory_type).value
+    return conditions or None
+
+
+def kept_beside(old: Memory, metadata: Mapping[str, Json]) -> dict[str, Json]:
+    """Return new metadata with what binds a context entry to its key and session."""
+    bound = {key: old.metadata[key] for key in (CONTEXT_KEY, SESSION_ID) if key in old.metadata}
+    return {**metadata, **bound} if old.memory_type is MemoryType.CONTEXT else dict(metadata)

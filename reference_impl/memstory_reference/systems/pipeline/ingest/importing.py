@@ -7,6 +7,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
+import numpy as np
+
 from memstory_reference.errors import InputError
 from memstory_reference.input_checks import (
     MAX_OWNER_CHARACTERS,
@@ -18,9 +20,10 @@ from memstory_reference.input_checks import (
     limits_of,
     shown,
 )
-from memstory_reference.ports import NewId, Tree
+from memstory_reference.ports import Embedder, NewId, Tree
 from memstory_reference.systems.pipeline.config import PipelineConfig
 from memstory_reference.systems.pipeline.ingest.chunking import content_hash
+from memstory_reference.systems.pipeline.ingest.planning import Insertion, Setting, Vector
 from memstory_reference.systems.pipeline.ingest.validation import checked_flag, checked_role, checked_type
 from memstory_reference.systems.pipeline.memory import USER, MemoryChunk, MemoryType
 from memstory_reference.systems.pipeline.reading.cleaning import clean
@@ -42,6 +45,14 @@ class Import:
     memory: MemoryChunk
     content_hash: str
     vector: Sequence[float] | None
+
+    def write(self, computed: Vector | None, embedder: Embedder) -> Insertion | Setting:
+        """Return what is written, with its own vector or the one that was `computed`; InputError for a wrong length."""
+        vector = computed if computed is not None and self.vector is None else np.asarray(self.vector, np.float32)
+        if embedder.dimension is not None and len(vector) != embedder.dimension:
+            raise InputError(f"vector: {len(vector)} numbers; the model {embedder.model} has {embedder.dimension}")
+        kind = Insertion if self.memory.key is None else Setting
+        return kind(memory=self.memory, content_hash=self.content_hash, vector=vector)
 
 
 def exported(memory: MemoryChunk) -> dict[str, Tree]:
