@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from memstory_reference.ports import Match, Primitive, Record
+from memstory_reference.systems.topics.topic_keys import speaks_of
 from memstory_reference.text.asking import is_no_answer, tells_nothing
 from memstory_reference.text.sentences import sentences
 
@@ -29,6 +30,11 @@ class EngramEntry:
     content: str
     metadata: Mapping[str, Primitive]
 
+    @property
+    def told(self) -> str:
+        """What it tells."""
+        return self.content
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TopicEntry:
@@ -39,6 +45,11 @@ class TopicEntry:
     content: str
     timestamp_utc: str
     since: Sequence[EngramEntry] = field(default_factory=list)
+
+    @property
+    def told(self) -> str:
+        """What it tells, and what of."""
+        return f"{self.topic.replace('.', ' ')} {self.content}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -152,3 +163,13 @@ def found_engram(match: Match) -> FoundEngram:
 def by_time(entry: EngramEntry) -> tuple[str, str]:
     """Return the place in time order."""
     return str(entry.metadata.get("timestamp_utc", "")), entry.id
+
+
+def newer_about(topic: Record, told: Sequence[tuple[Record, Sequence[str]]]) -> list[str]:
+    """Return the ids of the engrams, each with its statements, that speak of a topic and are not older than it."""
+    name, saved = str(topic.metadata["topic"]), str(topic.metadata["timestamp_utc"])
+    return [
+        one.id
+        for one, said in told
+        if str(one.metadata["timestamp_utc"]) >= saved and any(speaks_of(name, sentence) for sentence in said)
+    ]

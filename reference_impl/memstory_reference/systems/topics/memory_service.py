@@ -46,13 +46,14 @@ from memstory_reference.systems.topics.engrams import (
     engram_entry,
     found_engram,
     is_settled,
+    newer_about,
     ranked,
     statements_in,
     topic_entry,
 )
 from memstory_reference.systems.topics.forgetting import TOPICS, Forgotten, forgotten
 from memstory_reference.systems.topics.inputs import check_metadata, checked_pairs, clamped_reward, timestamp
-from memstory_reference.systems.topics.topic_keys import is_under, lookup_key, speaks_of, topic_id, topic_key
+from memstory_reference.systems.topics.topic_keys import is_under, lookup_key, topic_id, topic_key
 from memstory_reference.text.secret_guard import refuse_secrets
 from memstory_reference.text.stems import is_about
 
@@ -104,8 +105,7 @@ class MemoryService:
 
     async def write_topics(self, owner: str, facts: Sequence[Fact]) -> list[str]:
         """Store several facts with one embedding call; of two for one topic the last stays."""
-        ids, _ = await self.write(owner, facts=facts)
-        return ids
+        return (await self.write(owner, facts=facts))[0]
 
     async def recall_topic(self, owner: str, topic: str) -> str | None:
         """Return what is stored under exactly this topic, or None; nothing is embedded."""
@@ -127,8 +127,7 @@ class MemoryService:
 
     async def write_engrams(self, owner: str, engrams: Sequence[Engram]) -> list[str]:
         """Add several engrams with one embedding call."""
-        _, ids = await self.write(owner, engrams=engrams)
-        return ids
+        return (await self.write(owner, engrams=engrams))[1]
 
     async def write_turn(
         self,
@@ -221,9 +220,8 @@ class MemoryService:
 
     async def about(self, owner: str, things: Sequence[str]) -> list[str]:
         """Return the ids of the topics and engrams that are about any of these things, by text or name."""
-        topics = [(one.id, f"{one.topic.replace('.', ' ')} {one.content}") for one in await self.list_topics(owner)]
-        engrams = [(one.id, one.content) for one in await self.list_engrams(owner)]
-        return [entry_id for entry_id, text in (*topics, *engrams) if is_about(text, things)]
+        every = (*await self.list_topics(owner), *await self.list_engrams(owner))
+        return [one.id for one in every if is_about(one.told, things)]
 
     async def reward(self, owner: str, engram_id: str, value: float) -> bool:
         """Attach a reward in [-1, 1] to an engram, in place of an earlier one; False if unknown."""
@@ -262,11 +260,10 @@ class MemoryService:
     async def forget(self, owner: str, entry_id: str, *, durable: bool = False) -> bool:
         """Delete an entry of this owner's, `durable` for good: what tells it again is refused. False if unknown."""
         async with self._turn(owner):
-            index = await self._index(owner)
-            if durable:
-                records = await index.get([self._text(entry_id, "id")])
-                self._tombstones.bury(owner, [record.text for record in records])
-            return bool(await index.delete([self._text(entry_id, "id")]))
+            record = await self._record(owner, self._text(entry_id, "id"))
+            if durable and record:
+                self._tombstones.bury(owner, [record.text])
+            return bool(await (await self._index(owner)).delete([entry_id]))
 
     async def forget_all(
         self, owner: str, where: Mapping[str, Primitive] | None = None, *, durable: bool = False
@@ -367,15 +364,9 @@ class MemoryService:
             index = await self._index(owner)
             changed = list[Record]()
             for row in await index.list({"type": TOPIC}):
-                topic, since = str(row.metadata["topic"]), str(row.metadata.get(SINCE, "")).split()
-                newer = [
-                    one.id
-                    for one, said in told
-                    if topic not in saved
-                    and str(one.metadata["timestamp_utc"]) >= str(row.metadata["timestamp_utc"])
-                    and any(speaks_of(topic, sentence) for sentence in said)
-                ]
+                newer = [] if str(row.metadata["topic"]) in saved else newer_about(row, told)
                 if newer:
+                    since = str(row.metadata.get(SINCE, "")).split()
                     noted = {**row.metadata, SINCE: " ".join([*newer, *since][:MOST_SINCE])}
                     changed.append(replace(row, metadata=noted))
             await index.upsert(changed)
@@ -387,23 +378,16 @@ class MemoryService:
         return await self._store.index(self.config.collection, checked_owner(owner))
 
     async def _record(self, owner: str, entry_id: str) -> Record | None:
-        records = await (await self._index(owner)).get([entry_id])
-        return records[0] if records else None
+        return next(iter(await (await self._index(owner)).get([entry_id])), None)
 
     async def _embed_and_store(self, owner: str, records: Sequence[Record]) -> None:
         # Of two rows with one id the last stays, whatever a store makes of them in one batch.
-        records = list({record.id: record for record in records}.values())
-        if not records:
+        if not (records := list({record.id: record for record in records}.values())):
             return
         self._tombstones.refuse(owner, *(record.text for record in records))
         vectors = await self._embed([record.text for record in records], Purpose.DOCUMENT)
         index = await self._index(owner)
-        await index.upsert(
-            [
-                Record(id=record.id, text=record.text, metadata=record.metadata, vector=vector)
-                for record, vector in zip(records, vectors, strict=True)
-            ]
-        )
+        await index.upsert([replace(one, vector=vector) for one, vector in zip(records, vectors, strict=True)])
 
     async def _embed(self, texts: Sequence[str], purpose: Purpose) -> NDArray[np.float32]:
         vectors = await self._embedder.embed(texts, purpose)

@@ -209,7 +209,7 @@ MUTANTS = [
     ("L23: a rating over the bus is not heard", "hits do not have 'praised' first", (MemoryService, "rate_turn", True)),
     ("L24: what is past its time is found until it is purged", "hits count 2", (MemoryService, "oldest_kept", "")),
     ("L24: nothing is ever purged", "hits count 3", (MemoryService, "purge_all", 0)),
-    ("L25: nothing that was said later counts", "'Bert'", (memory_service, "speaks_of", False)),
+    ("L25: nothing that was said later counts", "'Bert'", (engrams, "speaks_of", False)),
     (
         "L15: a tool does not say what it is for",
         "'description'",
