@@ -22,21 +22,21 @@ SLOW_SECONDS = 0.2
 
 @dataclass(slots=True)
 class Switch:
-    """How one part behaves at the moment; `landed` counts how often it was used while it failed."""
+    """How one part behaves at the moment; `landed` counts how often it really failed, was slow, or told garbage."""
 
     part: str
     mode: str = "ok"
     landed: int = 0
     slow_seconds: float = SLOW_SECONDS
 
-    @property
-    def is_garbage(self) -> bool:
-        """Whether the part answers with wrong content."""
+    def garbles(self) -> bool:
+        """Return whether the part has to answer with wrong content now, which then counts: not each call can."""
+        self.landed += self.mode == "garbage"
         return self.mode == "garbage"
 
     async def pass_or_fail(self, error: type[UnavailableError] = UnavailableError) -> None:
         """Wait or raise as the mode says, before the part is asked."""
-        self.landed += self.mode != "ok"
+        self.landed += self.mode in ("down", "slow")
         if self.mode == "down":
             raise error(f"the story has taken the {self.part} down")
         if self.mode == "slow":
@@ -71,7 +71,7 @@ class _FaultyIndex(Faulty):
         self, vector: NDArray[np.float32], k: int, where: Mapping[str, Primitive] | None = None
     ) -> Sequence[Match]:
         await self._switch.pass_or_fail()
-        found: Sequence[Match] = [] if self._switch.is_garbage else await self._inner.query(vector, k, where)
+        found: Sequence[Match] = [] if self._switch.garbles() else await self._inner.query(vector, k, where)
         return found
 
 

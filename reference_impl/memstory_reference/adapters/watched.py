@@ -72,7 +72,7 @@ class WatchedEmbedder:
             self.failures.append(error)
             raise
         self.dimension = self._inner.dimension
-        if self._switch.is_garbage:
+        if self._switch.garbles():
             vectors = np.zeros_like(vectors)
             vectors[:, :1] = 1.0
         return vectors
@@ -131,7 +131,7 @@ class WatchedModel:
         self._log.append(entry)
         switch = self._switch if purpose == REPLY else self._after_reply
         await switch.pass_or_fail(ChatModelUnavailableError)
-        if switch.is_garbage:
+        if switch.garbles():
             reply = Reply(content='{"": [[[ ...')
         else:
             try:

@@ -32,14 +32,15 @@ class _FaultyLayersStore(Faulty):
         return bool(await self._inner.aend(owner, session, self._batch(records)))
 
     def _batch(self, records: Sequence[MemoryRecord]) -> Sequence[MemoryRecord]:
-        return _Breaking(records) if self._switch.is_garbage else records
+        return _Breaking(records, self._switch)
 
 
 class _Breaking(Sequence[MemoryRecord]):
-    """A batch whose second record cannot be had: what a store has begun by then must not stay."""
+    """A batch whose second record cannot be had in mode `garbage`: what a store has begun by then must not stay."""
 
-    def __init__(self, records: Sequence[MemoryRecord]) -> None:
+    def __init__(self, records: Sequence[MemoryRecord], switch: Switch) -> None:
         self._records = records
+        self._switch = switch
 
     def __len__(self) -> int:
         return len(self._records)
@@ -49,7 +50,7 @@ class _Breaking(Sequence[MemoryRecord]):
     @overload
     def __getitem__(self, place: slice) -> Sequence[MemoryRecord]: ...
     def __getitem__(self, place: int | slice) -> MemoryRecord | Sequence[MemoryRecord]:
-        if isinstance(place, slice) or place >= BREAKS_AT:
+        if (isinstance(place, slice) or place >= BREAKS_AT) and self._switch.garbles():
             raise UnavailableError("the story has broken the batch at its second record")
         return self._records[place]
 

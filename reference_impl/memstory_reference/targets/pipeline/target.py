@@ -71,7 +71,7 @@ class _FaultyVectors(Faulty):
 
     async def nearest(self, owner: str, vector: Vector, k: int) -> Mapping[str, float]:
         await self._switch.pass_or_fail()
-        found: Mapping[str, float] = {} if self._switch.is_garbage else await self._inner.nearest(owner, vector, k)
+        found: Mapping[str, float] = {} if self._switch.garbles() else await self._inner.nearest(owner, vector, k)
         return found
 
 

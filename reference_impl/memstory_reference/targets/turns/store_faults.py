@@ -21,4 +21,4 @@ class _FaultyTurnsStore(Faulty):
     async def pool(self, *args: Any) -> Pool:
         await self._switch.pass_or_fail()
         found: Pool = await self._inner.pool(*args)
-        return Pool(candidates=(), holding={}, turns=0, mean_words=0.0) if self._switch.is_garbage else found
+        return Pool(candidates=(), holding={}, turns=0, mean_words=0.0) if self._switch.garbles() else found

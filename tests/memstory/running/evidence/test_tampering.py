@@ -37,10 +37,12 @@ async def test_files_that_vanish_are_gone_at_the_next_opening():
 @pytest.mark.parametrize(
     ("change", "said"),
     [({"edit": {"ale": "tea"}}, "no file holds 'ale'"), ({"remove": "*.idx"}, "no file is called '*.idx'"),
-     ({"cut": "*.idx"}, "no file is called '*.idx'")],
+     ({"cut": "*.idx"}, "no file is called '*.idx'"), ({"edit": {"tea": "tea"}}, "'tea' stays what it is"),
+     ({"cut": "empty"}, "'empty' is empty")],
 )  # fmt: skip
 def test_a_change_that_finds_nothing_to_change_is_an_error(tmp_path, change, said):
     (tmp_path / "a.json").write_text("tea")
+    (tmp_path / "empty").touch()
     with pytest.raises(TargetError, match="so that nothing was changed and this shows nothing") as error:
         tampered(tmp_path, change)
     assert said in str(error.value)
