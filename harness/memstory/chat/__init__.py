@@ -5,7 +5,7 @@ last turns of a session, and it names itself in every report, so that nobody tak
 """
 
 from memstory.chat.agent import Agent
-from memstory.chat.model import GROUP, ChatModel, Message, Reply, ToolRequest, check_model_name
+from memstory.chat.model import GROUP, ChatModel, Message, Reply, ToolRequest, check_model_name, load_model
 from memstory.chat.shim import OPTIONS, Chats, Shim, gives_chat_to, with_shim
 
 __all__ = [
@@ -20,5 +20,6 @@ __all__ = [
     "ToolRequest",
     "check_model_name",
     "gives_chat_to",
+    "load_model",
     "with_shim",
 ]

@@ -60,6 +60,9 @@ def _outcome(
     failure = recording.failure
     if failure is not None and failure.kind != "failed":
         return failure.kind, _failure_reason(story, failure)
+    # What a model said of an answer is shown apart; it decides no case.
+    judged = [verdict for verdict in verdicts if verdict.kind == "judged"]
+    verdicts = [verdict for verdict in verdicts if verdict.kind != "judged"]
     failing = [verdict for verdict in verdicts if not verdict.passed]
     if story.measure and (scores or verdicts):
         return "measured", _told(verdicts, failing)
@@ -70,7 +73,11 @@ def _outcome(
         return failure.kind, _failure_reason(story, failure)
     if story.retrieval is not None and not scores:
         return "error", f"{story.mark} retrieval: no question could be measured"
-    return "passed", None
+    return _by_judge(judged) if judged and not verdicts else ("passed", None)
+
+
+def _by_judge(judged: Sequence[Verdict]) -> tuple[Outcome, str]:
+    return "measured", f"judged: {sum(one.passed for one in judged)} of {len(judged)} answers fit"
 
 
 def _told(verdicts: Sequence[Verdict], failing: Sequence[Verdict]) -> str | None:

@@ -96,7 +96,7 @@ def _left_out(story: Story, records: Mapping[tuple[int, ...], StepRecord]) -> It
 def _of_record(
     step: Step, record: StepRecord, contents: Mapping[str, str], announced: Sequence[ToolSchema]
 ) -> Iterator[Verdict]:
-    context = Context(names=record.names, contents=contents)
+    context = Context(names=record.names, contents=contents, judged=record.judged)
     refusal = WORDS[step.op].refusal(record)
     foreseen = any(expected.field in ("error", "refusal") for expected in step.expect)
     if record.error is not None and not foreseen:

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from memstory.chat import OPTIONS, check_model_name, gives_chat_to
+from memstory.chat import OPTIONS, check_model_name, gives_chat_to, load_model
 from memstory.errors import SetupError
 from memstory.pytest_plugin.options import DEFAULT_TARGET, OWN_TARGET, chosen_names, chosen_options, is_typed
 from memstory.target import TargetFactory, Tree
@@ -29,6 +29,8 @@ def check_chosen(config: pytest.Config) -> None:
             check_options(load_chosen(config), chosen_options(config))
         else:
             check_names(chosen_names(config), offers(config))
+        if config.getoption("memstory_judge"):
+            load_model(config.getoption("memstory_judge"))
     except SetupError as error:
         raise pytest.UsageError(str(error)) from error
 

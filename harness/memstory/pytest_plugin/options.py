@@ -37,6 +37,8 @@ OWN_TARGET = "fts5"
 """Needs no extra: what runs where nobody chose a target and the reference is not installed whole."""
 DEFAULT_REPORT = "reports/latest"
 DEFAULT_SECONDS = 60.0
+MODEL_SECONDS = 600.0
+"""A case in which a language model talks, extracts or judges may take longer."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -95,6 +97,18 @@ def add_options(parser: pytest.Parser) -> None:
         help="the environment variable that has the key for 'openai:MODEL' (default: OPENAI_API_KEY)",
     )
     add(
+        "--memstory-judge",
+        dest="memstory_judge",
+        metavar="MODEL",
+        help="chat model that says whether an answer fits the facts of `judged:`; it must pass an exam first",
+    )
+    add(
+        "--memstory-judge-file",
+        dest="memstory_judge_file",
+        metavar="FILE",
+        help="file of the judge's replies, which are not asked again (default: judge.jsonl beside the report's folder)",
+    )
+    add(
         "--memstory-report",
         dest="memstory_report",
         metavar="DIR",
@@ -104,9 +118,9 @@ def add_options(parser: pytest.Parser) -> None:
         "--memstory-case-timeout",
         dest="memstory_seconds",
         type=_seconds,
-        default=DEFAULT_SECONDS,
         metavar="SECONDS",
-        help="how long one case may take (default: %(default)g); retrieval over real data may take an hour",
+        help=f"how long one case may take (default: {DEFAULT_SECONDS:g}; {MODEL_SECONDS:g} with a language model); "
+        "retrieval over real data may take an hour",
     )
     add("--memstory-trials", dest="memstory_trials", type=_count, metavar="N", help="run every case N times")
     add(
@@ -183,6 +197,22 @@ def chosen_options(config: pytest.Config) -> dict[str, Tree]:
         if value is not None:
             options[name] = value
     return options
+
+
+def case_seconds(config: pytest.Config) -> float:
+    """Return how long one case may take: what was typed, else longer where a language model takes part."""
+    typed: float | None = config.getoption("memstory_seconds")
+    if typed is not None:
+        return typed
+    options = chosen_options(config)
+    talks = str(options.get("chat", "offline")) != "offline" or "llm" in options
+    return MODEL_SECONDS if talks or config.getoption("memstory_judge") else DEFAULT_SECONDS
+
+
+def judge_file(config: pytest.Config) -> Path:
+    """Return where the judge's replies are kept."""
+    typed: str | None = config.getoption("memstory_judge_file")
+    return config.invocation_params.dir / typed if typed else report_folder(config).parent / "judge.jsonl"
 
 
 def point_to_models(config: pytest.Config, environ: MutableMapping[str, str] = os.environ) -> None:

@@ -13,11 +13,14 @@ from typing import Any
 import pytest
 
 from memstory.case import Case
-from memstory.chat import Chats
+from memstory.chat import Chats, load_model
+from memstory.chat.judge.judge_model import Judge
+from memstory.chat.judge.vote_file import VoteFile
 from memstory.errors import TargetError
 from memstory.playing import broken, case_of, play
 from memstory.pytest_plugin.ending.guard import no_quiet_exit, nothing_forgotten
 from memstory.pytest_plugin.ending.leaving import watch_the_end
+from memstory.pytest_plugin.options import case_seconds, judge_file
 from memstory.results.outcomes import CaseResult
 from memstory.running.asking import Progress
 from memstory.running.endings import failure_of, told
@@ -44,17 +47,19 @@ class Worker:
     def __init__(
         self, config: pytest.Config, targets: Mapping[str, TargetFactory], options: Mapping[str, Mapping[str, Tree]]
     ) -> None:
-        seconds = config.getoption("memstory_seconds")
+        seconds = case_seconds(config)
         self.targets = targets
         self._config = config
         self._options = options
         self._chats = Chats()
+        self._judge = _judge(config)
         self._usual = RunOptions(
             case_seconds=seconds,
             retrieval_seconds=max(seconds, RETRIEVAL_SECONDS),
             hosted=config.getoption("memstory_isolate"),
             chats=self._chats,
             any_path=config.getoption("memstory_any_path"),
+            judge=self._judge,
         )
         self._trials: int | None = config.getoption("memstory_trials")
         self._runner = asyncio.Runner()
@@ -116,6 +121,8 @@ class Worker:
         started = [name for name, error in self._started.items() if error is None]
         left = [said for name in started if (said := self._stopped(name, self.targets[name].stop))]
         left += [said for said in [self._stopped("the chat models", self._chats.close)] if said]
+        if self._judge is not None:
+            left += [said for said in [self._stopped("the judge", self._judge.close)] if said]
         try:
             with interrupted_after(STOP_SECONDS):
                 self._runner.close()
@@ -155,6 +162,11 @@ async def _cancelled(task: asyncio.Task[Any] | None) -> None:
     if task is not None and not task.done():
         task.cancel()
         await asyncio.wait([task], timeout=CLOSING_SECONDS)
+
+
+def _judge(config: pytest.Config) -> Judge | None:
+    name = config.getoption("memstory_judge")
+    return Judge(load_model(name), VoteFile(judge_file(config))) if name else None
 
 
 async def _within(seconds: float, call: Callable[[], Coroutine[Any, Any, None]]) -> None:

@@ -12,7 +12,7 @@ from memstory.reporting.comparing.columns import Column, columns_of
 from memstory.reporting.comparing.matrix import JUDGED
 from memstory.reporting.comparing.owed import owed_section
 from memstory.reporting.escaping import inline, table
-from memstory.reporting.honesty import honesty
+from memstory.reporting.honesty import honesty, judged
 from memstory.reporting.measured import measured_page
 from memstory.reporting.overview.case_changes import changes_since
 from memstory.reporting.overview.causes import causes
@@ -58,6 +58,7 @@ def render(run: Run, *, last: Run | None = None, links: Links | None = None) -> 
         _section("Retrieval", retrieval(run)),
         _section("Repeated trials", repetition(run)),
         _section("Honest talk", honesty(run)),
+        _section("Judged by a language model", judged(run)),
         _section("Could not run", could_not_run(run)),
         _section("Warnings", _warnings(run)),
         _section("What it was made with", _facts(run)),

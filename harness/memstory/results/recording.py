@@ -58,6 +58,7 @@ class StepRecord:
     `result` is the operation's result as JSON (see `memstory.codec`); `error` is the text of a refusal.
     `names` maps every name saved so far to its value, which is what expectations on this step may refer to.
     `probe` is what was looked for afterwards, `witness` what was there before and afterwards.
+    `judged` says of the facts of each `judged:` whether the answer fits them, as a judge said.
     `embedding_seconds` is the part of `seconds` in which the memory waited for its embedder, None if it cannot say.
     """
 
@@ -74,6 +75,7 @@ class StepRecord:
     embedding_seconds: float | None = None
     probe: Probe | None = None
     witness: Witness | None = None
+    judged: Mapping[str, bool] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -9,6 +9,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from time import perf_counter
 
+from memstory.chat.judge.judge_model import Judge
 from memstory.codec import encode
 from memstory.datasets import Bounds
 from memstory.errors import Refused, StoryError, TargetError
@@ -17,6 +18,7 @@ from memstory.language.story import Step
 from memstory.language.words import WORDS
 from memstory.results.recording import Probe, StepRecord, Witness
 from memstory.running.evidence.injected import Injected
+from memstory.running.evidence.judgements import judgements
 from memstory.running.evidence.probing import ECHOES, Prober, Twin
 from memstory.running.evidence.workspace_files import inspect_files, tampered
 from memstory.running.stage import Stage
@@ -49,7 +51,9 @@ class Performer:
         able: frozenset[Capability] = frozenset(),
         in_files: bool = False,
         settles: bool = True,
+        judge: Judge | None = None,
     ) -> None:
+        self._judge = judge
         self._stage = stage
         self._able = able
         self._in_files = in_files
@@ -117,6 +121,7 @@ class Performer:
         after = await self._witnessed(step, args, scope) if before is not None else None
         branch.twins += _twins(args, scope.user) if step.op == "add" and error is None else []
         probed = await self._probe(step, scope, branch, result) if step.forbid else None
+        judged = await judgements(self._judge, step, args.get("text", ""), result, branch.names) if result else {}
         branch.names.update({name: pick(result, field_path) for name, field_path in step.save.items()})
         return StepRecord(
             path=path,
@@ -131,6 +136,7 @@ class Performer:
             seconds=seconds,
             embedding_seconds=embedding,
             probe=probed,
+            judged=judged,
             witness=Witness(before=before, after=after) if before is not None and after is not None else None,
         )
 

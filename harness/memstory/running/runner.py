@@ -15,6 +15,7 @@ from typing import Any
 
 from memstory.case import Case
 from memstory.chat import Chats, Shim, gives_chat_to
+from memstory.chat.judge.judge_model import Judge
 from memstory.datasets import Bounds, load_task
 from memstory.errors import NotSupported
 from memstory.language.story import Step
@@ -23,6 +24,7 @@ from memstory.results.recording import Failure, Recording
 from memstory.running.asking import Asked, Progress, run_retrieval
 from memstory.running.endings import failure_of
 from memstory.running.environments import make_environment
+from memstory.running.evidence.judgements import is_judged
 from memstory.running.performer import Branch, Holds, Performer
 from memstory.running.stage import Stage, open_stage
 from memstory.target import Capability, Environment, TargetFactory, Tree
@@ -58,6 +60,7 @@ class RunOptions:
     progress: Progress | None = None
     is_named: bool = True
     any_path: bool = False
+    judge: Judge | None = None
 
     def seconds(self, case: Case) -> float:
         """Return how long a run of `case` may take."""
@@ -84,6 +87,8 @@ async def run(
     failure: Failure | None = None
     limit = asyncio.timeout(options.seconds(case))
     try:
+        # The exam is the judge's and not the case's: its time does not count.
+        await running.examine()
         async with limit:
             await running.go(make_environment(case, bounds, seed=trial, options=options.target))
     except Exception as error:  # noqa: BLE001  (the rim: any error of a backend becomes a recorded failure)
@@ -117,6 +122,12 @@ class _Run:
     parts: dict[str, Any] = field(default_factory=dict)
     stage: Stage | None = None
     performer: Performer | None = None
+
+    async def examine(self) -> None:
+        """Let the judge pass its exam, where the story needs one."""
+        judge = self.options.judge
+        if judge is not None and is_judged(self.case.story.steps):
+            self.parts["about"] = {"judge": f"{judge.name}: {await judge.sit()}"}
 
     async def go(self, env: Environment) -> None:
         """Do what the story says."""
@@ -160,11 +171,12 @@ class _Run:
             able=able,
             in_files="delete.erases" in self.case.story.needs,
             settles=self.case.story.settles,
+            judge=self.options.judge,
         )
         stage.has_clock = "clock" in able
         await stage.open()
         about = await stage.target.perform(About())
-        self.parts["about"] = {**about, **(stage.shim.about if stage.shim else {})}
+        self.parts["about"] = {**self.parts.get("about", {}), **about, **(stage.shim.about if stage.shim else {})}
         if stage.agent is not None:
             self.parts["tools"] = tuple(stage.agent.tools)
         elif "tool.schema" in able:

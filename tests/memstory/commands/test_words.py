@@ -24,7 +24,7 @@ def test_the_example_of_a_step_is_a_story_with_that_step(name):
     assert name in {step.op for step in story.steps}
 
 
-@pytest.mark.parametrize("name", MATCHERS)
+@pytest.mark.parametrize("name", [name for name in MATCHERS if name != "judged"])  # a model decides that one
 def test_the_example_of_a_matcher_holds_for_one_value_and_not_for_the_other(name):
     check = MATCHERS[name]
     what = "files" if name == "none_contain" else "log"

@@ -9,7 +9,7 @@ from typing import Final
 PREFIX: Final = "--memstory-"
 VALUED: Final = (
     *("target", "target-option", "chat", "chat-url", "chat-key", "embedder", "report", "case-timeout", "trials"),
-    *("shard", "redact"),
+    *("shard", "redact", "judge", "judge-file"),
 )
 FLAGS: Final = ("isolate", "any-path")
 SHORT: Final = tuple(f"--{name}" for name in (*VALUED, *FLAGS))

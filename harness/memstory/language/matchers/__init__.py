@@ -12,6 +12,7 @@ from memstory.language.matchers.expectable import EXPECTABLE, judge
 from memstory.language.matchers.finding import Context, Finding
 from memstory.language.matchers.hits import HIT_CHECKS
 from memstory.language.matchers.means import METRICS
+from memstory.language.matchers.talk import judged
 
 __all__ = [
     "CALL_CHECKS",
@@ -27,5 +28,5 @@ __all__ = [
     "matcher",
 ]
 
-# Importing these three fills the table of matchers.
-_FAMILIES: Final = (numbers, contents, structures)
+# Importing these fills the table of matchers.
+_FAMILIES: Final = (numbers, contents, structures, judged)

@@ -31,10 +31,14 @@ class Finding:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Context:
-    """What a check may know beside the value: saved names, and the texts of what they were saved from."""
+    """What a check may know beside the value: saved names, the texts of what they were saved from, a judge's verdicts.
+
+    `judged` says of facts whether the answer fits them.
+    """
 
     names: Mapping[str, Tree] = field(default_factory=dict)
     contents: Mapping[str, str] = field(default_factory=dict)
+    judged: Mapping[str, bool] = field(default_factory=dict)
 
 
 def show(value: Tree, limit: int = _SHOWN) -> str:
