@@ -1,8 +1,9 @@
 """What a story item costs beside a plain parametrized test: CPU of 1,000 of each, collection and run apart.
 
 Run it with `python benchmarks/story_item.py`. The goal, a ratio of 1.3 at most, speaks of an item that does nothing:
-its story is made already and its case returns at once, so that what is left is what the plugin adds to pytest. The
-lines below it say what reading and checking the YAML, judging, recording and a first step add.
+its story is made already, its case passes at once and its result is kept in memory, so that what is left is what the
+plugin adds to pytest. The lines below it say what writing the result to disk, reading and checking the YAML, judging
+and a first step add.
 """
 
 from __future__ import annotations
@@ -37,29 +38,35 @@ def pytest_sessionfinish(session):
 """
 
 _NO_OP = """
+from dataclasses import replace
 import memstory.pytest_plugin.collect as collect
 import memstory.pytest_plugin.session as session
 from memstory.errors import Mark
-from memstory.results.outcomes import CaseResult
+from memstory.judging.evaluation import evaluate
 from memstory.language.story import Story
-
-PASSED = CaseResult(
-    id="", story="", title="", target="", where="", digest="", outcome="passed", reason=None, trials=()
-)
 
 class Nothing:
     targets = {"nothing": None}
-    def run(self, case, base): return PASSED
-    def stop(self): pass
-    def append(self, result): pass
-    def clear(self): pass
-    def read(self): return []
+    def run(self, case, base): return replace(evaluate(case, ()), outcome="passed", reason=None)
+    def stop(self): return []
 
 STORIES = [Story(id=f"N{n}", title="", mark=Mark("many.story.yaml", n, 1), digest="") for n in range(COUNT)]
 
 collect.load_stories = lambda *_: STORIES
-session.Spool = lambda folder: Nothing()
 session.SessionState.worker = Nothing()
+"""
+
+_IN_MEMORY = """
+KEPT = []
+
+class InMemory:
+    def __init__(self, folder): pass
+    def append(self, result): KEPT.append(result)
+    def clear(self): pass
+    def read(self): return KEPT
+
+session.Spool = InMemory
+session.write_selected = lambda *_: None
 """
 
 _TARGET = """
@@ -108,6 +115,7 @@ def write_projects(folder: Path, count: int) -> dict[str, Path]:
     sorts = {
         "plain": _PLAIN.format(count=count),
         "no-op story item": "",
+        "no-op, written to disk": "",
         "unsupported story": _stories(count, "requires: [chat]\nsteps: [{add: x}]"),
         "story of one step": _stories(count, "steps: [{add: x}]"),
     }
@@ -115,8 +123,9 @@ def write_projects(folder: Path, count: int) -> dict[str, Path]:
     for name, text in sorts.items():
         project = folder / name.replace(" ", "-")
         project.mkdir()
-        no_op = _NO_OP.replace("COUNT", str(count)) if name == "no-op story item" else ""
-        (project / "conftest.py").write_text(_CLOCK + no_op)
+        no_op = _NO_OP.replace("COUNT", str(count)) if name.startswith("no-op") else ""
+        in_memory = _IN_MEMORY if name == "no-op story item" else ""
+        (project / "conftest.py").write_text(_CLOCK + no_op + in_memory)
         (project / "nothing.py").write_text(_TARGET)
         (project / "pytest.ini").write_text("[pytest]\nmemstory_target = nothing:Factory\npythonpath = .\n")
         (project / ("test_plain.py" if name == "plain" else "many.story.yaml")).write_text(text)
@@ -134,7 +143,8 @@ def measure(sorts: dict[str, Path], rounds: int) -> dict[str, dict[str, float]]:
             done = subprocess.run(  # noqa: S603  (our own command)
                 command, cwd=project, env={**os.environ, "BENCH_OUT": str(out)}, capture_output=True, check=False
             )
-            if done.returncode > 1:  # 1 is what a run of unsupported stories ends with
+            # 1 is what a run of unsupported stories ends with.
+            if done.returncode > (name == "unsupported story"):
                 raise RuntimeError(done.stdout.decode())
             taken[name].append(json.loads(out.read_text()))
     return {

@@ -11,7 +11,6 @@ import sys
 from collections.abc import Mapping, Sequence
 from difflib import get_close_matches
 from importlib import import_module
-from importlib.metadata import version
 from io import TextIOWrapper
 from textwrap import fill
 from typing import Final, NoReturn
@@ -131,6 +130,8 @@ def _without_command(typed: Sequence[str]) -> NoReturn:
         epilog=EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
+    from importlib.metadata import version  # noqa: PLC0415  (it brings the parser of e-mails)
+
     parser.add_argument("--version", action="version", version=f"memstory {version('memstory')}")
     commands = parser.add_subparsers(title="commands", metavar="COMMAND")
     for name, summary in COMMANDS.items():

@@ -60,13 +60,19 @@ def encode_lean(value: Any) -> Tree:
     >>> encode_lean(Scope(user="ann"))
     {'user': 'ann'}
     """
-    if _names(value.__class__) is None:
+    names = _names(value.__class__)
+    if names is None:
         if isinstance(value, (list, tuple)):
             return [encode_lean(inner) for inner in value]
         return encode(value)
     empty = _empty_defaults(value.__class__)
-    made = {name: encode_lean(inner) for name, inner in encode_fields(value).items()}
-    return {name: inner for name, inner in made.items() if inner or name not in empty or inner != empty[name]}
+    pairs = ((name, getattr(value, name)) for name in names)
+    # Most fields are empty: they are left out before anything is made of them.
+    return {
+        name: inner if type(inner) in _PLAIN else encode_lean(inner)
+        for name, inner in pairs
+        if inner or name not in empty or encode(inner) != empty[name]
+    }
 
 
 def encode_fields(value: Any) -> Mapping[str, Any]:

@@ -120,6 +120,22 @@ def test_help_imports_neither_pytest_nor_the_grammar_nor_any_target():
     assert done.stdout.splitlines()[-1] == "set()"
 
 
+def test_a_run_imports_once_what_runs_and_reports(tmp_path):
+    # pytest is a child of the command: what both import is paid for twice.
+    (tmp_path / "a.story.yaml").write_text("story: A\ntitle: t\nsteps: [{add: tea}, {search: tea}]\n")
+    watch = "import sys; from memstory.cli import main; main(['run', 'a.story.yaml', '--target', 'fts5', '-p', 'seen'])"
+    parent = {"yaml", "tabulate", "jinja2", "pytest", "memstory.language", "memstory.reporting"}
+    child = {"deepdiff", "jsonschema", "chromadb", "numpy", "langsmith", "anyio", "memstory_reference"}
+    seen = f"import sys\ndef pytest_unconfigure(): print('child', {child} & set(sys.modules))"
+    (tmp_path / "seen.py").write_text(seen)
+    done = subprocess.run(  # noqa: S603  (our own interpreter)
+        [sys.executable, "-c", f"{watch}\nprint('parent', {parent} & set(sys.modules))"],
+        capture_output=True, text=True, check=True, cwd=tmp_path,
+    )  # fmt: skip
+    assert "memstory: 1 passed" in done.stdout
+    assert done.stdout.splitlines()[-2:] == ["child set()", "parent set()"]
+
+
 def test_report_makes_the_report_again_and_says_where(tmp_path, capsys):
     write_reports(tmp_path, make_run([], make_fingerprint([])))
     (tmp_path / "report.md").unlink()

@@ -8,8 +8,6 @@ from collections.abc import Iterable, Iterator, Sequence
 from time import monotonic
 from typing import TypeVar
 
-from tabulate import tabulate
-
 from memstory.target import Tree
 
 Thing = TypeVar("Thing")
@@ -35,7 +33,11 @@ def say_json(value: Tree) -> None:
 
 def table(headers: Sequence[str], rows: Sequence[Sequence[str]], widths: Sequence[int | None]) -> str:
     """Return a table for a terminal; a column is wrapped at its width, and None leaves it as wide as it is."""
-    return tabulate(rows, headers=headers, disable_numparse=True, maxcolwidths=list(widths)) if rows else ""
+    if not rows:
+        return ""
+    from tabulate import tabulate  # noqa: PLC0415  (most commands print no table)
+
+    return tabulate(rows, headers=headers, disable_numparse=True, maxcolwidths=list(widths))
 
 
 def counted(number: int, noun: str) -> str:

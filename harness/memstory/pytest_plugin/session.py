@@ -26,7 +26,7 @@ from memstory.results.folder.selected_cases import SELECTED_NAME, lost, read_sel
 from memstory.results.folder.spool import Spool
 from memstory.results.outcomes import CaseResult
 from memstory.results.runs import Part, Run, make_run
-from memstory.results.secrecy.redaction import redacted
+from memstory.results.secrecy.redaction import redacted, redacted_together
 from memstory.results.secrecy.redaction_level import Level, stricter
 from memstory.results.secrecy.secret_values import Secrets, known_secrets
 from memstory.running.supervision import REPORT, tell_supervisor
@@ -84,7 +84,7 @@ class SessionState:
 
     def select(self, cases: Iterable[tuple[CaseResult, Level]]) -> None:
         """Write down which cases are to run, each with what its story asks to be taken out."""
-        self.selected = [redacted(case, self.level_of(asked), self.secrets) for case, asked in cases]
+        self.selected = redacted_together([(case, self.level_of(asked)) for case, asked in cases], self.secrets)
         write_selected(self.folder, self.selected)
 
     def record(self, result: CaseResult, asked: Level) -> CaseResult:

@@ -37,14 +37,22 @@ EXPLAINED: Final = (
 _WIDTH: Final = 120
 
 
+_NARROWEST: Final = 5
+"""Characters of a column of scores: a number and the mark for chance."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Board:
-    """One story: a row for each category, a column for each target, the best first."""
+    """One story: a row for each category, a column for each target, the best first.
+
+    `categories` says how many rows are categories; the totals follow them.
+    """
 
     title: str
     header: Sequence[str]
     rows: Sequence[Sequence[str]]
     notes: Sequence[str]
+    categories: int = 0
 
 
 def headline(case: CaseResult) -> str:
@@ -59,6 +67,39 @@ def measured_text(run: Run) -> str:
         "\n".join([visible(board.title), _laid_out(board), *(fill(visible(note), _WIDTH) for note in board.notes)])
         for board in boards(run)
     )
+
+
+def measured_short(run: Run, width: int) -> str:
+    """Return one table of categories by target, at most `width` wide; empty if nothing was measured by category.
+
+    Of several it is the last: for lifelines the group of people on which no memory is tuned.
+    """
+    everything = list(boards(run))
+    several = [board for board in everything if board.categories > 1]
+    if not several:
+        return ""
+    board = several[-1]
+    rows = [[visible(cell) for cell in row] for row in board.rows[: board.categories + 1]]
+    first = max(len(row[0]) for row in [*rows, board.header])
+    room = width - first
+    count = max(1, min(len(board.header) - 1, room // (_NARROWEST + 2)))
+    names = [visible(name) for name in board.header[1 : count + 1]]
+    column = min(max(_NARROWEST, room // count - 2), max(_NARROWEST, *map(len, names)))
+    shown = [name if len(name) <= column else f"{name[: column - 1]}…" for name in names]
+    # Without the interval, which is in the whole table.
+    cells = [[row[0], *(cell.partition(" ")[0] for cell in row[1 : count + 1])] for row in rows]
+    lines = [
+        "  ".join([row[0].ljust(first), *(cell.rjust(column) for cell in row[1:])])
+        for row in [[board.header[0], *shown], *cells]
+    ]
+    notes = list(board.notes)
+    left_out = len(board.header) - 1 - count
+    if left_out:
+        notes.append(f"{left_out} more target{'s' * (left_out > 1)} in the report.")
+    if len(everything) > 1:
+        others = len(everything) - 1
+        notes.append(f"{others} more table{'s' * (others > 1)} of this kind with -v, and in the report.")
+    return "\n".join([fill(visible(board.title), width), *lines, *(fill(visible(note), width) for note in notes)])
 
 
 def measured_page(run: Run) -> str:
@@ -107,8 +148,8 @@ def _board(level: str, cases: Sequence[CaseResult]) -> Board:
     record = _record(cases[0], level)
     by_chance = [case.target for case in cases if is_no_better_than_chance(case, level)]
     categories = sorted({score.category for case in cases for score in _of(case, level) if score.category})
-    rows = [_category_row(category, level, cases) for category in categories]
-    rows += [row for begin, title in TOTALS.items() if any((row := _total_row(begin, title, level, cases))[1:])]
+    kinds = _not_empty(_category_row(category, level, cases) for category in categories)
+    totals = [row for begin, title in TOTALS.items() if any((row := _total_row(begin, title, level, cases))[1:])]
     notes = [EXPLAINED.format(k=record.k, chance=_chance(cases[0], level))]
     if by_chance:
         notes.append(f"* no better than chance: {', '.join(by_chance)}")
@@ -116,9 +157,14 @@ def _board(level: str, cases: Sequence[CaseResult]) -> Board:
     return Board(
         title=f"{cases[0].name}: {cases[0].title}{said} ({record.documents} memories)",
         header=["questions", *(f"{case.target}{'*' if case.target in by_chance else ''}" for case in cases)],
-        rows=[row for row in rows if any(cell not in {"", "-"} for cell in row[1:])],
+        rows=[*kinds, *_not_empty(totals)],
         notes=notes,
+        categories=len(kinds),
     )
+
+
+def _not_empty(rows: Iterable[list[str]]) -> list[list[str]]:
+    return [row for row in rows if any(cell not in {"", "-"} for cell in row[1:])]
 
 
 def _steps_board(cases: Sequence[CaseResult]) -> Board:

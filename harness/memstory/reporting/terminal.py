@@ -1,4 +1,4 @@
-"""The summary at the end of a run in a terminal: a line for each target, and with -v all tables."""
+"""The summary at the end of a run in a terminal: what was measured, a line for each target, and with -v all tables."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tabulate import tabulate
 from memstory.reporting import views
 from memstory.reporting.comparing.columns import columns_of
 from memstory.reporting.escaping import shorten, visible
-from memstory.reporting.measured import measured_text
+from memstory.reporting.measured import measured_short, measured_text
 from memstory.reporting.overview.case_changes import changes_in_words, changes_since
 from memstory.reporting.overview.causes import short_reason
 from memstory.reporting.overview.target_totals import target_totals
@@ -49,8 +49,8 @@ _GOOD: Final = frozenset({"passed", "measured"})
 def terminal_summary(run: Run, *, last: Run | None = None, verbose: bool = False, width: int = 80) -> str:
     """Return the summary as plain text without control characters.
 
-    A line for each target, with what changed since `last`; `verbose` puts all tables before it. Lines that this
-    function lays out itself are at most `width` characters wide.
+    A line for each target, with what changed since `last`, below one table of scores by category if there are any;
+    `verbose` puts all tables before it. Without it lines are at most `width` characters wide.
     """
     return "\n\n".join(part for part in _parts(run, last, verbose=verbose, width=width) if part)
 
@@ -58,6 +58,8 @@ def terminal_summary(run: Run, *, last: Run | None = None, verbose: bool = False
 def _parts(run: Run, last: Run | None, *, verbose: bool, width: int) -> Iterator[str]:
     if verbose:
         yield from (_matrix(run), _scores(run), measured_text(run), "\n".join(_unsupported(run)))
+    else:
+        yield measured_short(run, width)
     yield "\n".join(_flaky(run))
     yield "\n".join(fill(line, width) for line in _notices(run))
     yield "\n".join([*_target_lines(run, last, width), f"memstory: {views.headline(run)}"])

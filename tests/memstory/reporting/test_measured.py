@@ -1,7 +1,14 @@
 import pytest
 
 from memstory.reporting.markdown import render
-from memstory.reporting.measured import boards, headline, is_no_better_than_chance, measured_page, measured_text
+from memstory.reporting.measured import (
+    boards,
+    headline,
+    is_no_better_than_chance,
+    measured_page,
+    measured_short,
+    measured_text,
+)
 from memstory.reporting.terminal import terminal_summary
 
 FOUND = [(1, "latest"), (0, "latest"), (2, "same_name")]
@@ -43,6 +50,32 @@ def test_the_table_is_in_the_terminal_and_on_the_page_and_its_scores_nowhere_els
     assert "## Measured" in page
     assert measured_page(measured) in page
     assert "Every case that ran passed** (1 of 3). 2 only took measures, which nothing can fail." in page
+
+
+def test_without_verbose_the_terminal_has_one_table_of_categories_that_explains_itself(measured):
+    summary = terminal_summary(measured)
+    lines = summary.splitlines()
+    assert "same name (1)" in summary
+    assert [line.split()[-2:] for line in lines if line.startswith(("questions  ", "latest (2)", "ALL"))] == [
+        ["strong", "weak"], ["1.00", "0.50"], ["1.00", "0.75"],
+    ]  # fmt: skip
+    assert "1 is best" in summary.replace("\n", " ")
+    assert summary.rindex("strong") > summary.index("ALL"), "the end is a line for each target"
+
+
+@pytest.mark.parametrize("width", [40, 60, 80, 120])
+def test_the_table_of_categories_keeps_to_the_width_and_says_what_it_leaves_out(run, width):
+    ranks = [(1, "latest"), (1, "same_name")]
+    names = [f"a_memory_with_a_long_name_{number}" for number in range(12)]
+    cases = [run.retrieval(ranks, outcome="measured", reason=None, target=name) for name in names]
+    shown = measured_short(run("one", *cases).run, width)
+    assert max(map(len, shown.splitlines())) <= width
+    columns = next(line for line in shown.splitlines() if line.startswith("latest")).count("1.00")
+    assert columns == 12 or f"{12 - columns} more target" in shown
+
+
+def test_nothing_measured_by_category_needs_no_table(run):
+    assert measured_short(run("one", run.case("S1")).run, 80) == ""
 
 
 def test_a_target_that_finds_no_more_than_chance_is_marked(run):

@@ -14,7 +14,6 @@ from typing import Final
 
 from memstory.commands.output import complain
 from memstory.errors import SetupError
-from memstory.reporting.writing import report_from_spool
 from memstory.results.folder.selected_cases import SELECTED_NAME
 from memstory.results.folder.spool import SPOOL_NAME
 from memstory.running.hosting.marked import end_marked
@@ -51,6 +50,9 @@ def _settled(code: int, told: Mapping[str, str]) -> int:
     how = f"exit code {code}" if code >= 0 else f"signal {-code} ({signal.strsignal(-code)})"
     complain(f"pytest did not come to its end: it left with {how}")
     if is_left:
+        # Nearly half of what a start costs, and only a run that was killed needs it.
+        from memstory.reporting.writing import report_from_spool  # noqa: PLC0415
+
         try:
             complain(report_from_spool(folder, f"pytest ended with {how} before it"))
         except SetupError as error:

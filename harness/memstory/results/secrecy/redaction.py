@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from typing import Final
 
-from memstory.codec import decode, encode
+from memstory.codec import decode, encode, encode_lean
 from memstory.results.outcomes import CaseResult
 from memstory.results.secrecy.redaction_level import Level
 from memstory.results.secrecy.secret_values import Secrets
@@ -44,9 +44,12 @@ def redacted(result: CaseResult, level: Level, secrets: Secrets) -> CaseResult:
     """Return `result` as it may be written down; `redacted` counts what was taken out of it."""
     if level == "none":
         return result
-    tree = encode(result)
     counts: dict[str, int] = {}
-    if secrets.may_hold(json.dumps(tree, ensure_ascii=False)):
+    holds_secrets = _may_hold(result, secrets)
+    if not holds_secrets and level != "texts":
+        return result
+    tree = encode(result)
+    if holds_secrets:
         tree, counts["secrets"] = _without_secrets(tree, secrets)
     if level == "texts":
         counts["texts"] = _Texts(tree).take_out()
@@ -57,6 +60,13 @@ def redacted(result: CaseResult, level: Level, secrets: Secrets) -> CaseResult:
     return made
 
 
+def redacted_together(cases: Sequence[tuple[CaseResult, Level]], secrets: Secrets) -> Sequence[CaseResult]:
+    """Return what `redacted` does for each: thousands of small cases are first searched as one text, which is quick."""
+    if _may_hold([case for case, level in cases if level != "none"], secrets):
+        return [redacted(case, level, secrets) for case, level in cases]
+    return [redacted(case, level, secrets) if level == "texts" else case for case, level in cases]
+
+
 def told(counts: Mapping[str, int]) -> str:
     """Return the counts in words.
 
@@ -65,6 +75,10 @@ def told(counts: Mapping[str, int]) -> str:
     """
     found = ((name, count) for name, count in sorted(counts.items()) if count)
     return ", ".join(f"{count} {name.removesuffix('s') if count == 1 else name}" for name, count in found) or "nothing"
+
+
+def _may_hold(results: CaseResult | Sequence[CaseResult], secrets: Secrets) -> bool:
+    return secrets.may_hold(json.dumps(encode_lean(results), ensure_ascii=False))
 
 
 def _without_secrets(value: Tree, secrets: Secrets) -> tuple[Tree, int]:
