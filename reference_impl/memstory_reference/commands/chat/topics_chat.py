@@ -136,7 +136,8 @@ class TopicsConversation(Conversation):
             raise InputError("/forget: name a topic, or an id as /search shows it")
         entry = await entry_named(self.system.service, self.owner, name)
         found = await self.system.forget(self.owner, entry.id)
-        self.speech.aside(f"Forgotten: {name_of(row_of(self.owner, entry))}{_and_more(found)}.")
+        names = [name_of(row_of(self.owner, one)) for one in (entry, *(found.topics if found else ()))]
+        self.speech.aside(f"Forgotten: {', '.join(names)}{_and_more(found)}.")
         if found and found.mentions:
             self.speech.aside("These mention it too; /forget with an id forgets one:")
             self._show([row_of(self.owner, one) for one in found.mentions], "")

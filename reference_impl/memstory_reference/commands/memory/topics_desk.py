@@ -63,7 +63,7 @@ class TopicsDesk:
     async def with_echoes(self, rows: Sequence[Row]) -> Sequence[Row]:
         owner = self.memory.of(self.owner)
         found = [await self.memory.service.held(owner, row["id"]) for row in rows]
-        entries = [one for each in found if each for one in (each.entry, *each.engrams)]
+        entries = [one for each in found if each for one in (each.entry, *each.topics, *each.engrams)]
         return list({one.id: row_of(owner, one) for one in entries}.values())
 
     async def forget(self, ids: Sequence[str]) -> Sequence[str]:

@@ -17,18 +17,37 @@ _LEAST_WORDS, _LEAST_LETTERS = 3, 3
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Forgotten:
-    """What was deleted, and the engrams that were kept though they mention it, or a name or a number in it."""
+    """What was deleted, and the engrams that were kept though they mention it, or a name or a number in it.
+
+    `topics` are those that went because `entry` is the turn in which what they hold was said.
+    """
 
     entry: TopicEntry | EngramEntry
     engrams: Sequence[EngramEntry]
     mentions: Sequence[EngramEntry]
+    topics: Sequence[TopicEntry] = ()
 
 
-def forgotten(entry: TopicEntry | EngramEntry, engrams: Sequence[EngramEntry]) -> Forgotten:
+def forgotten(
+    entry: TopicEntry | EngramEntry, engrams: Sequence[EngramEntry], topics: Sequence[TopicEntry] = ()
+) -> Forgotten:
     """Return what goes with `entry`: turns that had to do with its topic, or say the same, or repeat it in an answer.
 
-    A name alone does not say whose it is: who else mentions it is told, and kept. Short common words say nothing.
+    A turn takes along those of `topics` that it named and whose value it says. A name alone does not say whose it is:
+    who else mentions it is told, and kept. Short common words say nothing.
     """
+    saved = list[TopicEntry]()
+    if isinstance(entry, EngramEntry):
+        said = [_plain(one) for one in _facts(entry)]
+        named = [one for one in topics if _is_about(entry, one)]
+        saved = [one for one in named if any(_plain(one.content) in sentence for sentence in said)]
+    parts = [_forgotten(one, [other for other in engrams if other.id != entry.id]) for one in (entry, *saved)]
+    gone = {one.id: one for part in parts for one in part.engrams}
+    mentions = {one.id: one for part in parts for one in part.mentions if one.id not in gone}
+    return Forgotten(entry=entry, engrams=[*gone.values()], mentions=[*mentions.values()], topics=saved)
+
+
+def _forgotten(entry: TopicEntry | EngramEntry, engrams: Sequence[EngramEntry]) -> Forgotten:
     facts = [(_plain(fact), len(_WORD.findall(fact)) >= _LEAST_WORDS) for fact in _facts(entry)]
     names = {name for fact in _facts(entry) for name in _names(fact)}
     later = {one.id for one in entry.since} if isinstance(entry, TopicEntry) else set()
@@ -37,7 +56,7 @@ def forgotten(entry: TopicEntry | EngramEntry, engrams: Sequence[EngramEntry]) -
         text = _plain(one.content)
         is_named = not names.isdisjoint(text.split())
         is_same = any(fact in text and (is_long or (is_named and is_recall(one))) for fact, is_long in facts)
-        if one.id != entry.id and (is_same or is_named or one.id in later or _is_about(one, entry)):
+        if is_same or is_named or one.id in later or _is_about(one, entry):
             (holding if is_same or _is_about(one, entry) else mentions).append(one)
     return Forgotten(entry=entry, engrams=holding, mentions=mentions)
 

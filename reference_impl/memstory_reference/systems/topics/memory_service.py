@@ -241,7 +241,7 @@ class MemoryService:
     async def held(self, owner: str, entry_id: str) -> Forgotten | None:
         """Return what `forget_told` would delete; nothing is."""
         entry = await self.entry(owner, entry_id)
-        return forgotten(entry, await self.list_engrams(owner)) if entry else None
+        return forgotten(entry, await self.list_engrams(owner), await self.list_topics(owner)) if entry else None
 
     async def forget_told(self, owner: str, entry_id: str) -> Forgotten | None:
         """Delete an entry and every engram that holds what it says; None if unknown."""
@@ -249,7 +249,7 @@ class MemoryService:
             found = await self.held(owner, entry_id)
             if found is not None:
                 index = await self._index(owner)
-                await index.delete([found.entry.id, *(engram.id for engram in found.engrams)])
+                await index.delete([one.id for one in (found.entry, *found.topics, *found.engrams)])
         return found
 
     async def rate_turn(self, owner: str, query_id: str, value: float) -> bool:

@@ -48,6 +48,16 @@ def test_an_engram_takes_with_it_what_quotes_it_and_not_what_only_asked_the_same
     assert went(entry, entry, echo, engram("asked", "How are you?")) == (["echo"], [])
 
 
+def test_a_turn_takes_along_the_topic_whose_value_it_says_and_what_had_to_do_with_it():
+    entry = engram("told", "No, Lea is allergic to walnuts. I have a bike.", topics="user.allergy user.name")
+    earlier, other = engram("earlier", "Lea is allergic to nuts.", topics="user.allergy"), engram("other", "I am Bo.")
+    found = forgotten(
+        entry, [earlier, entry, other], [NAME, topic("user.allergy", "walnuts"), topic("user.bike", "bike")]
+    )
+    assert [one.topic for one in found.topics] == ["user.allergy"]
+    assert [one.id for one in found.engrams] == ["earlier"]
+
+
 @given(st.text(), st.text())
 def test_an_entry_never_counts_as_what_goes_with_itself(said, answer):
     entry = engram("a", said, answer)

@@ -197,7 +197,12 @@ MUTANTS = [
     (
         "L17: only the topic is forgotten",
         "which must not be so",
-        (memory_service, "forgotten", lambda _: lambda entry, _: Forgotten(entry=entry, engrams=(), mentions=())),
+        (memory_service, "forgotten", lambda _: lambda entry, *_: Forgotten(entry=entry, engrams=(), mentions=())),
+    ),
+    (
+        "L17d: a turn leaves the topic that it saved",
+        "'walnuts'",
+        (memory_service, "forgotten", lambda plain: lambda entry, engrams, _: plain(entry, engrams)),
     ),
     ("L17: the talk still holds what was forgotten", "which must not be so", (GeneratorAgent, "forget_windows", None)),
     (

@@ -138,7 +138,8 @@ class RemoteMemory:
         if found is None:
             return None
         engrams, mentions = ([EngramEntry(**one) for one in found[name]] for name in ("engrams", "mentions"))
-        return Forgotten(entry=_entry(found["entry"]), engrams=engrams, mentions=mentions)
+        topics = [_topic(one) for one in found["topics"]]
+        return Forgotten(entry=_entry(found["entry"]), engrams=engrams, mentions=mentions, topics=topics)
 
     async def forget(self, owner: str, entry_id: str) -> bool:
         return bool(await self._caller.call("forget", owner, entry_id=entry_id))

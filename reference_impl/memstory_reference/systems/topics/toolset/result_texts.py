@@ -71,7 +71,8 @@ def memories_text(topics: Sequence[TopicEntry], engrams: Sequence[EngramEntry]) 
 
 def forgotten_text(found: Forgotten) -> str:
     """Return what was forgotten, and what still mentions it."""
-    what = found.entry.topic if isinstance(found.entry, TopicEntry) else "1 memory"
+    named = [one.topic for one in (found.entry, *found.topics) if isinstance(one, TopicEntry)]
+    what = ", ".join(named if isinstance(found.entry, TopicEntry) else ["1 memory", *named])
     more = f", and {past_turns(len(found.engrams))} that said it" if found.engrams else ""
     text = f"Memory forgotten: {what}{more}."
     if not found.mentions:
