@@ -282,7 +282,8 @@ class TargetContract:
     def _needs(self, *words: str) -> None:
         missing = [word for word in words if word not in self._able]
         if missing:
-            raise SkipTest(f"not declared: {', '.join(missing)}")
+            said = f"not declared: {', '.join(missing)}; a run's report counts the stories that each would unlock"
+            raise SkipTest(said)
 
     def _environment(self) -> Environment:
         workspace = self._folder / f"case-{next(self._number)}"

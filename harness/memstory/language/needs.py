@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from typing import Final
 
 from memstory.language.story import Step, Story
 from memstory.language.words import WORDS
 from memstory.target import Capability
+
+LACKS: Final = " does not support "
+"""What stands in the reason of a case between a target's name and the capabilities that it lacks."""
 
 
 def reasons(story: Story) -> Mapping[Capability, Sequence[str]]:

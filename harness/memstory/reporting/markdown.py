@@ -20,6 +20,7 @@ from memstory.reporting.overview.facts import facts_of
 from memstory.reporting.overview.first_screen import causes_table, conclusion, harms_in_words, totals_table
 from memstory.reporting.overview.links import Links
 from memstory.reporting.overview.not_passed import could_not_run, went_wrong
+from memstory.reporting.overview.unlocks import unlocks_table
 from memstory.reporting.repetition import repetition
 from memstory.reporting.retrieval_tables import retrieval
 from memstory.results.outcomes import CaseResult, Outcome
@@ -60,6 +61,7 @@ def render(run: Run, *, last: Run | None = None, links: Links | None = None) -> 
         _section("Honest talk", honesty(run)),
         _section("Judged by a language model", judged(run)),
         _section("Could not run", could_not_run(run)),
+        _section("What one more capability would unlock", unlocks_table(run)),
         _section("Warnings", _warnings(run)),
         _section("What it was made with", _facts(run)),
         _section("Slowest cases", _slowest(run)),

@@ -16,6 +16,7 @@ from memstory.reporting.measured import measured_short, measured_text
 from memstory.reporting.overview.case_changes import changes_in_words, changes_since
 from memstory.reporting.overview.causes import short_reason
 from memstory.reporting.overview.target_totals import target_totals
+from memstory.reporting.overview.unlocks import unlocks_in_words
 from memstory.results.outcomes import OUTCOMES
 from memstory.results.runs import NamedRun, Run
 from memstory.results.secrecy.redaction import told
@@ -39,6 +40,8 @@ WORSE: Final = 10
 
 ALL_ERRORS: Final = 5
 """Reasons for errors that are shown, the most frequent first."""
+
+_HINT: Final = 300
 
 LEAST_NAME: Final = 12
 """Characters of a target's name that are shown in the narrowest terminal."""
@@ -71,6 +74,8 @@ def _notices(run: Run) -> Iterator[str]:
         yield f"No language model was used: {', '.join(models)} chose tools and words by fixed rules."
     if any(run.redacted.values()):
         yield f"Redacted from all that was written: {told(run.redacted)}."
+    if hint := unlocks_in_words(run):
+        yield _plain(hint, _HINT)
 
 
 def _target_lines(run: Run, last: Run | None, width: int) -> Iterator[str]:

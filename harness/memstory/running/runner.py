@@ -18,6 +18,7 @@ from memstory.chat import Chats, Shim, gives_chat_to
 from memstory.chat.judge.judge_model import Judge
 from memstory.datasets import Bounds, load_task
 from memstory.errors import NotSupported
+from memstory.language.needs import LACKS
 from memstory.language.story import Step
 from memstory.requests import About, AnnounceTools
 from memstory.results.recording import Failure, Recording
@@ -211,7 +212,7 @@ class _Run:
 def _refuse_what_cannot_run(case: Case, able: frozenset[Capability]) -> None:
     missing = sorted(case.story.needs - able)
     if missing:
-        raise NotSupported(missing[0], f"'{case.target}' does not support {', '.join(missing)}")
+        raise NotSupported(missing[0], f"'{case.target}'{LACKS}{', '.join(missing)}")
 
 
 def _folder(case: Case) -> Path:

@@ -43,10 +43,14 @@ def test_every_ready_table_is_on_the_page():
 def test_the_page_works_word_by_word(tmp_path):
     (tmp_path / "memstory.toml").write_text(blocks("toml")[0], "utf-8")
     (tmp_path / "test_ours.py").write_text(blocks("python")[0], "utf-8")
-    inspect, run = blocks("sh")
+    inspect, call, run = blocks("sh")
     explain, stories = run.strip().splitlines()
     drafted = typed(inspect, tmp_path)
     assert (drafted.returncode, "[targets.ours.search]" in drafted.stdout) == (0, True), drafted.stderr
+    replied = typed(call.replace("\\\n", " "), tmp_path)
+    assert (replied.returncode, replied.stdout.count("The bus leaves at six.")) == (0, 3), (
+        replied.stdout + replied.stderr
+    )
     told = typed(explain, tmp_path)
     assert re.search(r"^ours +yes", told.stdout, re.MULTILINE), told.stdout + told.stderr
     done = typed(stories, tmp_path)

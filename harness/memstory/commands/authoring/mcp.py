@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 _FILE: Final = "the command line"
 _SECONDS: Final = 300.0
-_WIDTHS: Final = {"--json": 1, "--tool": 3, "-t": 3}
+_WIDTHS: Final = {"--json": 1, "--tool": 3}
 """How many words an option takes with its values, where that is not two."""
 
 _EXAMPLE: Final = '{"query": "tea"}'
@@ -42,7 +42,7 @@ def _options(parser: argparse.ArgumentParser) -> None:
         help="inspect: list the server's tools and draft a table for memstory.toml; call: show what tools reply",
     )
     parser.add_argument(
-        *("--tool", "-t"),
+        "--tool",
         action="append",
         default=[],
         nargs=2,

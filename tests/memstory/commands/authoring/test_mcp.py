@@ -73,7 +73,14 @@ def test_targets_are_listed_with_those_of_this_folder(terminal):
 
 
 def test_calls_are_made_in_order_of_one_server_and_their_replies_shown(terminal):
-    calls = ["--tool", "remember", '{"text": "The bus leaves at six.", "user": "ann"}', "-t", "all", '{"user": "ann"}']
+    calls = [
+        "--tool",
+        "remember",
+        '{"text": "The bus leaves at six.", "user": "ann"}',
+        "--tool",
+        "all",
+        '{"user": "ann"}',
+    ]
     said = terminal.type("mcp", "call", *calls, sys.executable, str(SERVER), "data.json")
     assert said.code == 0, said.err
     assert said.out.index('remember {"text"') < said.out.index('"memory": {') < said.out.index("all {")
@@ -81,7 +88,7 @@ def test_calls_are_made_in_order_of_one_server_and_their_replies_shown(terminal)
 
 
 def test_a_call_that_fails_says_so_and_ends_with_1(terminal):
-    said = terminal.type("mcp", "call", "--json", "-t", "no_such", "{}", sys.executable, str(SERVER), "data.json")
+    said = terminal.type("mcp", "call", "--json", "--tool", "no_such", "{}", sys.executable, str(SERVER), "data.json")
     (reply,) = json.loads(said.out)
     assert (said.code, reply["tool"]) == (1, "no_such")
     assert reply["problem"]
