@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import inspect
+import random
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -21,6 +22,24 @@ from memstory.language.stories import load_stories
 from memstory.language.story import Story
 from memstory.playing import play
 from memstory.results.outcomes import CaseResult
+
+ODD: Sequence[object] = (
+    *(None, True, 0, -1, 1.5, 10**19, 10**400, float("nan"), float("inf"), b"x", object(), [], ["x"], [None], {}),
+    *({"$ne": ""}, {5: 5}, {"a": "\udfff"}, "", " ", "\0", "\ud800", "a\nb", "x" * 200_000, "\u202e", "Ünïcödé 🦀"),
+)
+"""What no caller should give, and what some do."""
+
+
+class Chance:
+    """Arguments drawn by a seed, most of them right."""
+
+    def __init__(self, seed: int) -> None:
+        self.random = random.Random(seed)  # noqa: S311  (a test's choice, no secret)
+
+    def one(self, *right: object) -> Any:
+        """Return one of these, or once in ten times something odd."""
+        return self.random.choice(ODD if self.random.random() < 0.1 else right)
+
 
 STORIES = Path(__file__).parents[3] / "stories"
 
@@ -59,6 +78,12 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     if "mutant" in metafunc.fixturenames:
         mutants = [Mutant(name, why, patches) for name, why, *patches in metafunc.module.MUTANTS]
         metafunc.parametrize("mutant", mutants, ids=[one.name for one in mutants])
+
+
+@pytest.fixture
+def chance() -> Chance:
+    """Arguments for fuzzed calls, the same in every run."""
+    return Chance(14)
 
 
 @pytest.fixture(scope="session")

@@ -45,7 +45,7 @@ def durable_postgres(embedded_postgres, tmp_path):
     server.stop()
 
 
-@pytest.mark.parametrize("kills", [pytest.param(2), pytest.param(25, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("kills", [pytest.param(2), pytest.param(50, marks=pytest.mark.slow)])
 async def test_what_was_acknowledged_outlives_a_server_that_is_killed(durable_postgres, kills):
     chance, acknowledged, steps = random.Random(kills), set[int](), 0  # noqa: S311  (moments, no secret)
     for _ in range(kills):
