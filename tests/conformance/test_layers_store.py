@@ -118,7 +118,7 @@ class BreaksAtSecond(Sequence):
 
 
 def ids(found):
-    return [getattr(one, "record", one).id for one in found]
+    return [one.id for one in found]
 
 
 def bare(record):
@@ -159,7 +159,7 @@ async def test_a_put_replaces_the_row_of_the_same_id(store):
     (found,) = await store.alist("ann")
     assert (found.content.object, found.count) == ("coffee", 2)
     assert ids(await store.asearch_tokens("ann", Layer.SEMANTIC, {"tea"}, 5)) == []
-    assert [(one.record.id, one.score) for one in await store.asearch_similar("ann", Layer.SEMANTIC, EAST, 5)] == [
+    assert [(one.id, one.score) for one in await store.asearch_similar("ann", Layer.SEMANTIC, EAST, 5)] == [
         ("f", pytest.approx(0.0))
     ]
 
@@ -196,7 +196,7 @@ async def test_tokens_are_scored_by_their_recall(store):
         [fact("both", "green tea"), fact("one", "green shoes", at=NOON + SECOND), fact("none", "red")]
     )
     found = await store.asearch_tokens("ann", Layer.SEMANTIC, {"green", "tea", "pot", "kettle"}, 5)
-    assert [(one.record.id, one.score) for one in found] == [("both", 0.5), ("one", 0.25)]
+    assert [(one.id, one.score) for one in found] == [("both", 0.5), ("one", 0.25)]
     assert await store.asearch_tokens("ann", Layer.SEMANTIC, set(), 5) == []
     assert await store.asearch_tokens("bob", Layer.SEMANTIC, {"tea"}, 5) == []
 

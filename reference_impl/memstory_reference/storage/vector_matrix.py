@@ -54,6 +54,10 @@ class VectorMatrix:
             self._rows[place] = self._rows[len(self._ids)]
             self._moments[place] = self._moments[len(self._ids)]
 
+    def moment(self, identifier: str) -> int:
+        """Return the moment of a row that is there."""
+        return int(self._moments[self._places[identifier]])
+
     def places(self, ids: Iterable[str]) -> NDArray[np.intp]:
         """Return where rows are, until the next change."""
         return np.array([self._places[one] for one in ids], np.intp)

@@ -35,6 +35,10 @@ ANSWER_SECONDS = 10.0
 """How long one call may take before the server counts as one that does not answer; they take milliseconds."""
 
 
+VECTOR_HEAD = 4
+"""Bytes of a vector in binary before its numbers, which are big-endian floats."""
+
+
 class VectorDumper(Dumper):
     """Writes an array in pgvector's binary form: dimension, two bytes for later use, then big-endian floats."""
 

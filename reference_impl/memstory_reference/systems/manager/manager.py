@@ -264,7 +264,7 @@ class MemoryManager:
         """
         checked_owner(owner)
         self._id(memory_id)
-        self._refuse_secrets(checked_memory(content, self.config.limits), metadata or {})
+        self._refuse_secrets(checked_memory(content, self.config.limits), {} if metadata is None else metadata)
         self.tombstones.refuse(owner, content)
         (vector,) = await self._embed([content], Purpose.DOCUMENT)
         async with self._turn:

@@ -77,7 +77,7 @@ async def verify(folder, done):
             assert len(facts) == 5, f"an acknowledged batch of step {step} is lost"
             assert ended, f"an acknowledged end of step {step} is lost"
         found = await store.asearch_tokens("ann", Layer.SEMANTIC, {f"word{step}"}, 10)
-        assert {one.record.id for one in found} == facts | {one for one in ended if one[0] == "e"}
+        assert {one.id for one in found} == facts | {one for one in ended if one[0] == "e"}
     assert len(await store.asearch_similar("ann", Layer.SEMANTIC, VECTOR, 100_000)) == sum(
         one[0] != "a" for one in rows
     )

@@ -53,10 +53,12 @@ async def test_a_name_that_is_no_session_is_refused_and_never_the_shared_one(man
 
 
 async def test_arguments_of_a_wrong_kind_are_refused(manager):
+    kept = await manager.store("ann", "bees", FACT)
     calls = (
         *(lambda one=one: manager.get("ann", one) for one in (5, None, LONE)),
         *(lambda one=one: manager.forget("ann", one) for one in (5, None, LONE)),
         *(lambda one=one: manager.update("ann", one, "bees") for one in (5, None, LONE)),
+        *(lambda one=one: manager.update("ann", kept.id, "bees", one) for one in (0, "", [], False)),
         *(lambda one=one: manager.search("ann", one) for one in (5, None, LONE, "a" * 20_000)),
         *(lambda one=one: manager.search("ann", "bees", limit=one) for one in ("3", 1.5, 10**19, -1)),
         *(lambda one=one: manager.search("ann", "bees", where=one) for one in (["a"], "a", {1: 2})),
@@ -70,7 +72,7 @@ async def test_arguments_of_a_wrong_kind_are_refused(manager):
     for call in calls:
         with pytest.raises(InputError):
             await call()
-    assert await manager.count("ann") == 0
+    assert await manager.memories("ann") == [kept]
 
 
 async def test_a_secret_is_refused_on_every_way_in(manager, clock):

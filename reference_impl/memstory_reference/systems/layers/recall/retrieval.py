@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -79,27 +80,13 @@ def query_tokens(text: str) -> frozenset[str]:
     return frozenset((telling or tokens)[:MAX_TOKENS])
 
 
-def fused(dense: Sequence[Scored], lexical: Sequence[Scored]) -> list[Ranked]:
-    """Return the records of both lists by RRF, ties by newer, then id."""
-    records = {one.record.id: one.record for one in (*dense, *lexical)}
-    dense_at = {one.record.id: (rank, one.score) for rank, one in enumerate(dense, start=1)}
-    lexical_at = {one.record.id: (rank, one.score) for rank, one in enumerate(lexical, start=1)}
-    nowhere = (None, None)
-    ranked = [
-        Ranked(
-            record=records[name],
-            score=score,
-            dense_rank=dense_at.get(name, nowhere)[0],
-            similarity=dense_at.get(name, nowhere)[1],
-            lexical_rank=lexical_at.get(name, nowhere)[0],
-            recall=lexical_at.get(name, nowhere)[1],
-        )
-        for name, score in fuse([list(dense_at), list(lexical_at)]).items()
-    ]
-    ranked.sort(key=lambda one: one.record.id)
-    ranked.sort(key=lambda one: one.record.created_at, reverse=True)
+def fused(dense: Sequence[Scored], lexical: Sequence[Scored]) -> dict[str, float]:
+    """Return the ids of both lists with their scores by RRF, best first, ties by newer, then id."""
+    moments = {one.id: one.moment for one in (*dense, *lexical)}
+    scores = fuse([[one.id for one in dense], [one.id for one in lexical]])
     # Sums of the same parts may differ in the last bit by their order.
-    return sorted(ranked, key=lambda one: -round(one.score, 12))
+    order = sorted(scores, key=lambda name: (-round(scores[name], 12), -moments[name], name))
+    return {name: scores[name] for name in order}
 
 
 class Retrieval:
@@ -114,15 +101,17 @@ class Retrieval:
         """Return what this turn is given; on the first turn also the latest session, however old."""
         query = query[: self._config.max_query_characters]
         vector = await self._embeddings.of_query(query) if query.strip() else None
-        facts = await self._ranked(owner, Layer.SEMANTIC, query, vector, since=None)
         since = now - self._config.episodic_age
-        arcs = await self._ranked(owner, Layer.EPISODIC, query, vector, since=since)
+        # At once: a server answers one question while the next is put.
+        facts, arcs, rules = await asyncio.gather(
+            self._lists(owner, Layer.SEMANTIC, query, vector, since=None),
+            self._lists(owner, Layer.EPISODIC, query, vector, since=since),
+            self._store.alist(owner, Layer.PROCEDURAL),
+        )
         latest = await self._store.alatest(owner, Layer.EPISODIC) if is_first_turn else None
-        recalled = [one.record for one in facts[: self._config.top_k]]
-        recalled += [
-            one.record for one in arcs[: self._config.episodes] if latest is None or one.record.id != latest.id
-        ]
-        rules = await self._store.alist(owner, Layer.PROCEDURAL)
+        others = [one for one in list(fused(*arcs))[: self._config.episodes] if latest is None or one != latest.id]
+        recalled = await self._first(owner, list(fused(*facts)), self._config.top_k)
+        recalled += await self._first(owner, others, len(others))
         return TurnMemory(recalled=recalled, rules=rules[::-1], caught_up=latest)
 
     async def load_everything(self, owner: str) -> TurnMemory:
@@ -149,26 +138,42 @@ class Retrieval:
             found = await self._lists(owner, layer, query, vector, since)
             dense += found[0]
             lexical += found[1]
-        return fused(_best_first(dense), _best_first(lexical))
+        dense, lexical = _best_first(dense), _best_first(lexical)
+        dense_at = {one.id: (rank, one.score) for rank, one in enumerate(dense, start=1)}
+        lexical_at = {one.id: (rank, one.score) for rank, one in enumerate(lexical, start=1)}
+        scores, nowhere = fused(dense, lexical), (None, None)
+        return [
+            Ranked(
+                record=record,
+                score=scores[record.id],
+                dense_rank=dense_at.get(record.id, nowhere)[0],
+                similarity=dense_at.get(record.id, nowhere)[1],
+                lexical_rank=lexical_at.get(record.id, nowhere)[0],
+                recall=lexical_at.get(record.id, nowhere)[1],
+            )
+            for record in await self._first(owner, list(scores), len(scores))
+        ]
 
-    async def _ranked(
-        self, owner: str, layer: Layer, query: str, vector: Vector, since: datetime | None
-    ) -> list[Ranked]:
-        return fused(*await self._lists(owner, layer, query, vector, since))
+    async def _first(self, owner: str, ids: Sequence[str], wanted: int) -> list[MemoryRecord]:
+        """Read the first rows of a ranking; what is damaged, or gone since it was found, leaves its place to others."""
+        found = list[MemoryRecord]()
+        while ids and len(found) < wanted:
+            part, ids = ids[: wanted - len(found)], ids[wanted - len(found) :]
+            found += [record for record in await self._store.aget(owner, part) if record.is_active]
+        return found
 
     async def _lists(
         self, owner: str, layer: Layer, query: str, vector: Vector, since: datetime | None
     ) -> tuple[list[Scored], list[Scored]]:
-        dense = [] if vector is None else await self._store.asearch_similar(owner, layer, vector, POOL, since)
         tokens = query_tokens(query)
-        lexical = await self._store.asearch_tokens(owner, layer, tokens, POOL, since) if tokens else []
-        if vector is not None:
-            # Beside meaning, one common word proves nothing; without it, every word is all there is.
-            lexical = [one for one in lexical if one.score >= self._config.min_recall]
-        return [one for one in dense if one.score >= self._config.min_similarity], lexical
+        lexical = self._store.asearch_tokens(owner, layer, tokens, POOL, since)
+        if vector is None:
+            return [], await lexical
+        dense, words = await asyncio.gather(self._store.asearch_similar(owner, layer, vector, POOL, since), lexical)
+        # Beside meaning, one common word proves nothing; without it, every word is all there is.
+        words = [one for one in words if one.score >= self._config.min_recall]
+        return [one for one in dense if one.score >= self._config.min_similarity], words
 
 
-def _best_first(found: list[Scored]) -> list[Scored]:
-    found.sort(key=lambda one: one.record.id)
-    found.sort(key=lambda one: one.record.created_at, reverse=True)
-    return sorted(found, key=lambda one: -one.score)
+def _best_first(found: Sequence[Scored]) -> list[Scored]:
+    return sorted(found, key=lambda one: (-one.score, -one.moment, one.id))

@@ -17,6 +17,7 @@ from memstory_reference.storage.vector_matrix import VectorMatrix, usable
 from memstory_reference.systems.layers.identity import microseconds
 from memstory_reference.systems.layers.records.candidates import SessionMemoryBuffer
 from memstory_reference.systems.layers.records.record import Layer, MemoryRecord, Standing, text_of
+from memstory_reference.systems.layers.stores.found import nearest_of
 from memstory_reference.systems.layers.stores.named_locks import NamedLocks
 from memstory_reference.systems.layers.stores.store import ACTIVE, Scored
 from memstory_reference.text.token_sets import token_recall, token_set
@@ -57,17 +58,14 @@ class InMemoryStore:
     ) -> list[Scored]:
         matrix = self._vectors.get((owner, layer))
         query = usable(vector)
-        if matrix is None or query is None:
-            return []
-        nearest = matrix.nearest(query, limit, since=microseconds(since) if since else None)
-        return [Scored(record=_bare(self._rows[owner, identifier]), score=score) for identifier, score in nearest]
+        return [] if matrix is None or query is None else nearest_of(matrix, query, limit, since)
 
     async def asearch_tokens(
         self, owner: str, layer: Layer, tokens: AbstractSet[str], limit: int, since: datetime | None = None
     ) -> list[Scored]:
         rows = [row for row in self._of(owner, layer) if row.is_active and (since is None or row.created_at >= since)]
         scored = [
-            Scored(record=_bare(row), score=recall)
+            Scored(id=row.id, moment=microseconds(row.created_at), score=recall)
             for row in _newest_first(rows)
             if (recall := token_recall(tokens, self._tokens[owner, row.id])) > 0
         ]

@@ -18,7 +18,7 @@ from memstory_reference.errors import UnavailableError
 from memstory_reference.storage.checksum import checksum
 from memstory_reference.storage.database_store import Database, parts
 from memstory_reference.storage.vector_matrix import usable
-from memstory_reference.systems.layers.identity import iso_now
+from memstory_reference.systems.layers.identity import iso_now, microseconds
 from memstory_reference.systems.layers.records.record import (
     Layer,
     MemoryRecord,
@@ -162,7 +162,7 @@ class SqliteRows:
         )
         return self._whole(rows)
 
-    def vectors(self, owner: str, layer: Layer) -> list[tuple[str, NDArray[np.float32], datetime]]:
+    def vectors(self, owner: str, layer: Layer) -> list[tuple[str, NDArray[np.float32], int]]:
         """Return what is needed to search an owner's layer by vector."""
         rows = self._db.execute(
             f"SELECT r.id, r.vector, r.created_at {_FROM} WHERE n.owner = ? AND n.layer = ? "
@@ -181,17 +181,16 @@ class SqliteRows:
         ).fetchone()
         return np.array(joined.split(",") if joined else [], dtype=np.int64)
 
-    def numbered(self, numbers: Sequence[int], since: datetime | None) -> list[tuple[int, MemoryRecord]]:
-        """Return rows by their numbers, newest first, ties by id."""
-        found = []
+    def numbered(self, numbers: Sequence[int], since: datetime | None) -> list[tuple[int, str, int]]:
+        """Return the number, the id and the moment in microseconds of rows, newest first, ties by id."""
+        found = list[tuple[int, str, int]]()
         for marks, part in parts(numbers):
             rows = self._db.execute(
-                f"SELECT {_COLUMNS} {_FROM} WHERE r.row IN ({marks}) AND r.created_at >= ?",
+                f"SELECT r.row, r.id, r.created_at {_FROM} WHERE r.row IN ({marks}) AND r.created_at >= ?",
                 (*part, iso_now(since) if since else ""),
             )
-            found += [(int(row["row"]), record) for row in rows if (record := self._record(row)) is not None]
-        found.sort(key=lambda pair: pair[1].id)
-        return sorted(found, key=lambda pair: pair[1].created_at, reverse=True)
+            found += [(row, name, at) for row, name, text in rows if (at := _moment(text)) is not None]
+        return sorted(found, key=lambda one: (-one[2], one[1]))
 
     def counts(self, owner: str) -> dict[tuple[Layer, Standing], int]:
         rows = self._db.execute(
@@ -366,10 +365,21 @@ def _checksum(row: sqlite3.Row, content: str) -> str:
     return checksum([row["owner"], row["layer"], row["id"], content, *(row[name] for name in names)])
 
 
-def _placed(identifier: str, blob: bytes, created_at: str) -> tuple[str, NDArray[np.float32], datetime] | None:
-    """Return what is needed to search by vector; None if it is damaged: what was written has length 1."""
+def _moment(created_at: str) -> int | None:
+    """Return the microseconds of a stored moment; None of a damaged one."""
     try:
-        vector, moment = np.frombuffer(blob, np.float32), datetime.fromisoformat(created_at)
+        return microseconds(datetime.fromisoformat(created_at))
     except (ValueError, TypeError):
         return None
-    return (identifier, vector, moment) if abs(float(np.linalg.norm(vector)) - 1) < _UNIT_SLACK else None
+
+
+def _placed(identifier: str, blob: bytes, created_at: str) -> tuple[str, NDArray[np.float32], int] | None:
+    """Return what is needed to search by vector; None if it is damaged: what was written has length 1."""
+    moment = _moment(created_at)
+    try:
+        vector = np.frombuffer(blob, np.float32)
+    except (ValueError, TypeError):
+        return None
+    if moment is None or abs(float(np.linalg.norm(vector)) - 1) >= _UNIT_SLACK:
+        return None
+    return identifier, vector, moment

@@ -21,6 +21,7 @@ from memstory_reference.storage.vector_matrix import VectorMatrix, usable
 from memstory_reference.systems.layers.identity import microseconds
 from memstory_reference.systems.layers.records.candidates import SessionMemoryBuffer
 from memstory_reference.systems.layers.records.record import Layer, MemoryRecord, Standing
+from memstory_reference.systems.layers.stores.found import KEPT_MATRICES, most_held, nearest_of
 from memstory_reference.systems.layers.stores.named_locks import NamedLocks
 from memstory_reference.systems.layers.stores.sqlite_rows_store import (
     MIGRATIONS,
@@ -31,9 +32,6 @@ from memstory_reference.systems.layers.stores.sqlite_rows_store import (
     Written,
 )
 from memstory_reference.systems.layers.stores.store import ACTIVE, Scored
-
-KEPT_MATRICES = 128
-"""Owners' layers whose vectors stay in memory; the one searched longest ago goes first."""
 
 KEPT_LISTS = 1_024
 """Tokens whose rows stay in memory."""
@@ -148,8 +146,7 @@ class SqliteStore:
         query = usable(vector)
         if query is None:
             return []
-        nearest = dict(self._matrix(owner, layer).nearest(query, limit, since=microseconds(since) if since else None))
-        return [Scored(record=row, score=nearest[row.id]) for row in self._rows.get(owner, list(nearest))]
+        return nearest_of(self._matrix(owner, layer), query, limit, since)
 
     def _named(
         self, owner: str, layer: Layer, tokens: AbstractSet[str], limit: int, since: datetime | None
@@ -158,15 +155,16 @@ class SqliteStore:
         lists = [self._postings(owner, layer, token) for token in tokens]
         if not lists:
             return []
-        numbers, held = np.unique(np.concatenate(lists), return_counts=True)
-        if since is None and len(numbers) > limit:
-            # Of equals the later written are kept; with a date it is not known yet which rows count.
-            best = np.lexsort((-numbers, -held))[:limit]
-            numbers, held = numbers[best], held[best]
+        # A stable sort merges lists that are in order each; it takes a fifth of the time.
+        every = np.sort(np.concatenate(lists), kind="stable")
+        starts = np.flatnonzero(np.diff(every, prepend=-1))
+        numbers, held = every[starts], np.diff(starts, append=len(every))
+        # With a date it is not known yet which rows count.
+        numbers, held = most_held(numbers, held, limit if since is None else None)
         share = dict(zip(numbers.tolist(), held.tolist(), strict=True))
         found = [
-            Scored(record=record, score=share[number] / len(tokens))
-            for number, record in self._rows.numbered(list(share), since)
+            Scored(id=name, moment=moment, score=share[number] / len(tokens))
+            for number, name, moment in self._rows.numbered(list(share), since)
         ]
         return sorted(found, key=lambda one: -one.score)[:limit]
 
@@ -192,8 +190,8 @@ class SqliteStore:
         key = (owner, layer)
         if key not in self._matrices:
             self._matrices[key] = VectorMatrix()
-            for identifier, row, created_at in self._rows.vectors(owner, layer):
-                self._matrices[key].put(identifier, row, microseconds(created_at))
+            for identifier, row, moment in self._rows.vectors(owner, layer):
+                self._matrices[key].put(identifier, row, moment)
         self._matrices.move_to_end(key)
         while len(self._matrices) > KEPT_MATRICES:
             self._matrices.popitem(last=False)

@@ -23,9 +23,14 @@ ACTIVE: Sequence[Standing] = (Standing.ACTIVE,)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scored:
-    """A record that a search found: `score` is the cosine or the token recall."""
+    """A row that a search found: its moment of making, in microseconds; `score` is the cosine or the token recall.
 
-    record: MemoryRecord
+    Most of what a search finds is never shown: `aget` reads those that are. It leaves a damaged row out, the search may
+    name it.
+    """
+
+    id: str
+    moment: int
     score: float
 
 

@@ -147,7 +147,7 @@ class Writer:
         words = "" if is_note(content) else f"{content.subject} {content.predicate.replace('_', ' ')}"
         tokens = token_set(f"{words} {content.object}")
         found = await self._store.asearch_tokens(owner, Layer.SEMANTIC, tokens, POOL)
-        return [one.record for one in found]
+        return [one for one in await self._store.aget(owner, [one.id for one in found]) if one.is_active]
 
     async def _decide(self, content: Fact | Rule, active: Sequence[MemoryRecord], *, or_coexist: bool) -> Reconciled:
         stored = colliding(content, active, self._config.duplicate, for_model=self._model is not None)

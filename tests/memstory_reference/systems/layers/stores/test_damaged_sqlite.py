@@ -88,8 +88,10 @@ async def test_a_damaged_row_is_left_out_and_told(file, open_store, caplog, dama
     store = open_store()
     assert await store.aget("ann", ["a"]) == []
     assert sorted(one.id for one in await store.alist("ann", None, tuple(Standing))) == ["b", "c"]
-    assert [one.record.id for one in await store.asearch_tokens("ann", Layer.SEMANTIC, {"tea"}, 5)] == ["c"]
-    assert {one.record.id for one in await store.asearch_similar("ann", Layer.SEMANTIC, EAST, 5)} == {"b", "c"}
+    by_word = await store.asearch_tokens("ann", Layer.SEMANTIC, {"tea"}, 5)
+    assert [one.id for one in await store.aget("ann", [one.id for one in by_word])] == ["c"]
+    by_meaning = await store.asearch_similar("ann", Layer.SEMANTIC, EAST, 5)
+    assert {one.id for one in await store.aget("ann", [one.id for one in by_meaning])} == {"b", "c"}
     assert await store.adamaged("ann") == ["a"]
     assert await store.adamaged("bob") == []
     assert [one.message for one in caplog.records if "record a is damaged" in one.message] == [caplog.messages[0]]
@@ -114,7 +116,7 @@ async def test_a_row_that_is_written_again_is_whole(file, open_store):
     await store.aput(record("a", "water"))
     assert await store.adamaged("ann") == []
     assert await store.asearch_tokens("ann", Layer.SEMANTIC, {"gin"}, 5) == []
-    assert [one.record.id for one in await store.asearch_tokens("ann", Layer.SEMANTIC, {"water"}, 5)] == ["a"]
+    assert [one.id for one in await store.asearch_tokens("ann", Layer.SEMANTIC, {"water"}, 5)] == ["a"]
 
 
 @pytest.mark.usefixtures("filled")
@@ -122,7 +124,7 @@ async def test_a_row_that_is_written_again_is_whole(file, open_store):
 async def test_a_damaged_vector_is_no_neighbour(file, open_store, blob):
     by_hand(file, ("UPDATE records SET vector = ? WHERE id = 'b'", (blob,)))
     found = await open_store().asearch_similar("ann", Layer.SEMANTIC, EAST, 5)
-    assert {one.record.id for one in found} == {"a", "c"}
+    assert {one.id for one in found} == {"a", "c"}
 
 
 @pytest.mark.usefixtures("filled")
@@ -238,7 +240,7 @@ async def test_a_file_of_the_first_schema_is_brought_up(file, open_store):
     store = open_store()
     found = await store.aload("ann", "s")
     assert [(turn.user, turn.extracted) for turn in found.turns] == [(said, True), ("two", False)]
-    assert [one.record.id for one in await store.asearch_tokens("ann", Layer.SEMANTIC, {"tea"}, 5)] == ["a"]
+    assert [one.id for one in await store.asearch_tokens("ann", Layer.SEMANTIC, {"tea"}, 5)] == ["a"]
     await store.aclose()
     by_hand(file, "UPDATE records SET content = replace(content, 'tea', 'gin')")
     assert await open_store().adamaged("ann") == ["a"]

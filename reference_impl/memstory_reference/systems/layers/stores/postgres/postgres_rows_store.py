@@ -9,10 +9,13 @@ from datetime import datetime
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from memstory_reference.storage.postgres.connections_store import Connection
+from memstory_reference.storage.postgres.connections_store import VECTOR_HEAD, Connection
+from memstory_reference.storage.vector_matrix import VectorMatrix
+from memstory_reference.systems.layers.identity import microseconds
 from memstory_reference.systems.layers.records.record import Layer, MemoryRecord, Standing, content_of
+from memstory_reference.systems.layers.stores.found import most_held
+from memstory_reference.systems.layers.stores.postgres.held_vectors import Version
 from memstory_reference.systems.layers.stores.postgres.postings_store import holding
 from memstory_reference.systems.layers.stores.store import Scored
 
@@ -82,18 +85,13 @@ MIGRATIONS: Sequence[str] = (
     );
     """,
     'CREATE TABLE recall_off (owner text COLLATE "C" PRIMARY KEY);',
+    # Whoever holds an owner's vectors in memory sees by it that somebody has written.
+    "ALTER TABLE owners ADD version int NOT NULL DEFAULT 0;",
 )
 
 COLUMNS = "r.id, r.layer, r.content, r.created_at, r.updated_at, r.session, r.count, r.standing, r.superseded_by"
 FROM = "FROM records AS r"
 _NUMBER = "(SELECT number FROM owners WHERE name = %(owner)s)"
-_SIMILAR = """
-    SELECT {columns}, -n.distance FROM (
-        SELECT owner, row, vector <#> %(vector)s AS distance FROM vectors
-        WHERE owner = {number} AND layer = %(layer)s AND active {since}
-        ORDER BY distance, created_at DESC, id LIMIT %(limit)s
-    ) AS n JOIN records AS r USING (owner, row) ORDER BY n.distance, r.created_at DESC, r.id
-"""
 
 
 def storable(ids: Sequence[str]) -> list[str]:
@@ -125,24 +123,27 @@ async def listed(
     )
 
 
-async def similar(
-    connection: Connection,
-    owner: str,
-    layer: Layer,
-    vector: NDArray[np.float32],
-    *,
-    limit: int,
-    since: datetime | None,
-) -> list[Scored]:
-    """Return the active rows nearest to a vector of length 1."""
-    cursor = await connection.execute(
-        _SIMILAR.format(columns=COLUMNS, number=_NUMBER, since="" if since is None else "AND created_at >= %(since)s"),
-        {"owner": owner, "layer": str(layer), "vector": vector, "limit": limit, "since": since},
-    )
-    return [
-        Scored(record=record_of(owner, *columns), score=max(-1.0, min(1.0, float(score))))
-        for *columns, score in await cursor.fetchall()
-    ]
+async def version(connection: Connection, owner: str) -> Version | None:
+    """Return which owner this is and how often somebody has written for it; None of one that has nothing."""
+    cursor = await connection.execute("SELECT number, version FROM owners WHERE name = %s", (owner,))
+    return await cursor.fetchone()
+
+
+async def vectors(connection: Connection, owner: str, layer: Layer) -> tuple[Version | None, VectorMatrix]:
+    """Return the active vectors of an owner's layer as they are at a version."""
+    matrix, at = VectorMatrix(), None
+    async with connection.cursor(binary=True) as cursor:
+        await cursor.execute(
+            "SELECT o.number, o.version, v.id, v.created_at, v.vector FROM owners AS o "
+            "LEFT JOIN vectors AS v ON v.owner = o.number AND v.layer = %s AND v.active WHERE o.name = %s",
+            (str(layer), owner),
+        )
+        for number, count, identifier, created_at, sent in await cursor.fetchall():
+            at = (number, count)
+            if identifier is not None:
+                row = np.frombuffer(sent, ">f4", offset=VECTOR_HEAD).astype(np.float32)
+                matrix.put(identifier, row, microseconds(created_at))
+    return at, matrix
 
 
 async def named(
@@ -152,18 +153,16 @@ async def named(
     numbers, held = await holding(connection, owner, layer, tokens)
     if not len(numbers):
         return []
-    if since is None and len(numbers) > limit:
-        # Of equals the later written are kept; with a date it is not known yet which rows count.
-        best = np.lexsort((-numbers, -held.astype(np.int16)))[:limit]
-        numbers, held = numbers[best], held[best]
+    # With a date it is not known yet which rows count.
+    numbers, held = most_held(numbers, held, limit if since is None else None)
     cursor = await connection.execute(
-        f"SELECT r.row, {COLUMNS} {FROM} WHERE owner = {_NUMBER} AND row = ANY(%(rows)s) "
+        f"SELECT row, id, created_at {FROM} WHERE owner = {_NUMBER} AND row = ANY(%(rows)s) "
         "AND (%(since)s::timestamptz IS NULL OR created_at >= %(since)s) ORDER BY created_at DESC, id",
         {"owner": owner, "rows": numbers.tolist(), "since": since},
     )
     share = dict(zip(numbers.tolist(), (held / len(tokens)).tolist(), strict=True))
     found = [
-        Scored(record=record_of(owner, *columns), score=share[number]) for number, *columns in await cursor.fetchall()
+        Scored(id=name, moment=microseconds(at), score=share[number]) for number, name, at in await cursor.fetchall()
     ]
     return sorted(found, key=lambda one: -one.score)[:limit]
 

@@ -19,13 +19,15 @@ from memstory_reference.errors import StoreConflictError, UnavailableError
 from memstory_reference.storage.postgres.connections_store import Connection, Connections, answering
 from memstory_reference.storage.postgres.place import PostgresPlace
 from memstory_reference.storage.postgres.schema_store import open_schema
-from memstory_reference.storage.vector_matrix import usable
+from memstory_reference.storage.vector_matrix import VectorMatrix, usable
 from memstory_reference.systems.layers.records.candidates import SessionMemoryBuffer
 from memstory_reference.systems.layers.records.record import Layer, MemoryRecord, Standing
+from memstory_reference.systems.layers.stores.found import nearest_of
 from memstory_reference.systems.layers.stores.named_locks import NamedLocks
 from memstory_reference.systems.layers.stores.postgres import postgres_rows_store as rows
 from memstory_reference.systems.layers.stores.postgres import sessions_store as sessions
 from memstory_reference.systems.layers.stores.postgres import writing_store as writing
+from memstory_reference.systems.layers.stores.postgres.held_vectors import HeldVectors
 from memstory_reference.systems.layers.stores.store import ACTIVE, Scored
 
 P = ParamSpec("P")
@@ -53,13 +55,14 @@ class PostgresStore:
         self._session_key = session_key
         self._names = NamedLocks()
         self._held: dict[asyncio.Task[Any] | None, Connection] = {}
+        self._vectors = HeldVectors()
 
     async def aput(self, record: MemoryRecord) -> None:
         await self.aput_batch([record])
 
     async def aput_batch(self, records: Sequence[MemoryRecord]) -> None:
         async with answering(len(records) / SLOWEST_PACE):
-            await self._do(writing.put, records)
+            self._vectors.follow(await self._do(writing.put, records))
 
     async def aget(self, owner: str, ids: Sequence[str]) -> list[MemoryRecord]:
         return await self._call(rows.get, owner, ids)
@@ -73,7 +76,9 @@ class PostgresStore:
         self, owner: str, layer: Layer, vector: NDArray[np.float32], limit: int, since: datetime | None = None
     ) -> list[Scored]:
         query = usable(vector)
-        return [] if query is None else await self._call(rows.similar, owner, layer, query, limit=limit, since=since)
+        if query is None:
+            return []
+        return nearest_of(await self._call(self._matrix, owner, layer), query, limit, since)
 
     async def asearch_tokens(
         self, owner: str, layer: Layer, tokens: AbstractSet[str], limit: int, since: datetime | None = None
@@ -94,7 +99,9 @@ class PostgresStore:
         return []
 
     async def adelete(self, owner: str, ids: Sequence[str]) -> list[str]:
-        return await self._call(writing.delete, owner, ids)
+        gone, steps = await self._call(writing.delete, owner, ids)
+        self._vectors.follow(steps)
+        return gone
 
     async def adelete_owner(self, owner: str) -> int:
         return await self._call(writing.delete_owner, owner)
@@ -141,10 +148,21 @@ class PostgresStore:
         return await self._call(sessions.active, owner)
 
     async def aend(self, owner: str, session: str, records: Sequence[MemoryRecord]) -> bool:
-        return await self._call(writing.end, owner, session, records)
+        steps = await self._call(writing.end, owner, session, records)
+        self._vectors.follow(steps or ())
+        return steps is not None
 
     async def aforget_sessions(self, owner: str) -> int:
         return await self._call(sessions.forget, owner)
+
+    async def _matrix(self, connection: Connection, owner: str, layer: Layer) -> VectorMatrix:
+        version = await rows.version(connection, owner)
+        held = self._vectors.get(owner, layer, version) if version else None
+        if held is None:
+            version, held = await rows.vectors(connection, owner, layer)
+            if version:
+                self._vectors.keep(owner, layer, version, held)
+        return held
 
     async def _call(
         self, work: Callable[Concatenate[Connection, P], Awaitable[T]], *args: P.args, **kwargs: P.kwargs

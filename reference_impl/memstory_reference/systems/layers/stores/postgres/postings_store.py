@@ -55,7 +55,7 @@ async def unindex(connection: Connection, rows: Iterable[tuple[int, int, MemoryR
 
 async def holding(
     connection: Connection, owner: str, layer: Layer, tokens: AbstractSet[str]
-) -> tuple[NDArray[np.int64], NDArray[np.uint8]]:
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Return the numbers of the rows that hold any of the tokens, and how many each holds."""
     cursor = await connection.execute(
         "SELECT part, bits::text FROM postings WHERE owner = (SELECT number FROM owners WHERE name = %s) "
@@ -63,7 +63,7 @@ async def holding(
         (owner, str(layer), [_entry(token) for token in tokens]),
     )
     found = await cursor.fetchall()
-    held = np.zeros((1 + max((part for part, _ in found), default=0), PART), np.uint8)
+    held = np.zeros((1 + max((part for part, _ in found), default=0), PART), np.int64)
     for part, bits in found:
         held[part] += np.frombuffer(bits.encode("ascii"), np.uint8) - ord("0")
     numbers = np.flatnonzero(held)

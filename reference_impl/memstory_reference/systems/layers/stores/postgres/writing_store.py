@@ -14,7 +14,9 @@ from numpy.typing import NDArray
 
 from memstory_reference.storage.postgres.connections_store import Connection
 from memstory_reference.storage.vector_matrix import usable
+from memstory_reference.systems.layers.identity import microseconds
 from memstory_reference.systems.layers.records.record import MemoryRecord, content_data, text_of
+from memstory_reference.systems.layers.stores.postgres.held_vectors import Place, Step, Version
 from memstory_reference.systems.layers.stores.postgres.postgres_rows_store import COLUMNS, FROM, record_of, storable
 from memstory_reference.systems.layers.stores.postgres.postings_store import index, unindex
 from memstory_reference.systems.layers.stores.postgres.sessions_store import remove
@@ -43,47 +45,47 @@ class _Row:
         return (old.layer, old.created_at, old.is_active) == (new.layer, new.created_at, new.is_active)
 
 
-async def put(connection: Connection, records: Sequence[MemoryRecord]) -> None:
+async def put(connection: Connection, records: Sequence[MemoryRecord]) -> list[Step]:
     """Write rows in a transaction; all of them have been read before anything is written."""
     # Under one id the later wins, but may keep the vector of the earlier: such go one after the other.
-    every = list(records)
+    every, written = list(records), list[_Row]()
     if not every:
-        return
+        return []
     async with connection.transaction():
-        owners = await _lock(connection, {record.owner for record in every})
+        versions = await _lock(connection, {record.owner for record in every})
+        owners = {name: number for name, (number, _) in versions.items()}
         for run in _without_repetition(every):
-            await _put(connection, owners, run)
+            written += await _put(connection, owners, run)
+    return [_step(owner, version, written) for owner, version in versions.items()]
 
 
-async def end(connection: Connection, owner: str, session: str, records: Sequence[MemoryRecord]) -> bool:
-    """Take an active session off and write what it leaves, in one transaction; False if it is not active."""
+async def end(connection: Connection, owner: str, session: str, records: Sequence[MemoryRecord]) -> list[Step] | None:
+    """Take an active session off and write what it leaves, in one transaction; None if it is not active."""
     async with connection.transaction():
-        if not await remove(connection, owner, session):
-            return False
-        await put(connection, records)
-    return True
+        return await put(connection, records) if await remove(connection, owner, session) else None
 
 
-async def delete(connection: Connection, owner: str, ids: Sequence[str]) -> list[str]:
+async def delete(connection: Connection, owner: str, ids: Sequence[str]) -> tuple[list[str], list[Step]]:
     """Delete rows with their index; return the ids that existed, in the order of `ids`."""
     wanted = storable(ids)
     async with connection.transaction():
-        numbers = await _lock_known(connection, [owner])
-        if owner not in numbers:
-            return []
-        number = numbers[owner]
+        versions = await _lock_known(connection, [owner])
+        if owner not in versions:
+            return [], []
+        number, _ = versions[owner]
         old = await _old(connection, number, owner, wanted)
         rows = [row for row, _ in old.values()]
         for table in ("records", "vectors"):
             await connection.execute(f"DELETE FROM {table} WHERE owner = %s AND row = ANY(%s)", (number, rows))  # noqa: S608  (two names)
         await unindex(connection, ((number, row, record) for row, record in old.values() if record.is_active))
-    return [one for one in wanted if one in old]
+    gone = {one: Place(layer=record.layer, moment=0, vector=None) for one, (_, record) in old.items()}
+    return [one for one in wanted if one in old], [Step(owner=owner, version=versions[owner], places=gone)]
 
 
 async def delete_owner(connection: Connection, owner: str) -> int:
     """Delete all rows of an owner and the owner's name; return how many rows there were."""
     async with connection.transaction():
-        number = (await _lock_known(connection, [owner])).get(owner)
+        number, _ = (await _lock_known(connection, [owner])).get(owner, (None, 0))
         gone = await connection.execute("DELETE FROM records WHERE owner = %s", (number,))
         for table in ("vectors", "postings"):
             await connection.execute(f"DELETE FROM {table} WHERE owner = %s", (number,))  # noqa: S608  (two names)
@@ -92,17 +94,32 @@ async def delete_owner(connection: Connection, owner: str) -> int:
     return gone.rowcount
 
 
-async def _put(connection: Connection, owners: Mapping[str, int], records: Sequence[MemoryRecord]) -> None:
+def _step(owner: str, version: Version, written: Sequence[_Row]) -> Step:
+    places = dict[str, Place]()
+    for row in written:
+        one = row.record
+        if one.owner != owner or (row.vector is None and row.is_indexed_alike):
+            continue
+        if row.vector is None and row.is_same_text and one.is_active:
+            # It keeps a vector that only the table has.
+            return Step(owner=owner, version=version, places=None)
+        vector = row.vector if one.is_active else None
+        places[one.id] = Place(layer=one.layer, moment=microseconds(one.created_at), vector=vector)
+    return Step(owner=owner, version=version, places=places)
+
+
+async def _put(connection: Connection, owners: Mapping[str, int], records: Sequence[MemoryRecord]) -> list[_Row]:
     rows = await _numbered(connection, owners, records)
     await _write_records(connection, rows)
     await _write_vectors(connection, rows)
     changed = [row for row in rows if not row.is_indexed_alike]
     await unindex(connection, ((row.owner, row.number, row.old) for row in changed if row.old and row.old.is_active))
     await index(connection, ((row.owner, row.number, row.record) for row in changed if row.record.is_active))
+    return rows
 
 
-async def _lock(connection: Connection, names: set[str]) -> dict[str, int]:
-    """Return the owners' numbers, locked until the transaction ends; in one order everywhere, against deadlocks."""
+async def _lock(connection: Connection, names: set[str]) -> dict[str, Version]:
+    """Return the owners' next versions, locked until the transaction ends; in one order, against deadlocks."""
     while True:
         known = await _lock_known(connection, sorted(names))
         missing = sorted(names - known.keys())
@@ -114,11 +131,14 @@ async def _lock(connection: Connection, names: set[str]) -> dict[str, int]:
         )
 
 
-async def _lock_known(connection: Connection, names: Sequence[str]) -> dict[str, int]:
+async def _lock_known(connection: Connection, names: Sequence[str]) -> dict[str, Version]:
     cursor = await connection.execute(
-        "SELECT name, number FROM owners WHERE name = ANY(%s) ORDER BY number FOR UPDATE", (names,)
+        "UPDATE owners AS o SET version = o.version + 1 FROM "
+        "(SELECT number FROM owners WHERE name = ANY(%s) ORDER BY number FOR UPDATE) AS known "
+        "WHERE o.number = known.number RETURNING o.name, o.number, o.version",
+        (names,),
     )
-    return {str(name): int(number) for name, number in await cursor.fetchall()}
+    return {str(name): (int(number), int(version)) for name, number, version in await cursor.fetchall()}
 
 
 async def _numbered(connection: Connection, owners: Mapping[str, int], records: Sequence[MemoryRecord]) -> list[_Row]:

@@ -4,9 +4,11 @@ import asyncio
 import contextlib
 import json
 import os
+import random
 import shutil
 import signal
 import time
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from urllib.parse import urlsplit
 
@@ -19,7 +21,8 @@ from memstory_reference.errors import InputError, SetupProblem, StoreConflictErr
 from memstory_reference.storage.postgres import connections_store as connections
 from memstory_reference.storage.postgres.place import PostgresPlace
 from memstory_reference.storage.postgres.schema_store import claim_schema, drop_unclaimed
-from memstory_reference.systems.layers.records.record import Fact, Layer, MemoryRecord
+from memstory_reference.systems.layers.records.record import Fact, Layer, MemoryRecord, Standing
+from memstory_reference.systems.layers.stores.memory_store import InMemoryStore
 from memstory_reference.systems.layers.stores.postgres.postgres_rows_store import MIGRATIONS
 from memstory_reference.systems.layers.stores.postgres.postgres_store import open_postgres
 
@@ -194,8 +197,46 @@ async def test_nearest_rows_are_exact_whoever_else_has_rows(open_store):
     query = rows[7]
     expected = sorted(own, key=lambda number: -float(rows[number] @ query))[:10]
     found = await store.asearch_similar("ann", SEMANTIC, query, 10)
-    assert [one.record.id for one in found] == [f"f{number}" for number in expected]
+    assert [one.id for one in found] == [f"f{number}" for number in expected]
     assert [one.score for one in found] == pytest.approx([float(rows[n] @ query) for n in expected], abs=1e-5)
+
+
+async def test_vectors_in_memory_are_those_of_the_table_whoever_has_written(open_store):
+    # Two processes write for one owner; each searches with the vectors that it holds, after every step.
+    stores, oracle = [await open_store(), await open_store()], InMemoryStore()
+    chance = random.Random(7)  # noqa: S311  (a test's choice)
+    for number in range(120):
+        identifier, store = f"f{chance.randrange(6)}", chance.choice(stores)
+        old = await store.aget("ann", [identifier])
+        vector = chance.choice([EAST, np.array((0, 1), np.float32), np.array((0.6, 0.8), np.float32), None])
+        match chance.randrange(6):
+            case 0:
+                await asyncio.gather(*(one.adelete("ann", [identifier]) for one in (store, oracle)))
+            case 1 if old:
+                changed = replace(old[0], standing=chance.choice(list(Standing)))
+                await asyncio.gather(*(one.aput(changed) for one in (store, oracle)))
+            case 2 if number % 40 == 0:
+                await asyncio.gather(*(one.adelete_owner("ann") for one in (store, oracle)))
+            case _:
+                batch = [fact(identifier, chance.choice(["tea", "cake"]), vector=vector), fact("g", vector=vector)]
+                await asyncio.gather(*(one.aput_batch(batch) for one in (store, oracle)))
+        expected = [(one.id, one.score) for one in await oracle.asearch_similar("ann", SEMANTIC, EAST, 10)]
+        for one in stores:
+            found = await one.asearch_similar("ann", SEMANTIC, EAST, 10)
+            assert [(hit.id, hit.score) for hit in found] == expected
+
+
+async def test_own_writes_are_followed_without_reading_all_vectors_again(open_store, monkeypatch):
+    store = await open_store()
+    await store.aput_batch([fact(f"f{number}") for number in range(20)])
+    await store.asearch_similar("ann", SEMANTIC, EAST, 5)
+    monkeypatch.delattr("memstory_reference.systems.layers.stores.postgres.postgres_rows_store.vectors")
+    await store.aput_batch([fact("f3", vector=np.array((0, 1), np.float32)), fact("new", at=NOON + timedelta(days=1))])
+    await store.adelete("ann", ["f0"])
+    found = [one.id for one in await store.asearch_similar("ann", SEMANTIC, EAST, 30)]
+    assert found[0] == "new"
+    assert found[-1] == "f3"
+    assert len(found) == 20
 
 
 async def test_tokens_are_counted_over_many_rows(open_store):
@@ -204,14 +245,14 @@ async def test_tokens_are_counted_over_many_rows(open_store):
     await store.aput_batch([fact(f"f{n}", f"tea w{n % 7}", at=moments[n]) for n in range(700)])
     found = await store.asearch_tokens("ann", SEMANTIC, {"tea", "w3", "nowhere"}, 120)
     assert [one.score for one in found] == pytest.approx([2 / 3] * 100 + [1 / 3] * 20)
-    assert [one.record.id for one in found[:3]] == ["f696", "f689", "f682"]
-    assert [one.record.id for one in found[100:103]] == ["f699", "f698", "f697"]
+    assert [one.id for one in found[:3]] == ["f696", "f689", "f682"]
+    assert [one.id for one in found[100:103]] == ["f699", "f698", "f697"]
 
 
 async def test_a_token_of_any_length_is_found(open_store):
     store, token = await open_store(), "x" * 50_000
     await store.aput(fact("f", f"tea {token}"))
-    assert [one.record.id for one in await store.asearch_tokens("ann", SEMANTIC, {token}, 5)] == ["f"]
+    assert [one.id for one in await store.asearch_tokens("ann", SEMANTIC, {token}, 5)] == ["f"]
     assert await store.adelete("ann", ["f"]) == ["f"]
 
 
@@ -229,7 +270,7 @@ async def test_deleted_words_leave_no_trace_in_the_index(open_store, postgres_da
 async def test_one_id_twice_in_a_batch_keeps_the_vector_of_the_earlier(open_store):
     store = await open_store()
     await store.aput_batch([fact("f"), fact("f", vector=None), fact("g"), fact("g", "coffee", vector=None)])
-    assert [one.record.id for one in await store.asearch_similar("ann", SEMANTIC, EAST, 5)] == ["f"]
+    assert [one.id for one in await store.asearch_similar("ann", SEMANTIC, EAST, 5)] == ["f"]
     assert len(await store.alist("ann")) == 2
 
 
