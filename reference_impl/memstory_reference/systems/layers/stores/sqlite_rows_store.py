@@ -380,6 +380,5 @@ def _placed(identifier: str, blob: bytes, created_at: str) -> tuple[str, NDArray
         vector = np.frombuffer(blob, np.float32)
     except (ValueError, TypeError):
         return None
-    if moment is None or abs(float(np.linalg.norm(vector)) - 1) >= _UNIT_SLACK:
-        return None
-    return identifier, vector, moment
+    is_unit = abs(float(np.linalg.norm(vector)) - 1) < _UNIT_SLACK  # false of NaN too
+    return (identifier, vector, moment) if is_unit and moment is not None else None
