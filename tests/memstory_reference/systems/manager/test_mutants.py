@@ -158,7 +158,7 @@ MUTANTS = [
         "M7: callers may set the type (MF-6)",
         "was not refused",
         (metadata, "RESERVED", frozenset()),
-        (manager, "metadata_of", lambda plain: lambda one: {**plain(one), **rows.encode_metadata(one.metadata)}),
+        (rows, "metadata_of", lambda plain: lambda one: {**plain(one), **rows.encode_metadata(one.metadata)}),
     ),
     ("M7: nested values are flattened to text (MF-7)", "'nested' has no fields", (rows, "encode_metadata", flattened)),
     ("M7: a filter is ignored (MF-8)", "'alex' first", (MemoryManager, "search", without_filter)),
