@@ -1,0 +1,50 @@
+"""The published faults: every case failed in the published run, and the page shows what faults.yaml says."""
+
+import gzip
+import importlib.util
+import json
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+BASELINE = ROOT / "reports/baseline"
+PAGE = (BASELINE / "faults.md").read_text("utf-8")
+
+
+def made():
+    spec = importlib.util.spec_from_file_location("make_faults", ROOT / "docs/make_faults.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+MADE = made()
+FAULTS = MADE.faults()
+PUBLISHED = {
+    case["id"]: case["outcome"]
+    for case in json.loads(gzip.decompress((BASELINE / "backends.json.gz").read_bytes()))["cases"]
+}
+
+
+@pytest.mark.parametrize("fault", FAULTS, ids=lambda one: one["cases"][0])
+def test_each_case_of_a_fault_failed_in_the_published_run_or_says_why_it_is_not_in_it(fault):
+    seen = {case: PUBLISHED.get(case) for case in fault["cases"]}
+    if "needs" in fault:
+        # What a ready adapter works around, or a run leaves out, cannot have failed there.
+        assert not {"failed", "error"} & set(seen.values()), f"it failed there: take 'needs' out: {seen}"
+    else:
+        assert set(seen.values()) <= {"failed", "error"}, seen
+
+
+@pytest.mark.parametrize("fault", FAULTS, ids=lambda one: one["cases"][0])
+def test_each_fault_names_a_version_a_harm_a_date_and_its_lines_by_hand(fault):
+    assert any(char.isdigit() for char in fault["backend"])
+    assert fault["harm"] in MADE.HARMS
+    assert fault["seen"].year >= 2026
+    if not fault.get("design"):
+        assert f"### {fault['by_hand']}\n" in PAGE
+
+
+def test_the_page_shows_what_the_file_says():
+    assert MADE.with_table(PAGE) == PAGE, "run: python docs/make_faults.py"
