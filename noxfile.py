@@ -17,12 +17,18 @@ PROJECT = nox.project.load_toml("pyproject.toml")
 
 # Libraries that are too heavy for every environment: they have the group `backends`, and pins of their own.
 HEAVY = ("lancedb", "llamaindex", "mem0", "qdrant", "txtai")
+# A language model decides what these keep: without one they run the stories alone that script it.
+EXTRACTING = ("agno", "langmem", "llamaindex-facts", "mem0")
 PINS = {
     # The override leaves out torch, which txtai names and does not need where somebody else embeds: gigabytes.
     "backends": ("-c", "tests/backends/constraints.txt", "--overrides", "tests/backends/overrides.txt"),
 }
 TARGETS = PROJECT["project"]["entry-points"]["memstory.targets"]
-ADAPTERS = [name for name, spec in TARGETS.items() if spec.startswith("memstory.targets.")]
+ADAPTERS = [
+    name
+    for name, spec in TARGETS.items()
+    if spec.startswith("memstory.targets.") and not spec.startswith("memstory.targets.extracting.")
+]
 SERVERS = ("mcp-server-memory",)
 
 
@@ -83,7 +89,7 @@ def lifelines(session: nox.Session) -> None:
 def compare(session: nox.Session) -> None:
     """Put targets side by side in reports/compare/compare.md: `nox -s compare -- --target reference --target mem0`."""
     named = {word.removeprefix("--target=") for word in session.posargs}
-    install(session, "backends" if named & set(HEAVY) else "run")
+    install(session, "backends" if named & {*HEAVY, *EXTRACTING} else "run")
     folder = "reports/compare"
     measure(session, folder, "stories", *session.posargs)
     session.run("memstory", "compare", folder, "--output", f"{folder}/compare.md")
@@ -97,6 +103,7 @@ def backends(session: nox.Session) -> None:
     folder = "reports/backends"
     measure(session, folder, "stories", *chosen(HEAVY), "-n", "2")
     session.run("memstory", "compare", folder, "--output", f"{folder}/compare.md")
+    measure(session, "reports/inferred", "stories/inferred", *chosen(EXTRACTING))
 
 
 @nox.session

@@ -1,0 +1,1 @@
+"""Adapters to memories whose language model decides what of a text is kept."""
