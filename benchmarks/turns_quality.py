@@ -12,7 +12,7 @@ import asyncio
 import os
 import sys
 import tempfile
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
@@ -33,7 +33,7 @@ from memstory_reference.composition.turns import open_sqlite_turns
 from memstory_reference.ports import Embedder, Purpose
 from memstory_reference.systems.turns.config import TurnsConfig
 from memstory_reference.systems.turns.ranking.languages import ENGLISH
-from memstory_reference.systems.turns.ranking.pool import Candidate, Pool
+from memstory_reference.systems.turns.ranking.pool import Numbers, rarity, saturation
 from memstory_reference.systems.turns.ranking.weighting import Weights
 from memstory_reference.systems.turns.service import TurnsMemory
 from memstory_reference.systems.turns.turn import NewTurn
@@ -172,7 +172,18 @@ def _scores(data: Data, found: Mapping[str, Sequence[str]]) -> dict[str, float]:
             by_category.setdefault(str(question.category) if data.macro else "", []).append(row)
     means = [np.mean(rows, axis=0) for rows in by_category.values()]
     latest = {name: np.mean(rows, axis=0)[1] for name, rows in by_category.items() if name in ("latest", "as_of")}
-    return {**dict(zip(GOALS, np.mean(means, axis=0), strict=True)), **latest}
+    stale = [
+        _first(found[one.id], one.stale) < _first(found[one.id], one.relevant)
+        for collection in data.task.collections
+        for one in _judged(data, collection)
+        if one.stale
+    ]
+    share = {"stale": mean(stale)} if stale else {}
+    return {**dict(zip(GOALS, np.mean(means, axis=0), strict=True)), **latest, **share}
+
+
+def _first(found: Sequence[str], wanted: Container[str]) -> int:
+    return next((place for place, one in enumerate(found) if one in wanted), len(found))
 
 
 def _print(name: str, scores: Mapping[str, float]) -> None:
@@ -187,10 +198,10 @@ async def _plain(data: Data, embedder: Embedder) -> dict[str, dict[str, Sequence
         documents, questions = list(collection.documents), _judged(data, collection)
         vectors = await embedder.embed([one.text for one in documents], Purpose.DOCUMENT)
         asked = await embedder.embed([one.text for one in questions], Purpose.QUERY)
-        pool = _pool_of(documents)
+        words = [stems(one.text) for one in documents]
         for question, vector in zip(questions, asked, strict=True):
             wanted = [one for one in dict.fromkeys(stems(question.text)) if one not in ENGLISH.empty]
-            by_words, by_vectors = _ranks(pool.bm25(wanted)), _ranks(vectors @ vector)
+            by_words, by_vectors = _ranks(_bm25(words, wanted)), _ranks(vectors @ vector)
             fused = 1 / (61 + by_words) + 1 / (61 + by_vectors)
             for name, keys in (("BM25", -by_words), ("vectors", -by_vectors), ("plain hybrid", fused)):
                 best = np.argsort(-keys, kind="stable")[:K]
@@ -198,22 +209,14 @@ async def _plain(data: Data, embedder: Embedder) -> dict[str, dict[str, Sequence
     return found
 
 
-def _pool_of(documents: Sequence[Document]) -> Pool:
-    words = [stems(one.text) for one in documents]
-    holding: dict[str, int] = {}
-    for own in words:
-        for stem in set(own):
-            holding[stem] = holding.get(stem, 0) + 1
-    nowhere, moment = np.zeros(0, np.float32), datetime(2024, 1, 1, tzinfo=UTC)
-    candidates = [
-        Candidate(id=one.id, place=place, before=None, after=None, session=None, speaker=None, moment=moment,
-                  is_dated=False, text=one.text, stems=own, cosine=0.0, vector=nowhere)
-        for place, (one, own) in enumerate(zip(documents, words, strict=True))
-    ]  # fmt: skip
-    return Pool(candidates=candidates, holding=holding, turns=len(words), mean_words=mean(map(len, words)))
+def _bm25(documents: Sequence[Sequence[str]], wanted: Sequence[str]) -> Numbers:
+    times = np.array([[words.count(stem) for words in documents] for stem in wanted]).reshape(len(wanted), -1)
+    lengths = np.array([len(words) for words in documents])
+    rare = np.array([[rarity(int(has), len(documents))] for has in (times > 0).sum(axis=1)]).reshape(-1, 1)
+    return np.sum(rare * saturation(times, lengths, float(lengths.mean())), axis=0)
 
 
-def _ranks(scores: np.ndarray[tuple[int], np.dtype[np.float64]]) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
+def _ranks(scores: Numbers) -> Numbers:
     ranks = np.empty(len(scores))
     ranks[np.argsort(-scores, kind="stable")] = np.arange(len(scores))
     return ranks

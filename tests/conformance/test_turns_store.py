@@ -1,7 +1,7 @@
 """Both stores of the turns memory keep what a store promises, and give the same pool."""
 
 from contextlib import asynccontextmanager
-from dataclasses import replace
+from dataclasses import fields, replace
 from datetime import UTC, datetime
 from hashlib import blake2b
 
@@ -11,6 +11,8 @@ import pytest
 from memstory_reference.errors import StoreConflictError
 from memstory_reference.storage.postgres.place import PostgresPlace
 from memstory_reference.systems.turns.conditions import Conditions
+from memstory_reference.systems.turns.ranking.pool import NOBODY, Pool
+from memstory_reference.systems.turns.ranking.signs import signs_of
 from memstory_reference.systems.turns.stores.postgres_store import open_postgres_turns
 from memstory_reference.systems.turns.stores.sqlite_store import SqliteTurns
 from memstory_reference.systems.turns.stores.store import Written
@@ -62,6 +64,13 @@ def ids(found):
     return [one.id for one in found]
 
 
+async def candidates(store, *asked):
+    """The turns of a pool by id, each with its row."""
+    pool = await store.pool("ann", *asked)
+    turns = await store.numbered("ann", pool.numbers.tolist())
+    return pool, {turns[number].id: row for row, number in enumerate(pool.numbers.tolist())}
+
+
 async def test_turns_come_back_as_they_were_written_in_the_order_of_adding(store):
     first = written(
         "b",
@@ -86,7 +95,7 @@ async def test_owners_are_apart_in_every_operation(store):
     assert await store.get("bob", ["x"]) == []
     assert await store.by_key("bob", "k") is None
     assert await store.listed("bob", ANY) == []
-    assert not (await store.pool("bob", EAST, ["tea"], 5, ANY)).candidates
+    assert not len(await store.pool("bob", EAST, ["tea"], 5, ANY))
     assert await store.delete("bob", ["x"]) == []
     assert await store.forget_session("bob", "s") == 0
     assert await store.forget_owner("bob") == 0
@@ -100,9 +109,9 @@ async def test_a_turn_that_is_written_again_is_replaced_in_its_place(store):
     await store.put("ann", [written("a", "tea"), written("b", "milk")])
     await store.put("ann", [written("a", "cocoa", vector=NORTH)])
     assert [one.text for one in await store.listed("ann", ANY)] == ["cocoa", "milk"]
-    pool = await store.pool("ann", NORTH, ["tea", "cocoa"], 1, ANY)
+    pool, rows = await candidates(store, NORTH, ["tea", "cocoa"], 1, ANY)
     assert pool.holding == {"cocoa": 1}
-    assert {one.id: one.cosine for one in pool.candidates} == {"a": 1.0}
+    assert (list(rows), pool.cosines.tolist(), pool.times.tolist()) == (["a"], [1.0], [[0], [1]])
 
 
 async def test_a_key_belongs_to_the_last_turn_that_took_it(store):
@@ -121,15 +130,51 @@ async def test_the_pool_has_the_nearest_the_best_by_words_and_the_turns_beside(s
         )
     ]
     await store.put("ann", [*far, *talk, written("near", "something", vector=EAST)])
-    pool = await store.pool("ann", EAST, ["boiler", "unheard"], 1, ANY)
-    assert {one.id for one in pool.candidates} == {"near", "t0", "t1", "t2"}
-    found = {one.id: one for one in pool.candidates}
-    assert (found["t1"].before, found["t1"].after) == (found["t0"].place, found["t2"].place)
-    assert (found["near"].before, found["near"].after) == (None, None)
+    pool, rows = await candidates(store, EAST, ["boiler", "unheard"], 1, ANY)
+    assert set(rows) == {"near", "t0", "t1", "t2"}
+    assert (pool.before[rows["t1"]], pool.after[rows["t1"]]) == (rows["t0"], rows["t2"])
+    assert pool.after[rows["t2"]] == NOBODY  # the last turn is not in the pool
+    assert (pool.before[rows["near"]], pool.after[rows["near"]]) == (NOBODY, NOBODY)
     assert (pool.turns, pool.holding) == (13, {"boiler": 1})
     assert pool.mean_words == pytest.approx(23 / 13)
-    assert found["near"].cosine == 1.0
-    assert found["t1"].cosine == -1.0
+    assert pool.words[rows["t1"]] == 3
+    assert pool.cosines[[rows["near"], rows["t1"]]].tolist() == [1.0, -1.0]
+
+
+async def test_the_pool_says_of_each_turn_what_is_ranked(store):
+    told = {"speaker": "Ann", "session": "s", "said_at": "2024-01-07T10:00:00.000001Z"}
+    texts = {"a": "Since May we have tea.", "b": "Do you?", "n": "no more tea, tea, tea"}
+    await store.put(
+        "ann",
+        [
+            written("a", texts["a"], **told),
+            written("b", texts["b"], **told | {"speaker": "Ben"}),
+            written("n", texts["n"], vector=NORTH),
+        ],
+    )
+    pool, rows = await candidates(store, EAST, ["tea", "none"], 5, ANY)
+    assert list(rows) == ["a", "b", "n"]
+    assert pool.times.tolist() == [[1, 0, 3], [0, 0, 0]]
+    assert pool.words.tolist() == [5, 2, 5]
+    assert pool.signs.tolist() == [signs_of(texts[name], is_dated=name != "n") for name in "abn"]
+    assert pool.speakers.tolist() == [pool.named["Ann"], pool.named["Ben"], NOBODY]
+    assert pool.sessions[0] == pool.sessions[1] != pool.sessions[2] == NOBODY
+    assert pool.moments.tolist()[:2] == [1704621600000001] * 2
+    assert pool.moments.tolist()[2] == 1767268800000000
+    assert pool.vectors.tolist() == [[1, 0], [1, 0], [0, 1]]
+
+
+async def test_a_turn_that_moves_to_another_session_stands_there_by_its_place(store):
+    talk = [written(name, speaker="Ann", session=session) for name, session in zip("abcde", "ststs", strict=True)]
+    await store.put("ann", talk)
+    await store.put("ann", [written("c", speaker="Ann", session="t")])
+    pool, rows = await candidates(store, EAST, ["tea"], 9, ANY)
+    assert [pool.after[rows[name]] for name in "abcd"] == [rows["e"], rows["c"], rows["d"], NOBODY]
+    await store.put("ann", [written("d")])
+    await store.put("ann", [written("f", speaker="Ann", session="t")])
+    pool, rows = await candidates(store, EAST, ["tea"], 9, ANY)
+    assert [pool.before[rows[name]] for name in "fcd"] == [rows["c"], rows["b"], NOBODY]
+    assert set(pool.named) == {"Ann"}
 
 
 async def test_words_are_ranked_by_bm25_of_this_owner_alone(store):
@@ -141,9 +186,9 @@ async def test_words_are_ranked_by_bm25_of_this_owner_alone(store):
         "long": "cat " + "and so on " * 20,
     }
     await store.put("ann", [written(name, text, vector=WEST) for name, text in texts.items()])
-    pool = await store.pool("ann", EAST, ["kettl", "cat"], 2, ANY)
+    pool, rows = await candidates(store, EAST, ["kettl", "cat"], 2, ANY)
     assert pool.holding == {"kettl": 1, "cat": 3}
-    assert "rare" in {one.id for one in pool.candidates}
+    assert "rare" in rows
 
 
 @pytest.mark.parametrize(
@@ -167,17 +212,16 @@ async def test_conditions_hold_for_lists_and_pools(store, conditions, expected):
         ],
     )
     assert ids(await store.listed("ann", conditions)) == expected
-    pool = await store.pool("ann", EAST, ["tea", "note"], 5, conditions)
-    assert ids(pool.candidates) == expected
+    _, rows = await candidates(store, EAST, ["tea", "note"], 5, conditions)
+    assert list(rows) == expected
 
 
 async def test_what_is_deleted_is_gone_from_lists_words_and_neighbours(store):
     await store.put("ann", [written(name, f"word{name}", speaker="Ann", session="s") for name in "abc"])
     assert await store.delete("ann", ["b", "none", "b"]) == ["b"]
-    pool = await store.pool("ann", EAST, ["wordb", "worda"], 5, ANY)
+    pool, rows = await candidates(store, EAST, ["wordb", "worda"], 5, ANY)
     assert pool.holding == {"worda": 1}
-    found = {one.id: one for one in pool.candidates}
-    assert found["a"].after == found["c"].place
+    assert (pool.after[rows["a"]], pool.before[rows["c"]]) == (rows["c"], rows["a"])
     await store.put("ann", [written("d", speaker="Ann", session="s")])
     assert ids(await store.listed("ann", ANY)) == ["a", "c", "d"]
 
@@ -199,8 +243,8 @@ async def test_a_batch_is_written_whole_or_not_at_all(store):
     with pytest.raises(TypeError):
         await store.put("ann", [written("a", "new", vector=NORTH), written("b"), broken])
     assert [one.text for one in await store.listed("ann", ANY)] == ["old"]
-    pool = await store.pool("ann", EAST, ["old"], 5, ANY)
-    assert {one.id: one.cosine for one in pool.candidates} == {"a": 1.0}
+    pool, rows = await candidates(store, EAST, ["old"], 5, ANY)
+    assert (list(rows), pool.cosines.tolist(), pool.holding) == (["a"], [1.0], {"old": 1})
 
 
 async def test_vectors_of_another_dimension_are_refused(store):
@@ -218,9 +262,8 @@ async def test_a_store_opened_again_holds_the_same_and_another_model_is_refused(
         before = await store.pool("ann", EAST, ["tea"], 5, ANY)
     async with opening() as store:
         after = await store.pool("ann", EAST, ["tea"], 5, ANY)
-        assert [replace(one, vector=EAST) for one in after.candidates] == [
-            replace(one, vector=EAST) for one in before.candidates
-        ]
+        for column in fields(Pool):
+            assert np.array_equal(getattr(after, column.name), getattr(before, column.name)), column.name
     with pytest.raises(StoreConflictError, match="fixed-2"):
         async with opening(model="other"):
             pass

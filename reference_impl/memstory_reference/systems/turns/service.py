@@ -19,7 +19,7 @@ from memstory_reference.systems.turns.conditions import Conditions, checked_cond
 from memstory_reference.systems.turns.config import TurnsConfig
 from memstory_reference.systems.turns.context_block import context_block
 from memstory_reference.systems.turns.ranking.question import Question, read_question
-from memstory_reference.systems.turns.ranking.scoring import Ranked, ranked
+from memstory_reference.systems.turns.ranking.scoring import Ranked, ranked, scored
 from memstory_reference.systems.turns.stores.store import TurnsStore, Written
 from memstory_reference.systems.turns.turn import NewTurn, Turn, checked_turn
 from memstory_reference.text.secret_guard import refuse_secrets
@@ -40,14 +40,18 @@ class Stored:
 class Found:
     """A turn that a search found, with what put it there."""
 
-    turn: Turn
     ranked: Ranked
+
+    @property
+    def turn(self) -> Turn:
+        """The turn."""
+        return self.ranked.turn
 
     def explain(self) -> dict[str, Tree]:
         """Return every term of the score, and what stands beside it: only `evidence` may be compared across pools."""
         return {
             **self.ranked.terms,
-            "similarity": round(self.ranked.candidate.cosine, 6),
+            "similarity": self.ranked.similarity,
             "words_found": self.ranked.found,
             "evidence": self.ranked.evidence,
             "superseded_by": self.ranked.superseded_by,
@@ -177,13 +181,15 @@ class TurnsMemory:
             question = replace(question, is_about_now=True)
         vector = await self._asked(question)
         pool = await self._store.pool(owner, vector, question.stems, max(self.config.pool, size), conditions)
-        order = ranked(pool, question, self.config.weights)
-        if min_score is None and max((one.evidence for one in order), default=-1.0) < self.config.answerable:
+        first = scored(pool, question, self.config.weights)
+        if min_score is None and first.evidence.max(initial=-1.0) < self.config.answerable:
             return []
-        best = [one for one in order if one.evidence >= floor][:size]
-        turns = {turn.id: turn for turn in await self._store.get(owner, [one.candidate.id for one in best])}
+        rows = [int(row) for row in first.to_read(size, floor)]
+        read = await self._store.numbered(owner, [int(pool.numbers[row]) for row in rows])
         # One that another task has deleted meanwhile is not found any more.
-        return [Found(turn=turns[one.candidate.id], ranked=one) for one in best if one.candidate.id in turns]
+        turns = {row: read[number] for row in rows if (number := int(pool.numbers[row])) in read}
+        best = ranked(first, turns, size=size, floor=floor)
+        return [Found(ranked=one) for one in best]
 
     async def context(
         self,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, cast
 
 from memstory_reference.adapters.faults import Faulty, Switch
-from memstory_reference.systems.turns.ranking.pool import Pool
+from memstory_reference.systems.turns.ranking.pool import Pool, empty_pool
 from memstory_reference.systems.turns.stores.store import TurnsStore
 
 
@@ -21,4 +21,4 @@ class _FaultyTurnsStore(Faulty):
     async def pool(self, *args: Any) -> Pool:
         await self._switch.pass_or_fail()
         found: Pool = await self._inner.pool(*args)
-        return Pool(candidates=(), holding={}, turns=0, mean_words=0.0) if self._switch.garbles() else found
+        return empty_pool() if self._switch.garbles() else found

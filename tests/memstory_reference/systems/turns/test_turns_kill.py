@@ -68,8 +68,9 @@ async def verify(folder, done):
             # The matrix holds the vector of the very text that SQLite holds, and the words find it.
             number = int(text.removeprefix("word"))
             pool = await store.pool(owner, written(name, number).vector, stems(text), 1, Conditions())
-            found = {one.id: one for one in pool.candidates}
-            assert found[name].cosine == pytest.approx(1, abs=1e-6), f"{owner}: {name} has another vector"
+            places = await store.numbered(owner, pool.numbers.tolist())
+            row = [turn.id for turn in places.values()].index(name)
+            assert pool.cosines[row] == pytest.approx(1, abs=1e-6), f"{owner}: {name} has another vector"
             assert pool.holding, f"{owner}: {name} is not among the words"
     await store.close()
 

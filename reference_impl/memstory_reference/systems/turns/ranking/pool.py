@@ -1,12 +1,10 @@
-"""The few turns of one owner that are ranked for a question, and what is known of all the others; pure."""
+"""The few turns of one owner that are ranked for a question, as columns, and what is known of all the others; pure."""
 
 from __future__ import annotations
 
 import math
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,61 +12,90 @@ from numpy.typing import NDArray
 K1, B = 1.2, 0.75
 """BM25's own defaults: how fast a repeated word stops counting, and how far long turns are marked down."""
 
+NOBODY = -1
+"""Where a turn has no session, no speaker, or no turn beside it in the pool."""
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Candidate:
-    """A turn as far as it is ranked. `place` names it, `before` and `after` its neighbours in the same session.
-
-    `moment` is when it was said, or noted where nobody knows; `cosine` is its nearness to the question.
-    """
-
-    id: str
-    place: int
-    before: int | None
-    after: int | None
-    session: str | None
-    speaker: str | None
-    moment: datetime
-    is_dated: bool
-    text: str
-    stems: Sequence[str]
-    cosine: float
-    vector: NDArray[np.float32]
+Numbers = NDArray[np.float64]
+Places = NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pool:
-    """Candidates of one owner; `holding` counts the owner's turns that have a stem, for the stems of the question."""
+    """Candidates of one owner: row i of each column is candidate i. `numbers` are ascending, in the order of adding.
 
-    candidates: Sequence[Candidate]
+    `before` and `after` are rows of the neighbours in the same session; `sessions` and `speakers` are codes that hold
+    in this pool, `named` gives the code of a speaker. `moments` are microseconds since 1970. `times` has a row for each
+    of `stems`, the question's: how often each candidate has it. `vectors` has a row for each candidate.
+
+    `holding` counts the owner's turns that have a stem, for the stems that any of them has.
+    """
+
+    numbers: Places
+    before: Places
+    after: Places
+    sessions: Places
+    speakers: Places
+    named: Mapping[str, int]
+    moments: Places
+    signs: NDArray[np.uint8]
+    words: Places
+    cosines: Numbers
+    vectors: NDArray[np.float32]
+    stems: Sequence[str]
+    times: Places
     holding: Mapping[str, int]
     turns: int
     mean_words: float
 
+    def __len__(self) -> int:
+        return len(self.numbers)
+
     def rarity(self, stem: str) -> float:
         """Return the inverse document frequency of a stem among the owner's turns."""
-        held = self.holding.get(stem, 0)
-        return math.log(1 + (self.turns - held + 0.5) / (held + 0.5))
+        return rarity(self.holding.get(stem, 0), self.turns)
 
-    def bm25(self, stems: Sequence[str]) -> NDArray[np.float64]:
+    def bm25(self) -> Numbers:
         """Return BM25 of each candidate."""
-        return np.array([self._bm25(stems, one) for one in self.candidates], float)
+        rare = np.array([[self.rarity(stem)] for stem in self.stems], float).reshape(-1, 1)
+        scores: Numbers = np.sum(rare * saturation(self.times, self.words, self.mean_words), axis=0)
+        return scores
 
-    def found(self, stems: Sequence[str]) -> NDArray[np.float64]:
+    def found(self) -> Numbers:
         """Return which share of the question each candidate has: of its stems, each by its rarity; 0 to 1."""
-        rarity = {stem: self.rarity(stem) for stem in stems}
-        whole = sum(rarity.values())
-        if not whole:
-            return np.zeros(len(self.candidates))
-        has = [set(one.stems) for one in self.candidates]
-        return np.array([sum(value for stem, value in rarity.items() if stem in own) / whole for own in has], float)
+        rare = np.array([self.rarity(stem) for stem in self.stems], float)
+        whole = rare.sum()
+        share: Numbers = rare @ (self.times > 0) / whole if whole else np.zeros(len(self))
+        return share
 
-    def _bm25(self, stems: Sequence[str], candidate: Candidate) -> float:
-        counts = Counter(candidate.stems)
-        norm = K1 * (1 - B + B * len(candidate.stems) / (self.mean_words or 1.0))
-        return sum(
-            self.rarity(stem) * counts[stem] * (K1 + 1) / (counts[stem] + norm) for stem in stems if counts[stem]
-        )
+
+def rarity(holding: int, turns: int) -> float:
+    """Return the inverse document frequency of a stem that so many of the turns have."""
+    return math.log(1 + (turns - holding + 0.5) / (holding + 0.5))
+
+
+def saturation(times: Places, words: Places, mean_words: float) -> Numbers:
+    """Return what BM25 makes of a stem that turns of so many words have so often, before its rarity counts."""
+    norm = K1 * (1 - B + B * words / (mean_words or 1.0))
+    counted: Numbers = times * (K1 + 1) / (times + norm)
+    return counted
+
+
+def empty_pool(holding: Mapping[str, int] | None = None, turns: int = 0, mean_words: float = 0.0) -> Pool:
+    """Return a pool without candidates."""
+    none = np.zeros(0, np.int64)
+    return Pool(
+        **dict.fromkeys(("numbers", "before", "after", "sessions", "speakers", "moments", "words"), none),
+        named={}, signs=np.zeros(0, np.uint8), cosines=np.zeros(0), vectors=np.zeros((0, 0), np.float32), stems=(),
+        times=np.zeros((0, 0), np.int64), holding=holding or {}, turns=turns, mean_words=mean_words,
+    )  # fmt: skip
+
+
+def rows_of(numbers: Places, wanted: Places) -> Places:
+    """Return the row of each wanted number among ascending numbers, NOBODY for one that is not there."""
+    if not len(numbers):
+        return np.full(len(wanted), NOBODY, np.int64)
+    rows = np.minimum(np.searchsorted(numbers, wanted), len(numbers) - 1)
+    return np.where(numbers[rows] == wanted, rows, NOBODY)
 
 
 def evidence(cosine: float, found: float) -> float:

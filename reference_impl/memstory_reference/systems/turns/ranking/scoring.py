@@ -1,64 +1,114 @@
-"""A pool of turns to one ranked list: twelve terms, each of which `explain` gives; pure."""
+"""A pool of turns to one ranked list: twelve terms, each of which `explain` gives; pure.
+
+First all candidates are scored by columns; only of the best of them are the texts read, and looked at for one that
+replaces another.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
 
 import numpy as np
-from numpy.typing import NDArray
 
 from memstory_reference.systems.turns.ranking.languages import ENGLISH, Language
-from memstory_reference.systems.turns.ranking.pool import Candidate, Pool, evidence
+from memstory_reference.systems.turns.ranking.pool import NOBODY, Numbers, Places, Pool, evidence
 from memstory_reference.systems.turns.ranking.question import Question
-from memstory_reference.systems.turns.ranking.spans import closeness, held
-from memstory_reference.systems.turns.ranking.supersession import superseded
+from memstory_reference.systems.turns.ranking.signs import ASKS, CHANGES, IS_DATED
+from memstory_reference.systems.turns.ranking.spans import Span, closeness, held
+from memstory_reference.systems.turns.ranking.supersession import LOOKED_AT, superseded
 from memstory_reference.systems.turns.ranking.weighting import FULL_AGREEMENT, LEAST_AGREEMENT, Weights
+from memstory_reference.systems.turns.turn import Turn
 
-Numbers = NDArray[np.float64]
-_Value = Callable[[Candidate], float]
 DIGITS = 6
 """Beyond them sums of the same parts may differ by their order; equal scores must tie."""
+
+_DAY = 86_400_000_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Scored:
+    """Candidates in their first order: `order` has their rows, best first. `terms` are columns, as of the pool."""
+
+    pool: Pool
+    question: Question
+    weights: Weights
+    terms: Mapping[str, Numbers]
+    scores: Numbers
+    evidence: Numbers
+    found: Numbers
+    order: Places
+
+    def to_read(self, size: int, floor: float) -> Places:
+        """Return the rows whose turns decide about the best `size` with at least `floor` evidence."""
+        passing = self.order[self.evidence[self.order] >= floor][: size + LOOKED_AT]
+        return np.union1d(self.order[:LOOKED_AT], passing)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ranked:
-    """A candidate in its place. `score` is relative to its pool, `evidence` is not: only that may be thresholded."""
+    """A turn in its place. `score` is relative to its pool, `evidence` is not: only that may be thresholded."""
 
-    candidate: Candidate
+    turn: Turn
     score: float
     evidence: float
     found: float
+    similarity: float
     terms: Mapping[str, float]
     superseded_by: str | None
 
 
-def ranked(
-    pool: Pool, question: Question, weights: Weights | None = None, language: Language = ENGLISH
-) -> list[Ranked]:
-    """Return the candidates, best first; ties by newer, then id."""
-    if not pool.candidates:
-        return []
+def scored(pool: Pool, question: Question, weights: Weights | None = None) -> Scored:
+    """Return what can be said of the candidates without their texts."""
     weights = weights or Weights()
-    terms = _terms(pool, question, weights, language)
-    scores = np.sum(list(terms.values()), axis=0)
-    outdated: Mapping[int, str] = {}
-    if weights.superseded and not question.is_about_past:
-        outdated = superseded(pool, [int(place) for place in np.argsort(-scores, kind="stable")], language)
-    terms["superseded"] = np.array([-weights.superseded * (place in outdated) for place in range(len(scores))], float)
-    scores = (scores + terms["superseded"]).round(DIGITS)
-    found = pool.found(question.stems)
-    order = sorted(range(len(scores)), key=lambda place: _order(scores[place], pool.candidates[place]))
+    terms = _terms(pool, question, weights) if len(pool) else {}
+    scores = np.sum(list(terms.values()), axis=0).round(DIGITS) if terms else np.zeros(0)
+    found = pool.found() if len(pool) else np.zeros(0)
+    sure = np.round(evidence(pool.cosines, found), DIGITS)  # type: ignore[arg-type]  # columns are numbers too
+    order = np.lexsort((pool.numbers, -pool.moments, -scores))
+    return Scored(
+        pool=pool,
+        question=question,
+        weights=weights,
+        terms=terms,
+        scores=scores,
+        evidence=sure,
+        found=found,
+        order=order,
+    )
+
+
+def ranked(
+    first: Scored,
+    turns: Mapping[int, Turn],
+    *,
+    size: int | None = None,
+    floor: float = -1.0,
+    language: Language = ENGLISH,
+) -> list[Ranked]:
+    """Return the best of those whose `turns` (by row) were read and have the evidence; ties by newer, then id."""
+    outdated: Mapping[int, int] = {}
+    if not first.question.is_about_past:
+        texts = {row: turn.text for row, turn in turns.items()}
+        outdated = superseded(first.pool, [int(row) for row in first.order], texts, language)
+    weight = first.weights.superseded * first.question.is_about_now
+    loss = {row: -weight if row in outdated else 0.0 for row in turns}
+    score = {row: round(float(first.scores[row]) + loss[row], DIGITS) for row in turns}
+    passing = [row for row in turns if first.evidence[row] >= floor]
+    passing.sort(key=lambda row: (-score[row], -int(first.pool.moments[row]), turns[row].id))
     return [
         Ranked(
-            candidate=pool.candidates[place],
-            score=float(scores[place]),
-            evidence=round(evidence(pool.candidates[place].cosine, float(found[place])), DIGITS),
-            found=round(float(found[place]), DIGITS),
-            terms={name: round(float(values[place]), DIGITS) + 0.0 for name, values in terms.items()},  # no -0.0
-            superseded_by=outdated.get(place),
+            turn=turns[row],
+            score=score[row],
+            evidence=float(first.evidence[row]),
+            found=round(float(first.found[row]), DIGITS),
+            similarity=round(float(first.pool.cosines[row]), DIGITS),
+            terms={name: round(float(values[row]), DIGITS) + 0.0 for name, values in first.terms.items()}  # no -0.0
+            | {"superseded": loss[row] + 0.0},
+            superseded_by=turns[outdated[row]].id if row in outdated else None,
         )
-        for place in order
+        for row in passing[:size]
     ]
 
 
@@ -70,62 +120,57 @@ def agreement(words: Numbers, cosines: Numbers) -> float:
     """
     if not words.std() or not cosines.std():
         return 1.0
-    correlation = float(np.corrcoef(words, cosines)[0, 1])
+    correlation = float(_z(words) @ _z(cosines)) / len(words)
     return min(max(correlation / FULL_AGREEMENT, LEAST_AGREEMENT), 1.0)
 
 
-def _terms(pool: Pool, question: Question, weights: Weights, language: Language) -> dict[str, Numbers]:
-    candidates = pool.candidates
-    cosines = np.array([one.cosine for one in candidates], float)
-    bm25 = pool.bm25(question.stems)
-    near = weights.cosine * _z(cosines)
-    worded = weights.words * agreement(bm25, cosines) * _z(bm25)
+def _terms(pool: Pool, question: Question, weights: Weights) -> dict[str, Numbers]:
+    bm25 = pool.bm25()
+    near = weights.cosine * _z(pool.cosines)
+    worded = weights.words * agreement(bm25, pool.cosines) * _z(bm25)
     likeness = near + worded
-    by_place: dict[int | None, float] = {
-        one.place: float(value) for one, value in zip(candidates, likeness, strict=True)
-    }
-    now, asks = question.is_about_now, [one.text.rstrip().endswith("?") for one in candidates]
-    fits = _each(candidates, lambda one: max((closeness(span, one.moment) for span in question.spans), default=0.0))
-    holds = _each(candidates, lambda one: max((held(span, one.moment) for span in question.spans), default=0.0))
-    dated = _each(candidates, lambda one: float(one.is_dated))
-    changes = _each(candidates, lambda one: float(bool(language.change.search(one.text))))
-    about_change = changes * (holds > 0) if not now else changes
-    newest_last = sorted(range(len(candidates)), key=lambda place: (candidates[place].moment, candidates[place].place))
-    age = np.argsort(newest_last).astype(float)
+    now, dated = question.is_about_now, pool.signs & IS_DATED > 0
+    fits, holds = _by_day(pool, question, closeness), _by_day(pool, question, held)
+    changes = (pool.signs & CHANGES > 0) & (now or holds > 0)
+    meant = pool.named.get(question.named[0], NOBODY) if len(question.named) == 1 else NOBODY
+    age = np.empty(len(pool))
+    age[np.lexsort((pool.numbers, pool.moments))] = np.arange(len(pool))
     return {
         "cosine": near,
         "words": worded,
-        "previous": weights.previous * _each(candidates, lambda one: by_place.get(one.before, 0.0)),
-        "following": weights.following * _each(candidates, lambda one: by_place.get(one.after, 0.0)),
-        "session": weights.session * _z(_best_of_session(candidates, likeness)),
-        "speaker": weights.speaker * _each(candidates, lambda one: float((one.speaker,) == question.named)),
+        "previous": weights.previous * _beside(likeness, pool.before),
+        "following": weights.following * _beside(likeness, pool.after),
+        "session": weights.session * _z(_best_of_session(pool.sessions, likeness)),
+        "speaker": weights.speaker * ((pool.speakers == meant) & (meant != NOBODY)),
         "date": weights.date * dated * np.maximum(fits, holds),
-        "question": -weights.question * np.array(asks, float),
-        "length": weights.length * _z(np.log1p(_each(candidates, lambda one: float(len(one.stems))))),
+        "question": -weights.question * (pool.signs & ASKS > 0),
+        "length": weights.length * _z(np.log1p(pool.words)),
         "recent": weights.recent * now * _z(age),
-        "change": weights.change * dated * about_change,
+        "change": weights.change * (dated & changes),
     }
 
 
-def _best_of_session(candidates: Sequence[Candidate], likeness: Numbers) -> Numbers:
-    best: dict[str, float] = {}
-    for one, value in zip(candidates, likeness, strict=True):
-        if one.session is not None:
-            best[one.session] = max(best.get(one.session, -np.inf), float(value))
-    if not best:
-        return np.zeros(len(candidates))
-    lowest = min(best.values())
-    return np.array([lowest if one.session is None else best[one.session] for one in candidates], float)
+def _by_day(pool: Pool, question: Question, fit: Callable[[Span, datetime], float]) -> Numbers:
+    """Return how well each candidate fits the dates of the question; many were said on the same day."""
+    if not question.spans:
+        return np.zeros(len(pool))
+    days, which = np.unique(pool.moments // _DAY, return_inverse=True)
+    noons = [datetime(1970, 1, 1, 12, tzinfo=UTC) + timedelta(days=int(day)) for day in days]
+    return np.array([max(fit(span, noon) for span in question.spans) for noon in noons])[which]
+
+
+def _beside(likeness: Numbers, rows: Places) -> Numbers:
+    return np.where(rows == NOBODY, 0.0, likeness[rows])
+
+
+def _best_of_session(sessions: Places, likeness: Numbers) -> Numbers:
+    _, which = np.unique(sessions, return_inverse=True)
+    best = np.full(which.max() + 1, -np.inf)
+    np.maximum.at(best, which, likeness)
+    known = best[which[sessions != NOBODY]]
+    return np.where(sessions == NOBODY, known.min(initial=np.inf), best[which]) if len(known) else np.zeros(len(which))
 
 
 def _z(values: Numbers) -> Numbers:
     spread = values.std()
     return (values - values.mean()) / spread if spread > 1e-9 else np.zeros(len(values))  # noqa: PLR2004  (rounding)
-
-
-def _each(candidates: Sequence[Candidate], value: _Value) -> Numbers:
-    return np.array([value(one) for one in candidates], float)
-
-
-def _order(score: float, candidate: Candidate) -> tuple[float, float, str]:
-    return (-score, -candidate.moment.timestamp(), candidate.id)

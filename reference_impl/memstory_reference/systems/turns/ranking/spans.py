@@ -7,6 +7,7 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime, timedelta
+from functools import lru_cache
 
 from memstory_reference.systems.turns.ranking.languages import Language
 
@@ -27,6 +28,7 @@ class Span:
     month: int | None = None
     day: int | None = None
 
+    @lru_cache(maxsize=1_000)  # noqa: B019  (a span is a value of a few bytes)
     def end(self) -> date | None:
         """Return the first day after it; None where its year was not said, or it is no date."""
         if self.year is None:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-import numpy as np
-
 from memstory_reference.systems.turns.ranking.languages import ENGLISH, Language
-from memstory_reference.systems.turns.ranking.pool import Candidate, Pool
+from memstory_reference.systems.turns.ranking.pool import Pool
+from memstory_reference.systems.turns.ranking.signs import CHANGES, ENDS
+from memstory_reference.text.stems import stems
 
 NEAR = 0.5
 """The cosine of two turns that may speak of the same thing; MiniLM gives unlike turns of one dialogue .1 to .3."""
@@ -19,36 +19,32 @@ LOOKED_AT = 20
 """Of the best candidates: what is not near the top need not be pushed down."""
 
 
-def superseded(pool: Pool, best: Sequence[int], language: Language = ENGLISH) -> Mapping[int, str]:
-    """Return which of the candidates (by index) are outdated, and the id of the turn that says so.
+def superseded(
+    pool: Pool, best: Sequence[int], texts: Mapping[int, str], language: Language = ENGLISH
+) -> Mapping[int, int]:
+    """Return which of the best candidates are outdated, and by which other: rows of the pool. `texts` are by row.
 
     A turn is outdated by a newer one that is near to it, shares its head words, and says what holds from then on
     (`now`, `since`, `any more`, a negation).
     """
-    looked = list(best)[:LOOKED_AT]
-    if not looked:
+    looked = [row for row in best[:LOOKED_AT] if row in texts]
+    says_so = [row for row in looked if pool.signs[row] & (CHANGES | ENDS)]
+    if not says_so:
         return {}
-    vectors = np.stack([pool.candidates[place].vector for place in looked])
-    nearness = vectors @ vectors.T
-    found: dict[int, str] = {}
-    for row, old in enumerate(looked):
+    near = pool.vectors[looked] @ pool.vectors[says_so].T >= NEAR
+    age = {row: (int(pool.moments[row]), int(pool.numbers[row])) for row in looked}
+    heads = {row: _heads(texts[row], language) for row in looked if near[looked.index(row)].sum() or row in says_so}
+    found: dict[int, int] = {}
+    for old, is_near in zip(looked, near, strict=True):
         rivals = [
-            pool.candidates[new]
-            for column, new in enumerate(looked)
-            if nearness[row, column] >= NEAR and _replaces(pool.candidates[new], pool.candidates[old], language)
+            new
+            for new, close in zip(says_so, is_near, strict=True)
+            if close and age[new] > age[old] and len(heads[new] & heads[old]) >= HEADS
         ]
         if rivals:
-            newest = max(rivals, key=lambda one: (one.moment, one.place))
-            found[old] = newest.id
+            found[old] = max(rivals, key=age.__getitem__)
     return found
 
 
-def _replaces(new: Candidate, old: Candidate, language: Language) -> bool:
-    if (new.moment, new.place) <= (old.moment, old.place):
-        return False
-    says_so = language.change.search(new.text) or language.ended.search(new.text)
-    return bool(says_so) and len(_heads(new, language) & _heads(old, language)) >= HEADS
-
-
-def _heads(candidate: Candidate, language: Language) -> frozenset[str]:
-    return frozenset(candidate.stems) - language.empty - language.asking
+def _heads(text: str, language: Language) -> frozenset[str]:
+    return frozenset(stems(text)) - language.empty - language.asking

@@ -30,13 +30,14 @@ class Weights:
     """Taken from a turn that asks: it has the words, and somebody else the answer."""
     length: float = 0.5
     """For the number of words, by its logarithm: short turns say little and are near to everything."""
-    recent: float = 1.0
+    recent: float = 2.0
     """For newer turns, where the question is about the present."""
     change: float = 2.0
     """For a turn that says what holds from some moment on, where the question is about the present, or names a date
     that lies after the turn."""
     superseded: float = 1.0
-    """Taken from a turn that a newer one replaces, unless the question is about the past."""
+    """Taken from a turn that a newer one replaces, where the question is about the present: elsewhere what is outdated
+    may be the answer, and `explain` names it all the same."""
 
 
 FULL_AGREEMENT = 0.4

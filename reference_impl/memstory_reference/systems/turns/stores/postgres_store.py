@@ -20,13 +20,12 @@ from memstory_reference.storage.postgres.place import PostgresPlace
 from memstory_reference.storage.postgres.schema_store import open_schema
 from memstory_reference.storage.vector_matrix import cosines
 from memstory_reference.systems.turns.conditions import Conditions
-from memstory_reference.systems.turns.ranking.pool import K1, B, Pool
+from memstory_reference.systems.turns.ranking.pool import K1, NOBODY, B, Pool, empty_pool, rarity, rows_of
 from memstory_reference.systems.turns.stores.store import Written
 from memstory_reference.systems.turns.stores.turn_rows import (
-    CANDIDATE_COLUMNS,
     COLUMNS,
     WRITTEN_COLUMNS,
-    candidate_of,
+    features_of,
     turn_of,
     values_of,
 )
@@ -78,10 +77,10 @@ MIGRATIONS: Sequence[str] = (
     """,
 )
 _OWNER = "(SELECT number FROM owners WHERE name = %s)"
-_CHANGED = ", ".join(f"{name} = excluded.{name}" for name in (*WRITTEN_COLUMNS[1:], "vector"))
+_ALL = (*WRITTEN_COLUMNS, "stems", "words", "vector")
+_CHANGED = ", ".join(f"{name} = excluded.{name}" for name in _ALL[1:])
 _PUT = f"""
-    INSERT INTO turns (owner, {", ".join(WRITTEN_COLUMNS)}, vector)
-    VALUES ({", ".join(["%s"] * (len(WRITTEN_COLUMNS) + 2))})
+    INSERT INTO turns (owner, {", ".join(_ALL)}) VALUES ({", ".join(["%s"] * (len(_ALL) + 1))})
     ON CONFLICT (owner, id) DO UPDATE SET {_CHANGED} RETURNING number
 """  # noqa: S608
 _POST = """
@@ -104,7 +103,7 @@ _COUNTED = """
     WHERE o.name = %s GROUP BY o.number
 """
 _CANDIDATES = f"""
-    SELECT {CANDIDATE_COLUMNS}, vector::real[] AS vector FROM turns
+    SELECT {COLUMNS}, stems, vector::real[] AS vector FROM turns
     WHERE owner = %s AND number = ANY (%s) ORDER BY number
 """  # noqa: S608
 _BESIDE = """
@@ -134,6 +133,10 @@ class PostgresTurns:
         rows = await self._rows(sql, owner, list(ids))
         found = {row["id"]: turn_of(row) for row in rows}
         return [found[one] for one in dict.fromkeys(ids) if one in found]
+
+    async def numbered(self, owner: str, numbers: Sequence[int]) -> dict[int, Turn]:
+        sql = f"SELECT {COLUMNS} FROM turns WHERE owner = {_OWNER} AND number = ANY (%s) ORDER BY number"  # noqa: S608
+        return {row["number"]: turn_of(row) for row in await self._rows(sql, owner, list(numbers))}
 
     async def by_key(self, owner: str, key: str) -> Turn | None:
         rows = await self._rows(f"SELECT {COLUMNS} FROM turns WHERE owner = {_OWNER} AND key = %s", owner, key)  # noqa: S608
@@ -229,7 +232,8 @@ async def _put(connection: Connection, owner: str, written: Sequence[Written]) -
             if turn.key is not None:
                 freed = "UPDATE turns SET key = NULL WHERE owner = %s AND key = %s AND id <> %s"
                 await connection.execute(freed, (number, turn.key, turn.id))
-            values = (number, *values_of(one), np.asarray(one.vector, np.float32))
+            words = (" ".join(one.stems), len(one.stems))
+            values = (number, *values_of(turn), *words, np.asarray(one.vector, np.float32))
             (place,) = await _one(connection, _PUT, *values)
             await connection.execute("DELETE FROM postings WHERE owner = %s AND number = %s", (number, place))
             times = Counter(one.stems)
@@ -266,14 +270,13 @@ async def _pool(
     sql = _COUNTED
     found = await (await connection.execute(sql, (owner,))).fetchone()
     if found is None or not found[1]:
-        return Pool(candidates=(), holding={}, turns=0, mean_words=0.0)
+        return empty_pool()
     number, turns, mean = int(found[0]), int(found[1]), float(found[2])
     await _check_dimension(connection, number, len(vector))
     counted = "SELECT stem, count(*) AS turns FROM postings WHERE owner = %s AND stem = ANY (%s) GROUP BY stem"
     holding = {row["stem"]: row["turns"] for row in await _fetched(connection, counted, [number, stems])}
-    empty = Pool(candidates=(), holding=holding, turns=turns, mean_words=mean)
     given: dict[str, Any] = {"owner": number, "among": among, "size": size, "vector": vector, "k1": K1, "b": B}
-    given |= {"stems": stems, "rarity": [empty.rarity(stem) for stem in stems], "mean": mean or 1.0}
+    given |= {"stems": stems, "rarity": [rarity(holding.get(stem, 0), turns) for stem in stems], "mean": mean or 1.0}
     core = {row["number"] for sql in (_NEAREST, _WORDED) for row in await _fetched(connection, sql, given)}
     rows = await _fetched(connection, _BESIDE, {"owner": number, "numbers": list(core)})
     beside = {row["number"]: (row["before"], row["after"]) for row in rows}
@@ -281,12 +284,31 @@ async def _pool(
     numbers = sorted(core | (near if among is None else near & set(among)))
     found_rows = await _fetched(connection, _CANDIDATES, [number, numbers])
     vectors = np.array([row["vector"] for row in found_rows], np.float32).reshape(len(found_rows), len(vector))
-    likeness = cosines(vectors, vector)
-    candidates = [
-        candidate_of(row, float(cosine), own, beside.get(row["number"], (None, None)))
-        for row, cosine, own in zip(found_rows, likeness, vectors, strict=True)
-    ]
-    return Pool(candidates=candidates, holding=holding, turns=turns, mean_words=mean)
+    features = [features_of(turn_of(row), row["number"], len(row["stems"].split())) for row in found_rows]
+    named = {name: code for code, name in enumerate(sorted({one.speaker for one in features if one.speaker}))}
+    sessions = {name: code for code, name in enumerate(sorted({one.session for one in features if one.session}))}
+    times = [Counter(row["stems"].split()) for row in found_rows]
+    places = np.array([one.number for one in features], np.int64)
+    sides = [[NOBODY if one is None else one for one in beside.get(place, (None, None))] for place in places.tolist()]
+    before, after = np.array(sides, np.int64).reshape(-1, 2).T
+    return Pool(
+        numbers=places,
+        before=rows_of(places, before),
+        after=rows_of(places, after),
+        sessions=np.array([sessions.get(one.session or "", NOBODY) for one in features], np.int64),
+        speakers=np.array([named.get(one.speaker or "", NOBODY) for one in features], np.int64),
+        named=named,
+        moments=np.array([one.moment for one in features], np.int64),
+        signs=np.array([one.signs for one in features], np.uint8),
+        words=np.array([one.words for one in features], np.int64),
+        cosines=cosines(vectors, vector),
+        vectors=vectors,
+        stems=tuple(stems),
+        times=np.array([[one[stem] for one in times] for stem in stems], np.int64).reshape(len(stems), len(features)),
+        holding=holding,
+        turns=turns,
+        mean_words=mean,
+    )
 
 
 async def _one(connection: Connection, sql: str, *given: Any) -> tuple[Any, ...]:

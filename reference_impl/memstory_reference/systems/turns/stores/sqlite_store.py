@@ -15,7 +15,7 @@ from memstory_reference.errors import UnavailableError
 from memstory_reference.storage.database_store import Database
 from memstory_reference.storage.lane import Lane
 from memstory_reference.systems.turns.conditions import Conditions
-from memstory_reference.systems.turns.ranking.pool import Pool
+from memstory_reference.systems.turns.ranking.pool import Pool, empty_pool
 from memstory_reference.systems.turns.stores.owner_store import SUFFIX, OwnerStore
 from memstory_reference.systems.turns.stores.store import Written
 from memstory_reference.systems.turns.turn import Turn
@@ -26,8 +26,11 @@ OWNERS_FILE = "owners.sqlite3"
 OPEN_OWNERS = 64
 """Files of so many owners stay open; the longest unused is closed first."""
 
+TURNS_IN_MEMORY = 2_000_000
+"""What is ranked of so many turns stays in memory, and their vectors mapped; the longest unused owner goes first."""
+
 _SCHEMA = "CREATE TABLE IF NOT EXISTS owners (owner TEXT PRIMARY KEY)"
-_NOTHING = Pool(candidates=(), holding={}, turns=0, mean_words=0.0)
+_NOTHING = empty_pool()
 
 
 class SqliteTurns:
@@ -39,13 +42,17 @@ class SqliteTurns:
         self._release = release
         self._owners = Database(folder / OWNERS_FILE, schema=_SCHEMA, about={"schema": "1", "model": model})
         self._lane = Lane(str(folder))
-        self._open: OrderedDict[str, OwnerStore] = OrderedDict()
+        self._open = OrderedDict[str, OwnerStore]()
+        self._awake = OrderedDict[str, None]()
 
     async def put(self, owner: str, written: Sequence[Written]) -> None:
         await self._lane.run(self._put, owner, written)
 
     async def get(self, owner: str, ids: Sequence[str]) -> list[Turn]:
         return await self._of(owner, lambda file: file.get(ids), [])
+
+    async def numbered(self, owner: str, numbers: Sequence[int]) -> dict[int, Turn]:
+        return await self._of(owner, lambda file: file.numbered(numbers), {})
 
     async def by_key(self, owner: str, key: str) -> Turn | None:
         return await self._of(owner, lambda file: file.by_key(key), None)
@@ -97,6 +104,7 @@ class SqliteTurns:
             return 0
         gone = file.count()
         self._open.pop(owner).close()
+        self._awake.pop(owner, None)
         path = self._path(owner)
         try:
             for name in (path, path.with_suffix(".f32"), Path(f"{path}-wal"), Path(f"{path}-shm")):
@@ -119,8 +127,14 @@ class SqliteTurns:
         if owner not in self._open:
             self._open[owner] = OwnerStore(self._path(owner), model=self._model)
         self._open.move_to_end(owner)
-        while len(self._open) > OPEN_OWNERS:
-            self._open.popitem(last=False)[1].close()
+        self._awake[owner] = None
+        self._awake.move_to_end(owner)
+        while len(self._awake) > OPEN_OWNERS:
+            self._open[self._awake.popitem(last=False)[0]].rest()
+        while len(self._open) > 1 and sum(file.count() for file in self._open.values()) > TURNS_IN_MEMORY:
+            longest, file = self._open.popitem(last=False)
+            self._awake.pop(longest, None)
+            file.close()
         return self._open[owner]
 
     def _path(self, owner: str) -> Path:
@@ -134,4 +148,5 @@ class SqliteTurns:
             self._owners.close()
         finally:
             self._open.clear()
+            self._awake.clear()
             self._release()

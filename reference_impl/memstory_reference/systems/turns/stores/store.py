@@ -37,6 +37,10 @@ class TurnsStore(Protocol):
         """Return the turns that exist, in the order of `ids`."""
         ...
 
+    async def numbered(self, owner: str, numbers: Sequence[int]) -> dict[int, Turn]:
+        """Return the turns that exist, by the numbers that a pool gives them."""
+        ...
+
     async def by_key(self, owner: str, key: str) -> Turn | None:
         """Return the turn of a key."""
         ...

@@ -1,34 +1,20 @@
-"""Rows of a table to turns and candidates, and turns to rows: the same columns in SQLite and in Postgres; pure."""
+"""Rows of a table to turns, turns to rows, and what is ranked of them: the same in SQLite and in Postgres; pure."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from datetime import datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any, Protocol
 
-import numpy as np
-from numpy.typing import NDArray
+from memstory_reference.systems.turns.ranking.signs import signs_of
+from memstory_reference.systems.turns.stores.columns import Features
+from memstory_reference.systems.turns.turn import Turn
 
-from memstory_reference.systems.turns.ranking.pool import Candidate
-from memstory_reference.systems.turns.stores.store import Written
-from memstory_reference.systems.turns.turn import Turn, moment_of
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 COLUMNS = "number, id, key, kind, speaker, session, said_at, noted_at, text, metadata"
-CANDIDATE_COLUMNS = "number, id, session, speaker, said_at, noted_at, text, stems"
-WRITTEN_COLUMNS = (
-    "id",
-    "key",
-    "kind",
-    "speaker",
-    "session",
-    "said_at",
-    "noted_at",
-    "text",
-    "metadata",
-    "stems",
-    "words",
-)
+WRITTEN_COLUMNS = ("id", "key", "kind", "speaker", "session", "said_at", "noted_at", "text", "metadata")
 
 
 class Row(Protocol):
@@ -52,30 +38,27 @@ def turn_of(row: Row) -> Turn:
     )
 
 
-def candidate_of(
-    row: Row, cosine: float, vector: NDArray[np.float32], beside: tuple[int | None, int | None]
-) -> Candidate:
-    """Return the candidate of a row that has `CANDIDATE_COLUMNS`; `beside` are the turns before and after it."""
-    return Candidate(
-        id=row["id"],
-        place=row["number"],
-        before=beside[0],
-        after=beside[1],
-        session=row["session"],
-        speaker=row["speaker"],
-        moment=moment_of(row["said_at"] or row["noted_at"]),
-        is_dated=row["said_at"] is not None,
-        text=row["text"],
-        stems=row["stems"].split(),
-        cosine=cosine,
-        vector=vector,
-    )
-
-
-def values_of(one: Written) -> Sequence[Any]:
+def values_of(turn: Turn) -> Sequence[Any]:
     """Return the values of `WRITTEN_COLUMNS`."""
-    turn = one.turn
     return (
         *(turn.id, turn.key, turn.kind, turn.speaker, turn.session, turn.said_at, turn.noted_at.isoformat(), turn.text),
-        *(json.dumps(dict(turn.metadata), ensure_ascii=False), " ".join(one.stems), len(one.stems)),
+        json.dumps(dict(turn.metadata), ensure_ascii=False),
     )
+
+
+def features_of(turn: Turn, number: int, words: int) -> Features:
+    """Return what is ranked of a turn that has so many words."""
+    return Features(
+        number=number,
+        moment=microseconds(turn.moment),
+        kind=turn.kind,
+        session=turn.session,
+        speaker=turn.speaker,
+        signs=signs_of(turn.text, is_dated=turn.said_at is not None),
+        words=words,
+    )
+
+
+def microseconds(moment: datetime) -> int:
+    """Return an aware moment as a number: microseconds since 1970."""
+    return (moment - _EPOCH) // timedelta(microseconds=1)

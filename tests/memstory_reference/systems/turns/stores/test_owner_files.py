@@ -1,0 +1,121 @@
+"""An owner's file: one that an earlier version made, one that lacks something, and many of them."""
+
+import sqlite3
+from datetime import UTC, datetime
+
+import numpy as np
+import pytest
+
+from memstory_reference.errors import StoreConflictError
+from memstory_reference.storage.database_store import Database
+from memstory_reference.systems.turns.conditions import Conditions
+from memstory_reference.systems.turns.stores import owner_store, sqlite_store
+from memstory_reference.systems.turns.stores.sqlite_store import SqliteTurns
+from memstory_reference.systems.turns.stores.store import Written
+from memstory_reference.systems.turns.turn import NewTurn, checked_turn
+from memstory_reference.text.stems import stems
+
+NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
+EAST, NORTH = np.array([1, 0], np.float32), np.array([0, 1], np.float32)
+ANY = Conditions()
+VERSION_1 = """
+CREATE TABLE turns (
+    number INTEGER PRIMARY KEY AUTOINCREMENT, id TEXT NOT NULL UNIQUE, key TEXT UNIQUE, kind TEXT NOT NULL,
+    speaker TEXT, session TEXT, said_at TEXT, noted_at TEXT NOT NULL, text TEXT NOT NULL, metadata TEXT NOT NULL,
+    stems TEXT NOT NULL, words INTEGER NOT NULL, vector BLOB NOT NULL
+);
+CREATE INDEX by_session ON turns (session, number);
+CREATE VIRTUAL TABLE words USING fts5(
+    stems, content = 'turns', content_rowid = 'number', tokenize = 'unicode61'
+);
+CREATE VIRTUAL TABLE vocabulary USING fts5vocab(words, 'row');
+INSERT INTO turns VALUES
+    (1, 'a', 'k', 'turn', 'Ann', 's', '2024-01-07', '2026-01-01T12:00:00+00:00', 'Boxes of tea', '{"room": 3}',
+     'box of tea', 3, x'0000803f00000000'),
+    (2, 'b', NULL, 'note', NULL, NULL, NULL, '2026-01-01T12:00:00+00:00', 'No more milk?', '{}',
+     'no more milk', 3, x'000000000000803f');
+INSERT INTO words (rowid, stems) SELECT number, stems FROM turns;
+"""
+
+
+def written(identifier, text, vector=EAST, **fields):
+    turn = checked_turn(NewTurn(text=text, **fields), identifier, NOON)
+    return Written(turn=turn, vector=vector, stems=stems(text))
+
+
+@pytest.fixture
+async def store(tmp_path):
+    opened = SqliteTurns(tmp_path, model="fixed-2")
+    yield opened
+    await opened.close()
+
+
+def file_of(store, owner):
+    return store._path(owner)
+
+
+async def test_a_store_of_the_first_version_is_brought_up_to_date_with_all_it_holds(store):
+    db = Database(file_of(store, "ann"), schema=VERSION_1, about={"schema": "1", "model": "fixed-2"})
+    db.close()
+    store._owners.execute("INSERT INTO owners VALUES ('ann')")
+    expected = [
+        written("a", "Boxes of tea", key="k", speaker="Ann", session="s", said_at="2024-01-07", metadata={"room": 3}),
+        written("b", "No more milk?", vector=NORTH),
+    ]
+    assert await store.listed("ann", ANY) == [one.turn for one in expected]
+    old = await store.pool("ann", EAST, ["milk", "box"], 5, ANY)
+    await store.put("bob", expected)
+    new = await store.pool("bob", EAST, ["milk", "box"], 5, ANY)
+    for column in ("cosines", "times", "signs", "words", "moments", "vectors"):
+        assert np.array_equal(getattr(old, column), getattr(new, column)), column
+    assert await store.delete("ann", ["b"]) == ["b"]
+    await store.put("ann", [written("c", "milk")])
+    assert (await store.pool("ann", EAST, ["milk"], 5, ANY)).holding == {"milk": 1}
+
+
+async def test_a_store_of_a_later_version_is_refused(store):
+    await store.put("ann", [written("a", "tea")])
+    await store.close()
+    with sqlite3.connect(file_of(store, "ann")) as db:
+        db.execute("UPDATE about SET value = '99' WHERE name = 'schema'")
+    again = SqliteTurns(file_of(store, "ann").parent, model="fixed-2")
+    with pytest.raises(StoreConflictError, match="schema '99'"):
+        await again.count("ann")
+    await again.close()
+
+
+async def test_texts_are_read_again_by_a_version_that_reads_them_in_another_way(store, monkeypatch, tmp_path):
+    await store.put("ann", [written("a", "tea")])
+    await store.close()
+    monkeypatch.setattr(owner_store, "VERSION", owner_store.VERSION + 1)
+    monkeypatch.setattr(owner_store, "stems", lambda _: ["other", "words"])
+    again = SqliteTurns(tmp_path, model="fixed-2")
+    assert (await again.pool("ann", EAST, ["other", "tea"], 5, ANY)).holding == {"other": 1}
+    await again.close()
+
+
+async def test_a_matrix_that_was_lost_is_made_from_the_store(store, tmp_path):
+    await store.put("ann", [written("a", "tea", NORTH), written("b", "milk")])
+    await store.close()
+    file_of(store, "ann").with_suffix(".f32").unlink()
+    again = SqliteTurns(tmp_path, model="fixed-2")
+    assert (await again.pool("ann", NORTH, [], 5, ANY)).cosines.tolist() == [1.0, 0.0]
+    await again.close()
+
+
+async def test_more_owners_than_files_stay_open_are_all_found_and_forgotten(store, monkeypatch):
+    monkeypatch.setattr(sqlite_store, "OPEN_OWNERS", 2)
+    monkeypatch.setattr(sqlite_store, "TURNS_IN_MEMORY", 6)
+    names = [f"owner{number}" for number in range(9)]
+    for _ in range(2):
+        for name in names:
+            await store.put(name, [written(f"{name}{_}", f"tea of {name}", speaker=name, session="s")])
+    for name in names:
+        pool = await store.pool(name, EAST, [*stems(name)], 5, ANY)
+        found = await store.numbered(name, pool.numbers.tolist())
+        assert {turn.speaker for turn in found.values()} == {name}
+        assert await store.count(name) == 2
+    assert len(store._open) == 3
+    assert sum(file._open is not None for file in store._open.values()) <= 2
+    assert [await store.forget_owner(name) for name in names] == [2] * 9
+    assert await store.owners() == []
