@@ -12,6 +12,16 @@ _SHORTEST_STUFFED: Final = 12
 _LEAST_DISTINCT: Final = 0.4
 
 
+_LATIN: Final = {
+    **dict(zip(map(ord, "абвгдезийклмнопрстуфыэ"), "abvgdeziiklmnoprstufye", strict=True)),
+    **dict(zip(map(ord, "жхцчшщюя"), ["zh", "kh", "ts", "ch", "sh", "shch", "yu", "ya"], strict=True)),
+    **dict.fromkeys(map(ord, "ъь")),
+    **dict(zip(map(ord, "αβγδεζηικλμνξοπρσςτυφω"), "avgdeziiklmnxoprsstyfo", strict=True)),
+    **dict(zip(map(ord, "θχψ"), ("th", "ch", "ps"), strict=True)),
+}
+"""Cyrillic and Greek letters as passports write them."""
+
+
 def words_of(text: str) -> frozenset[str]:
     """Return the words of `text`, whatever their case and however their accents are encoded."""
     return frozenset(re.findall(r"\w+", unicodedata.normalize("NFKC", text).casefold()))
@@ -30,7 +40,7 @@ def is_about(text: str, about: str) -> bool:
 
 def squeezed(token: str) -> str:
     """Return an identifier without case, accents, separators and quotes."""
-    plain = unicodedata.normalize("NFKD", token).casefold()
+    plain = unicodedata.normalize("NFKD", token).casefold().translate(_LATIN)
     return "".join(character for character in plain if character.isalnum())
 
 

@@ -60,9 +60,10 @@ class Past:
 
 _WORDS: Final = """
 add add.key add.metadata add.metadata.lists add.ttl add.source add.role search.as_of update.about delete.about
-context inspect.log job.reindex job.export
+context inspect.log inspect.index job.reindex job.export job.snapshot job.restore job.share job.unshare
+add.by_model fault.model
 rank.newest rank.unstuffed
-delete.durable delete.erases identifiers.spellings integrity
+delete.durable delete.erases identifiers.spellings identifiers.scripts integrity
 add.verbatim add.exact get.id get.key search search.scores search.min_score search.where list update
 restart crash clock persistent scope.user scope.session scope.session_all expiry.at
 delete delete.reports_missing delete.scope
@@ -81,6 +82,8 @@ class Oracle(Target):
         self._forgotten: set[str] = set()
         self._exported: set[str] = set()
         self._log: list[Mapping[str, str | None]] = []
+        self._shared: set[tuple[str, str]] = set()
+        self._reader, self._misread = "ok", 0
         self._made = 0
         self._path: Path | None = None
         self._clock: Clock | None = None
@@ -103,6 +106,7 @@ class Oracle(Target):
             data = json.loads(text)
             self._made, self._memories = data["made"], [decode(Memory, one) for one in data["memories"]]
             self._past, self._forgotten = [decode(Past, one) for one in data["past"]], set(data["forgotten"])
+            self._shared = {(owner, other) for owner, other in data["shared"]}
 
     async def close(self) -> None:
         self._memories, self._past, self._forgotten = [], [], set()
@@ -110,7 +114,14 @@ class Oracle(Target):
     async def about(self) -> Mapping[str, str]:
         return {"memory": "oracle (a control, not a backend)"}
 
+    async def fault(self, part: str, mode: str) -> None:
+        self._reader = mode
+
+    async def faults_landed(self) -> Mapping[str, int]:
+        return {"model": self._misread}
+
     async def add(self, items: Sequence[Item], scope: Scope) -> Receipt:
+        items = self._read(items)
         receipts = []
         for item in items:
             if self._was_forgotten(item, scope):
@@ -125,8 +136,7 @@ class Oracle(Target):
         return Receipt(items=tuple(receipts))
 
     async def get(self, ref: Ref, scope: Scope) -> Hit | None:
-        found = self._find(ref, scope)
-        return found.hit if found else None
+        return found.hit if (found := self._find(ref, scope)) else None
 
     async def search(self, query: Query, scope: Scope) -> Sequence[Hit]:
         self._refuse_undeclared(query)
@@ -146,11 +156,21 @@ class Oracle(Target):
 
     async def context(self, query: Query, scope: Scope) -> str:
         self._refuse_undeclared(query)
-        return "\n".join(one.hit.text for one in self._in(scope))
+        return "\n".join(one.hit.text for one in self._seen(scope))
 
     async def run(self, job: str, args: Mapping[str, Json], scope: Scope) -> Json:
         if job == "reindex":
             return {"memories": self._reindexed()}
+        if job == "snapshot":
+            return {"rows": encode([one.hit for one in self._in(scope)])}
+        if job == "restore":
+            rows: Any = args["snapshot"]
+            items = [Item(text=one["text"], key=one.get("key")) for one in rows]
+            return {"memories": len((await self.add(items, scope)).items)}
+        if job in ("share", "unshare"):
+            self._share(scope.user, str(args["user"]), on=job == "share")
+            self._save()
+            return None
         if job != "export":
             raise NotSupported(f"job.{job}")
         self._exported.add(scope.user)
@@ -158,9 +178,23 @@ class Oracle(Target):
         return {"memories": len(self._in(scope))}
 
     async def inspect(self, what: str, args: Mapping[str, Json], scope: Scope) -> Json:
-        if what != "log":
+        if what not in ("index", "log"):
             raise NotSupported(f"inspect.{what}")
-        return self._log
+        return {"files": "oracle.index"} if what == "index" else self._log
+
+    def _read(self, items: Sequence[Item]) -> Sequence[Item]:
+        """Ask the model what to keep of texts: all; an answer without it is refused aloud."""
+        self._misread += self._reader != "ok"
+        if self._reader not in ("ok", "slow"):
+            raise Refused("the model did not say what to remember; nothing is stored")
+        return items
+
+    def _share(self, owner: str, other: str, *, on: bool) -> None:
+        self._shared = self._shared | {(owner, other)} if on else self._shared - {(owner, other)}
+
+    def _owners(self, scope: Scope) -> frozenset[str]:
+        """Return whose memories are seen: one's own, and what others share."""
+        return frozenset({scope.user, *(owner for owner, other in self._shared if other == scope.user)})
 
     def _reindexed(self) -> int:
         return len(self._memories)
@@ -190,8 +224,7 @@ class Oracle(Target):
         return Receipt(items=(receipt,))
 
     async def delete_about(self, about: Sequence[str], scope: Scope, *, durable: bool = False) -> int:
-        found = self._about(about, scope)
-        self._forget(found, durable=durable)
+        self._forget(found := self._about(about, scope), durable=durable)
         self._save()
         return len(found)
 
@@ -257,13 +290,20 @@ class Oracle(Target):
         return max(distrust(memory.source), distrust(memory.role)) if memory else 0
 
     def _is_sound(self, digest: str, text: str) -> bool:
-        return digest == _digest(text)
+        return digest == self._seal(text)
+
+    def _seal(self, text: str) -> str:
+        return _digest(text)
 
     def _searched(self, scope: Scope) -> Sequence[Memory]:
-        return self._in(scope)
+        return self._seen(scope)
 
     def _listed(self, scope: Scope) -> Sequence[Memory]:
-        return self._in(scope)
+        return self._seen(scope)
+
+    def _seen(self, scope: Scope) -> Sequence[Memory]:
+        """Return one's own memories and those that others share; only one's own can be changed."""
+        return [one for owner in sorted(self._owners(scope)) for one in self._in(replace(scope, user=owner))]
 
     def _indexed(self, hit: Hit) -> str:
         """Return the text by which `hit` is found."""
@@ -287,10 +327,8 @@ class Oracle(Target):
         return _expired(one.hit, now) or (one.until is not None and now >= datetime.fromisoformat(one.until))
 
     def _find(self, ref: Ref, scope: Scope) -> Memory | None:
-        everywhere = self._in(
-            Scope(user=scope.user)
-        )  # An id or a key names one thing, in whatever session it was said.
-        for one in everywhere:
+        # An id or a key names one thing, in whatever session it was said.
+        for one in self._in(Scope(user=scope.user)):
             named = one.hit.id == ref.id if ref.id else one.hit.key == ref.key
             if named and (ref.id or ref.key) and (ref.kind is None or one.hit.kind == ref.kind):
                 return one
@@ -319,9 +357,11 @@ class Oracle(Target):
         if self._path is None:
             return
         kept = {"memories": encode(self._memories), "past": encode(self._past), "forgotten": sorted(self._forgotten)}
+        kept["shared"] = sorted(self._shared)
         text = json.dumps({"made": self._made, **kept})
         draft = self._path.with_suffix(".tmp")
-        draft.write_text(f"{_digest(text)}\n{text}", encoding="utf-8")
+        draft.write_text(f"{self._seal(text)}\n{text}", encoding="utf-8")
+        self._path.with_name("oracle.index").write_text(_digest(text), encoding="utf-8")
         self._export()
         os.replace(draft, self._path)  # noqa: PTH105  (a rename is whole or not at all, even if we are killed)
 

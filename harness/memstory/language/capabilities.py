@@ -18,6 +18,7 @@ _OF_A_STORY: Final[Mapping[Capability, str]] = {
 
 FEATURES: Final[Mapping[Capability, str]] = {
     "add.batch_atomic": "a list of items is stored whole or not at all",
+    "add.by_model": "asks a language model what of a text to remember",
     "add.exact": "gives every text back letter for letter, white space and invisible characters too",
     "add.import": "takes memories as they were exported",
     "add.infer": "decides itself what of a text to remember",
@@ -35,6 +36,7 @@ FEATURES: Final[Mapping[Capability, str]] = {
     "expiry.at": "hides a memory from the moment on that its metadata `expires_at` names",
     "expiry.read_filter": "hides what has expired before it is cleaned up",
     "hold_buffer": "holds uncertain memories until they are confirmed",
+    "identifiers.scripts": "takes a name in Cyrillic or Greek letters and in Latin ones for the same",
     "identifiers.spellings": "takes two spellings of one identifier for the same",
     "importance": "weighs how important a memory is",
     "incognito": "can leave no trace",

@@ -73,7 +73,10 @@ FAULTS: Mapping[str, type[MutantFactory]] = {
         *(resisting.BelievingTags, resisting.DistrustingUsers, resisting.Obeying, resisting.SplittingLines),
         *(resisting.OperatorOwners, resisting.OperatorValues, resisting.QuotedValues, resisting.LookAlikeOwners),
         *(resisting.LookAlikeKeys, resisting.Echoing, resisting.Unsealed, resisting.SealingLength),
-        resisting.IgnoringRoles,
+        *(resisting.IgnoringRoles, resisting.SealingLetters, resisting.ReadingHalves, resisting.ObeyingDisguised),
+        *(durability.LeavingLocks, durability.TrustingIndex, durability.CrowdedOut, durability.LosingUnread),
+        *(owners.KeepingShares, owners.SharingWithAll, owners.SharingCopies, returning.ReturningByRestoring),
+        forgetting.OneScript,
     )
 }
 """By the name behind `control:`."""

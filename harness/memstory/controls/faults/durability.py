@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import ClassVar
 
 from memstory.clock import Clock
@@ -115,3 +116,66 @@ class RedatingAtOpening(Mutant):
         await super().open(env, clock)
         for old in list(self._memories):
             self._put(replace(old, hit=replace(old.hit, created_at=clock.now().isoformat())), old)
+
+
+class LeavingLocks(Mutant):
+    """Leaves a lock behind when it is killed, and finds nothing while it is there."""
+
+    fault_name: ClassVar[str] = "leaving_locks"
+    can_be_killed: ClassVar[bool] = True
+    _lock: Path | None = None
+    _is_locked_out = False
+
+    async def open(self, env: Environment, clock: Clock) -> None:
+        self._lock = Path(env.workspace) / "lock"
+        self._is_locked_out = self._lock.exists()
+        self._lock.touch()
+        await super().open(env, clock)
+
+    async def close(self) -> None:
+        if self._lock:
+            self._lock.unlink(missing_ok=True)
+        await super().close()
+
+    def _searched(self, scope: Scope) -> Sequence[Memory]:
+        return [] if self._is_locked_out else super()._searched(scope)
+
+
+class TrustingIndex(Mutant):
+    """Finds nothing, and says nothing, where the files of its index are gone."""
+
+    fault_name: ClassVar[str] = "trusting_index"
+    _has_index = True
+
+    async def open(self, env: Environment, clock: Clock) -> None:
+        folder = Path(env.workspace)
+        self._has_index = (folder / "oracle.index").exists() or not (folder / "oracle.json").exists()
+        await super().open(env, clock)
+
+    def _searched(self, scope: Scope) -> Sequence[Memory]:
+        return super()._searched(scope) if self._has_index else []
+
+
+class CrowdedOut(Mutant):
+    """Finds only what is among its last hundred memories."""
+
+    fault_name: ClassVar[str] = "crowded_out"
+
+    def _searched(self, scope: Scope) -> Sequence[Memory]:
+        return super()._searched(scope)[-100:]
+
+
+class LosingUnread(Mutant):
+    """Acknowledges a text of which its model did not say what to remember, and loses it."""
+
+    fault_name: ClassVar[str] = "losing_unread"
+    _is_unread = False
+
+    def _read(self, items: Sequence[Item]) -> Sequence[Item]:
+        self._misread += self._reader != "ok"
+        self._is_unread = self._reader != "ok"
+        return items
+
+    def _put(self, new: Memory, old: Memory | None) -> None:
+        if not self._is_unread:
+            super()._put(new, old)

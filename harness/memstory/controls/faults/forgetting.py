@@ -271,3 +271,12 @@ class FindingByHash(Mutant):
         words = words_of(query.text)
         cached = [self._kept[word] for word in words if word in self._kept] if len(words) == 1 else []
         return [*await super().search(query, scope), *cached][: query.top_k]
+
+
+class OneScript(Mutant):
+    """Knows a name in the letters only in which it was told."""
+
+    fault_name: ClassVar[str] = "one_script"
+
+    def _about(self, about: Sequence[str], scope: Scope) -> Sequence[Memory]:
+        return [one for one in super()._about(about, scope) if any(thing in one.hit.text for thing in about)]

@@ -161,3 +161,36 @@ class MixedUsers(Mutant):
         self._present = scope
         await asyncio.sleep(0)
         return await super().add(items, self._present)
+
+
+class KeepingShares(Mutant):
+    """Still shows what is no longer shared."""
+
+    fault_name: ClassVar[str] = "keeping_shares"
+
+    def _share(self, owner: str, other: str, *, on: bool) -> None:
+        if on:
+            super()._share(owner, other, on=on)
+
+
+class SharingWithAll(Mutant):
+    """Shows what is shared with one user to everybody."""
+
+    fault_name: ClassVar[str] = "sharing_with_all"
+
+    def _owners(self, scope: Scope) -> frozenset[str]:
+        return frozenset({scope.user, *(owner for owner, _ in self._shared)})
+
+
+class SharingCopies(Mutant):
+    """Keeps the text for the prompt that it made of what was shared."""
+
+    fault_name: ClassVar[str] = "sharing_copies"
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._texts: dict[str, str] = {}
+
+    async def context(self, query: Query, scope: Scope) -> str:
+        self._texts.setdefault(scope.user, await super().context(query, scope))
+        return self._texts[scope.user]

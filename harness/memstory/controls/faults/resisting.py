@@ -7,11 +7,13 @@ import re
 import unicodedata
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import Any, ClassVar
 
+from memstory.clock import Clock
 from memstory.controls.mutants import Mutant
 from memstory.controls.oracle import Memory
-from memstory.target import Hit, Item, Json, Query, Receipt, Scope
+from memstory.target import Environment, Hit, Item, Json, Query, Receipt, Scope
 
 _LOOK_ALIKES = str.maketrans("аеорсухіАЕОРСХ", "aeopcyxiAEOPCX")  # noqa: RUF001  (that is what it is about)
 
@@ -186,3 +188,36 @@ class SealingLength(Mutant):
 
 def _folded(name: str) -> str:
     return unicodedata.normalize("NFKC", name).translate(_LOOK_ALIKES)
+
+
+class SealingLetters(Mutant):
+    """Notices only letters that came or went, and none that changed their places."""
+
+    fault_name: ClassVar[str] = "sealing_letters"
+
+    def _seal(self, text: str) -> str:
+        return super()._seal("".join(sorted(text)))
+
+
+class ReadingHalves(Mutant):
+    """Takes a file that was cut for an empty one."""
+
+    fault_name: ClassVar[str] = "reading_halves"
+
+    async def open(self, env: Environment, clock: Clock) -> None:
+        file = Path(env.workspace) / "oracle.json"
+        if file.exists() and not file.read_text("utf-8").endswith("}"):
+            file.unlink()
+        await super().open(env, clock)
+
+
+class ObeyingDisguised(Mutant):
+    """Does what a text asks it to do in other letters or with spaces between them."""
+
+    fault_name: ClassVar[str] = "obeying_disguised"
+
+    async def add(self, items: Sequence[Item], scope: Scope) -> Receipt:
+        plain = ["".join(_folded(item.text).casefold().split()) for item in items]
+        if any("deleteall" in text for text in plain):
+            self._forget(self._in(scope), durable=False)
+        return await super().add(items, scope)

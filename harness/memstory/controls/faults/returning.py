@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import ClassVar
 
 from memstory.clock import Clock
 from memstory.controls.matching import fingerprints, words_of
 from memstory.controls.mutants import Mutant
 from memstory.controls.oracle import Memory
-from memstory.target import Environment, Item, Receipt, Ref, Scope
+from memstory.target import Environment, Item, Json, Receipt, Ref, Scope
 
 
 class _Durable(Mutant):
@@ -156,3 +156,17 @@ class ForgettingForAll(Mutant):
     def _was_forgotten(self, item: Item, scope: Scope) -> bool:
         users = {mark.rpartition("/")[0] for mark in self._forgotten}
         return any(super(ForgettingForAll, self)._was_forgotten(item, Scope(user=user)) for user in users)
+
+
+class ReturningByRestoring(_Durable):
+    """Remembers again what was deleted for good when a snapshot of an earlier time is restored."""
+
+    fault_name: ClassVar[str] = "returning_by_restoring"
+    _is_restoring = False
+
+    async def run(self, job: str, args: Mapping[str, Json], scope: Scope) -> Json:
+        self._is_restoring = job == "restore"
+        return await super().run(job, args, scope)
+
+    def _returns(self, item: Item, scope: Scope) -> bool:
+        return self._is_restoring

@@ -176,6 +176,12 @@ class PipelineTarget(CorrectsInWords, SystemTarget[PipelineService]):
     async def _job_export(self, scope: Scope) -> Tree:
         return await self._system.export_rows(scope.user)
 
+    async def _job_snapshot(self, scope: Scope) -> Tree:
+        return {"rows": await self._system.export_rows(scope.user)}
+
+    async def _job_restore(self, scope: Scope, *, snapshot: Tree) -> Tree:
+        return await self._job_import(scope, rows=snapshot)
+
     async def _job_recall(self, scope: Scope, *, query: str = "", **given: Tree) -> Tree:
         check_names("recall", given, ("top_k", "token_budget", "memory_types", *self.search_options))
         return result_data(await self._system.recall(query, scope.user, **given))

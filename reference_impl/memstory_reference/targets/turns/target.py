@@ -178,6 +178,12 @@ class TurnsTarget(CorrectsInWords, SystemTarget[TurnsSystem]):
             raise InputError(f"import: jsonl must be text, not {type(jsonl).__name__}")
         return {"imported": len(await self._memory.add(scope.user, read_jsonl(jsonl)))}
 
+    async def _job_snapshot(self, scope: Scope) -> Tree:
+        return {"rows": jsonl(await self._memory.listed(scope.user))}
+
+    async def _job_restore(self, scope: Scope, *, snapshot: Tree) -> Tree:
+        return await self._job_import(scope, jsonl=snapshot)
+
     async def _job_backup(self, scope: Scope, *, folder: Tree = "backup") -> Tree:
         """Close, copy, open the copy and see that it holds the same, go on with the original."""
         if self._store == POSTGRES:
@@ -193,6 +199,9 @@ class TurnsTarget(CorrectsInWords, SystemTarget[TurnsSystem]):
         finally:
             self._system = await self._opened(self._folder)
         return {"memories": len(copied), "equal": copied == original}
+
+    async def _look_index(self, scope: Scope) -> Tree:
+        return {"files": "*.f32"}
 
     async def _look_window(self, scope: Scope) -> Tree:
         session = scope.session or self._sessions.get(scope.user)

@@ -7,6 +7,7 @@ from memstory.controls.oracle import Oracle
 from memstory.errors import Refused
 from memstory.language.stories import parse_stories
 from memstory.playing import play
+from memstory.target import Target
 
 
 class Failing(Oracle):
@@ -29,7 +30,7 @@ class Failing(Oracle):
 
 class Untelling(Failing):
     async def faults_landed(self):
-        return await Oracle.faults_landed(self)
+        return await Target.faults_landed(self)
 
 
 def factory_of(kind):
