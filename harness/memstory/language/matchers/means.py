@@ -160,7 +160,7 @@ def scores_of(record: RetrievalRecord, wanted: Sequence[str] = ()) -> tuple[Scor
 
 def _of_category(name: str, members: Sequence[QuestionRecord], category: str) -> Score | None:
     metric = metric_of(name)
-    values = [value_of(name, question) for question in members if metric.counts(question)]
+    values = _values(name, [question for question in members if metric.counts(question)])
     if not values or metric.by_category or metric.together:
         return None
     return Score(metric=name, value=metrics.mean(values), questions=len(values), category=category)
@@ -176,7 +176,7 @@ def _total(name: str, total: Sequence[QuestionRecord], judged: Sequence[Question
     if not counted or (metric.by_category and len(set(strata)) < _SEVERAL):
         return None
     sample = Sample(
-        values=[value_of(name, question) for question in counted],
+        values=_values(name, counted),
         clusters=[question.cluster or question.id for question in counted],
         strata=strata,
     )
@@ -199,7 +199,13 @@ def metric_of(name: str) -> Metric:
 
 def value_of(name: str, question: QuestionRecord) -> float:
     """Return one metric of one question."""
-    return metric_of(name).value(question, int(name.partition("@")[2] or 0))
+    (value,) = _values(name, [question])
+    return value
+
+
+def _values(name: str, questions: Sequence[QuestionRecord]) -> list[float]:
+    value, k = metric_of(name).value, int(name.partition("@")[2] or 0)
+    return [value(question, k) for question in questions]
 
 
 def warnings_of(record: RetrievalRecord) -> Iterator[str]:

@@ -26,11 +26,6 @@ class Path:
     written: str
     steps: Sequence[str | int | None]
 
-    @property
-    def is_many(self) -> bool:
-        """Whether it has a `[*]`, so that what it finds is a list."""
-        return None in self.steps
-
 
 def parse_path(written: str) -> Path:
     """Return the path that is written; `""` and `"."` are the reply itself.

@@ -99,11 +99,6 @@ class HttpServer:
         """Take no more requests."""
         self._server.should_exit = True
 
-    @property
-    def is_serving(self) -> bool:
-        """Whether the port is open."""
-        return self._server.started
-
 
 def _check(request: Request, names: set[str]) -> None:
     host = request.headers.get("host", "").lower()

@@ -17,7 +17,6 @@ from memstory.target import (
     ReceiptItem,
     Ref,
     Scope,
-    Target,
     Tree,
     Turn,
 )
@@ -37,8 +36,7 @@ from memstory_reference.targets.layers.options import OPTIONS, layers_options
 from memstory_reference.targets.layers.store_faults import faulty_layers_store
 from memstory_reference.targets.layers.values import content_of_item, hit_of, layers_of, receipt_item
 from memstory_reference.targets.seeded_ids import counted_ids
-from memstory_reference.targets.shared_postgres import CasesPostgres
-from memstory_reference.targets.system_target import SystemFactory
+from memstory_reference.targets.shared_postgres import CasesPostgres, PostgresFactory
 
 FOLDER = "layers"
 
@@ -189,26 +187,12 @@ class LayersTarget(CorrectsInWords, LayersDesk):
                 raise self._ports.chat.failures[0]
 
 
-class LayersFactory(SystemFactory):
+class LayersFactory(PostgresFactory):
     """The layers memory: facts, sessions and rules, extracted after each turn and settled when a session ends."""
 
     name = "layers"
     spec = "memstory_reference.targets.layers.target:LayersFactory"
     target_class = LayersTarget
-
-    def __init__(self) -> None:
-        super().__init__()
-        self._postgres = CasesPostgres()
-
-    async def start(self, folder: Path) -> None:
-        self._postgres.belong_to(folder)
-
-    def target(self) -> Target:
-        return LayersTarget(self._embedder, self._postgres)
-
-    async def stop(self) -> None:
-        await self._postgres.stop()
-        await super().stop()
 
 
 def _id(ref: Ref) -> str:

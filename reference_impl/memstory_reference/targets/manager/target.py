@@ -40,7 +40,13 @@ from memstory_reference.targets.manager.values import (
     receipt_item,
     types_of,
 )
-from memstory_reference.targets.system_target import SystemFactory, SystemTarget, tool_call, tool_schema
+from memstory_reference.targets.system_target import (
+    CurrentSessions,
+    SystemFactory,
+    SystemTarget,
+    tool_call,
+    tool_schema,
+)
 
 FOLDER = "memory"
 SETTINGS = ("cleanup_interval", "context_window_size", "keep_secrets", "min_score", "timezone", *LIMITS)
@@ -65,7 +71,7 @@ class ManagerTarget(CorrectsInWords, SystemTarget[ManagerSystem]):
 
     def __init__(self, make_embedder: MakeEmbedder) -> None:
         super().__init__(make_embedder)
-        self._sessions: dict[str, str] = {}
+        self._sessions = CurrentSessions(DEFAULT_SESSION)
 
     def _ports_of(self, env: Environment) -> EnvironmentPorts:
         given = {name: value for name, value in env.options.items() if name in SETTINGS}
@@ -86,7 +92,7 @@ class ManagerTarget(CorrectsInWords, SystemTarget[ManagerSystem]):
         await self._system.settle()
 
     async def add(self, items: Sequence[Item], scope: Scope) -> Receipt:
-        self._note_session(scope)
+        self._sessions.note(scope)
         with self._in_harness_words():
             stored = await self._manager.store_many(scope.user, [new_memory(item, scope) for item in items])
         return Receipt(items=[receipt_item(one.memory, outcome_of(one)) for one in stored])
@@ -138,7 +144,7 @@ class ManagerTarget(CorrectsInWords, SystemTarget[ManagerSystem]):
             return [one.id for one in await self._manager.about(scope.user, things)]
 
     async def say(self, text: str, scope: Scope) -> Turn:
-        session = self._note_session(scope)
+        session = self._sessions.note(scope)
         with self._in_harness_words():
             answer = await self._system.say(text, owner=scope.user, session=session)
         return Turn(answer=answer.answer, tool_calls=[tool_call(outcome) for outcome in answer.used])
@@ -148,7 +154,7 @@ class ManagerTarget(CorrectsInWords, SystemTarget[ManagerSystem]):
 
     async def tool(self, name: str, args: Mapping[str, Tree], scope: Scope, caller: str | None = None) -> ToolCall:
         with self._in_harness_words():
-            called = await self._system.call_tool(name, args, owner=scope.user, session=self._note_session(scope))
+            called = await self._system.call_tool(name, args, owner=scope.user, session=self._sessions.note(scope))
         return tool_call(called)
 
     async def _job_cleanup(self, _: Scope) -> Tree:
@@ -178,7 +184,7 @@ class ManagerTarget(CorrectsInWords, SystemTarget[ManagerSystem]):
         return {"memories": len(copied), "equal": copied == original}
 
     async def _look_window(self, scope: Scope) -> Tree:
-        session = scope.session or self._sessions.get(scope.user, DEFAULT_SESSION)
+        session = self._sessions.of(scope) or DEFAULT_SESSION
         return [
             {"role": entry.role, "content": entry.content, "timestamp": entry.timestamp.isoformat()}
             for entry in self._system.window(scope.user, session)
@@ -210,11 +216,6 @@ class ManagerTarget(CorrectsInWords, SystemTarget[ManagerSystem]):
             raise InputError("name one memory, by id or by key")
         is_meant = ref.kind is None or (memory is not None and memory.memory_type in types_of([ref.kind]))
         return memory if is_meant else None
-
-    def _note_session(self, scope: Scope) -> str:
-        """Return the session in which something happens, and remember it as the user's current one."""
-        self._sessions[scope.user] = scope.session or self._sessions.get(scope.user, DEFAULT_SESSION)
-        return self._sessions[scope.user]
 
     @property
     def _manager(self) -> MemoryManager:

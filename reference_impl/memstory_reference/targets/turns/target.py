@@ -15,7 +15,6 @@ from memstory.target import (
     ReceiptItem,
     Ref,
     Scope,
-    Target,
     ToolCall,
     ToolSchema,
     Tree,
@@ -33,8 +32,8 @@ from memstory_reference.systems.turns.turn import TURN
 from memstory_reference.systems.turns.turn import Turn as StoredTurn
 from memstory_reference.targets.environment_ports import PORT_OPTIONS, EnvironmentPorts, MakeEmbedder, text_option
 from memstory_reference.targets.in_words import CorrectsInWords
-from memstory_reference.targets.shared_postgres import CasesPostgres
-from memstory_reference.targets.system_target import SystemFactory, SystemTarget, tool_call, tool_schema
+from memstory_reference.targets.shared_postgres import CasesPostgres, PostgresFactory
+from memstory_reference.targets.system_target import CurrentSessions, SystemTarget, tool_call, tool_schema
 from memstory_reference.targets.turns.store_faults import faulty_turns_store
 from memstory_reference.targets.turns.values import (
     SEARCH_OPTIONS,
@@ -74,7 +73,7 @@ class TurnsTarget(CorrectsInWords, SystemTarget[TurnsSystem]):
     def __init__(self, make_embedder: MakeEmbedder, postgres: CasesPostgres) -> None:
         super().__init__(make_embedder)
         self._postgres = postgres
-        self._sessions: dict[str, str] = {}
+        self._sessions = CurrentSessions(DEFAULT_SESSION)
 
     def _ports_of(self, env: Environment) -> EnvironmentPorts:
         given = {name: env.options[name] for name in CONFIG if name in env.options}
@@ -97,7 +96,7 @@ class TurnsTarget(CorrectsInWords, SystemTarget[TurnsSystem]):
         return True
 
     async def add(self, items: Sequence[Item], scope: Scope) -> Receipt:
-        self._note_session(scope)
+        self._sessions.note(scope)
         with self._in_harness_words():
             stored = await self._memory.add(scope.user, [new_turn(item, scope) for item in items])
         return Receipt(items=[receipt_item(one) for one in stored])
@@ -157,7 +156,7 @@ class TurnsTarget(CorrectsInWords, SystemTarget[TurnsSystem]):
             )
 
     async def say(self, text: str, scope: Scope) -> Turn:
-        session = self._note_session(scope)
+        session = self._sessions.note(scope)
         with self._in_harness_words():
             answer = await self._system.say(text, owner=scope.user, session=session)
         return Turn(answer=answer.answer, tool_calls=[tool_call(outcome) for outcome in answer.used])
@@ -167,7 +166,7 @@ class TurnsTarget(CorrectsInWords, SystemTarget[TurnsSystem]):
 
     async def tool(self, name: str, args: Mapping[str, Tree], scope: Scope, caller: str | None = None) -> ToolCall:
         with self._in_harness_words():
-            session = self._note_session(scope)
+            session = self._sessions.note(scope)
             return tool_call(await self._system.call_tool(name, args, owner=scope.user, session=session))
 
     async def _job_export(self, scope: Scope) -> Tree:
@@ -204,7 +203,7 @@ class TurnsTarget(CorrectsInWords, SystemTarget[TurnsSystem]):
         return {"files": "*.f32"}
 
     async def _look_window(self, scope: Scope) -> Tree:
-        session = scope.session or self._sessions.get(scope.user)
+        session = self._sessions.of(scope)
         if session is None:
             latest = await self._memory.listed(scope.user, Conditions(kinds=(TURN,)), 1)
             session = (latest[0].session if latest else None) or DEFAULT_SESSION
@@ -240,11 +239,6 @@ class TurnsTarget(CorrectsInWords, SystemTarget[TurnsSystem]):
         is_meant = turn is not None and ref.kind in (None, turn.kind) and scope.session in (None, turn.session)
         return turn if is_meant else None
 
-    def _note_session(self, scope: Scope) -> str:
-        """Return the session in which something happens, and remember it as the user's current one."""
-        self._sessions[scope.user] = scope.session or self._sessions.get(scope.user, DEFAULT_SESSION)
-        return self._sessions[scope.user]
-
     @property
     def _memory(self) -> TurnsMemory:
         return self._system.memory
@@ -254,26 +248,12 @@ class TurnsTarget(CorrectsInWords, SystemTarget[TurnsSystem]):
         return Path(self._env.workspace) / FOLDER
 
 
-class TurnsFactory(SystemFactory):
+class TurnsFactory(PostgresFactory):
     """The turns memory: what was said, ranked by words, meaning, speaker, time and place in the conversation."""
 
     name = "turns"
     spec = "memstory_reference.targets.turns.target:TurnsFactory"
     target_class = TurnsTarget
-
-    def __init__(self) -> None:
-        super().__init__()
-        self._postgres = CasesPostgres()
-
-    async def start(self, folder: Path) -> None:
-        self._postgres.belong_to(folder)
-
-    def target(self) -> Target:
-        return TurnsTarget(self._embedder, self._postgres)
-
-    async def stop(self) -> None:
-        await self._postgres.stop()
-        await super().stop()
 
 
 def _within(hits: Sequence[Hit], tokens: int) -> Sequence[Hit]:
