@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+from collections.abc import Callable
 from hashlib import blake2b
 from importlib.util import find_spec
 from pathlib import Path
@@ -94,7 +95,8 @@ class PostgresFactory(SystemFactory):
         self._postgres.belong_to(folder)
 
     def target(self) -> Target:
-        return self.target_class(self._embedder, self._postgres)
+        make: Callable[..., Target] = self.target_class
+        return make(self._embedder, self._postgres)
 
     async def stop(self) -> None:
         await self._postgres.stop()

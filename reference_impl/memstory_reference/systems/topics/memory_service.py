@@ -220,7 +220,7 @@ class MemoryService:
 
     async def about(self, owner: str, things: Sequence[str]) -> list[str]:
         """Return the ids of the topics and engrams that are about any of these things, by text or name."""
-        every = (*await self.list_topics(owner), *await self.list_engrams(owner))
+        every: list[TopicEntry | EngramEntry] = [*await self.list_topics(owner), *await self.list_engrams(owner)]
         return [one.id for one in every if is_about(one.told, things)]
 
     async def reward(self, owner: str, engram_id: str, value: float) -> bool:
