@@ -12,10 +12,7 @@ from memstory_reference.adapters.offline_chat import lexicon
 from memstory_reference.adapters.offline_chat.topic_naming import Holder, parse_holder
 from memstory_reference.adapters.offline_chat.wording import expanded, words
 
-_ADVERBS = (
-    r"(?: (?:now|currently|also|still|actually|just|recently|originally|mostly|usually|really|finally|all|always|"
-    r"have|most))*"
-)
+_ADVERBS = rf"(?: {lexicon.phrases('adverbs')})*"
 _VERBS = {"am": "(?:am|is|are)", "have": "(?:have|has)", "was": "(?:was|were)", "do": "(?:do|does|did)"}
 _AUX = frozenset([*_VERBS, "is", "are", "does", "did"])
 _PARTS = {

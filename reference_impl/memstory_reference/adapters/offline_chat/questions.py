@@ -51,7 +51,7 @@ def parse_question(sentence: str, known: Mapping[str, Holder]) -> Question:
     if asked:
         return Question(text=sentence, query=asked["rest"], open=True)
     core = _bare(text)
-    core = f"what is {core}" if _OWNED.match(core) else core
+    core = f"what is {core}" if _OWNED.match(core) or core.startswith("the ") else core
     return Question(text=sentence, query=core, keys=tuple(dict.fromkeys(_keys(core, known))))
 
 

@@ -5,14 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
-from memstory_reference.adapters.offline_chat.lexicon import (
-    NUMBERS,
-    PROJECT_WORDS,
-    SAME_WORDS,
-    STOP_WORDS,
-    pattern,
-    wordset,
-)
+from memstory_reference.adapters.offline_chat import lexicon
 from memstory_reference.adapters.offline_chat.wording import expanded, folded, is_name, plain, singular, words
 
 Holder = tuple[str, ...]
@@ -23,15 +16,16 @@ WE: Holder = ("we",)
 USER, PROJECT, CONSTRAINT = "user", "project", "constraint"
 
 _LONGEST_HOLDER, _LONGEST_KEY = 5, 7
-_NO_HOLDER = STOP_WORDS | wordset("no_holder")
-_KEY_NOISE = wordset("key_noise")
-_OF_ANY_RULE = wordset("of_any_rule")
-_LIKED = pattern(
+_NO_HOLDER = lexicon.STOP_WORDS | lexicon.wordset("no_holder")
+_KEY_NOISE = lexicon.wordset("key_noise")
+_OF_ANY_RULE = lexicon.wordset("of_any_rule")
+_LIKED = lexicon.pattern(
     r"^(?:(?:two|three|all-time|absolute|most) )?(?:favou?rite|preferred|fav|fave|go-to) (.+)$|"
     r"^(.+?) (?:of choice|preference)$"
 )
-_MODIFIED = pattern(r"\b(?:programming|coding|text|code) (?=(?:language|editor)s?\b)|\bmobile (?=phone)")
-_EMAIL = pattern(r"\be-?mail address(?:es)?\b")
+_MODIFIED = lexicon.pattern(r"\b(?:programming|coding|text|code) (?=(?:language|editor)s?\b)|\bmobile (?=phone)")
+_OF_WHAT = lexicon.pattern(r"^(\w+(?: \w+)?) for (?:the |my |our )?([\w -]+)$")
+_EMAIL = lexicon.pattern(r"\be-?mail address(?:es)?\b")
 
 
 def parse_holder(text: str) -> Holder | None:
@@ -54,7 +48,9 @@ def parse_holder(text: str) -> Holder | None:
     if named is bare and not is_name(named[0]):
         return None
     of_us = WE if first == "our" else ME
-    return of_us + tuple(word if is_name(word) and word.casefold() not in SAME_WORDS else plain(word) for word in named)
+    return of_us + tuple(
+        word if is_name(word) and word.casefold() not in lexicon.SAME_WORDS else plain(word) for word in named
+    )
 
 
 def forms_of(holder: Holder) -> list[Holder]:
@@ -76,7 +72,7 @@ def key(holder: Holder, attribute: str) -> str:
     ('user.friend_bjorn_location', 'user.tea_preference', 'project.deadline')
     """
     found = [word for word in words(plain_attribute(attribute)) if word not in _KEY_NOISE]
-    is_ours = holder[:1] == WE or (not holder and any(singular(word) in PROJECT_WORDS for word in found))
+    is_ours = holder[:1] == WE or (not holder and any(singular(word) in lexicon.PROJECT_WORDS for word in found))
     if is_ours:
         found = [word for word in found if word not in {"project", "team"}] or found
     last = " ".join(["", *attribute.split()]).rpartition(" ")[2]
@@ -85,15 +81,15 @@ def key(holder: Holder, attribute: str) -> str:
 
 
 def plain_attribute(attribute: str) -> str:
-    """Return an attribute as the keys name it: what is liked ends in `preference`."""
-    attribute = _MODIFIED.sub("", _EMAIL.sub("email", attribute.strip()))
+    """Return an attribute as the keys name it: `pin for the shed` is `shed pin`, what is liked ends in `preference`."""
+    attribute = _OF_WHAT.sub(r"\2 \1", _MODIFIED.sub("", _EMAIL.sub("email", attribute.strip())))
     liked = _LIKED.match(attribute)
     return f"{plain(liked[1] or liked[2])} preference" if liked else attribute
 
 
 def sentence_key(sentence: str, *, rule: bool = False) -> str:
     """Return the key of a sentence that is kept whole: its meaningful words, names among them."""
-    found = [word for word in words(expanded(sentence)) if word not in STOP_WORDS | _KEY_NOISE]
+    found = [word for word in words(expanded(sentence)) if word not in lexicon.STOP_WORDS | _KEY_NOISE]
     found = [word for word in found if not rule or word not in _OF_ANY_RULE] or words(sentence) or [sentence]
     prefix = PROJECT if re.match(r"(?:we|our|the team)\b", sentence, re.IGNORECASE) else USER
     return _key(CONSTRAINT if rule else prefix, [singular(word) for word in found])
@@ -110,7 +106,7 @@ def as_words(topic: str, asked: str = "") -> str:
 
 def is_number(word: str) -> bool:
     """Say whether `word` is a number, in digits or in a word up to twelve."""
-    return word[:1].isdigit() or word.casefold() in NUMBERS
+    return word[:1].isdigit() or word.casefold() in lexicon.NUMBERS
 
 
 def _key(prefix: str, parts: list[str]) -> str:

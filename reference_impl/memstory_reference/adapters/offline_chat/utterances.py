@@ -58,8 +58,8 @@ _ALWAYS = pattern(
 _NO_WISH = pattern(rf"^{phrases('no_wish')}\b")
 _UNMARKED = pattern(r"save|store|record|log|write")
 _FORGET = pattern(
-    rf"^{_WANT}(?:forget|delete|remove|erase|stop remembering)\s+(?:{phrases('forgotten')}\s+)*"
-    r"(?P<rest>(?!(?:it|that|about it)[.!]*$).+)$"
+    rf"^{_WANT}(?:forget|delete|remove|erase|wipe|unlearn|stop remembering)\s+(?:{phrases('forgotten')}\s+)*"
+    r"(?P<rest>(?!(?:it|that|about it)[.!]*$).+?)(?: from (?:your |the )?memory)?[.!?]*$"
 )
 _RULE = pattern(rf"^(?:please )?{phrases('rules')}")
 _MARK = pattern(rf"^(?:{phrases('corrections')}\b\s*[,:;.!–—-]*\s*)+")
