@@ -115,7 +115,9 @@ def write_reports(folder: Path, run: Run, *, recordings: bool = True, beside: Be
     return written
 
 
-def report_from_spool(folder: Path, why: str = "the run was killed, or a target ended its process") -> str:
+def report_from_spool(
+    folder: Path, why: str = "the run was killed, or a target ended its process", patience_seconds: float = 0.0
+) -> str:
     """Write the reports of a run that was killed, or `report.md` again from `results.json`; return what was done.
 
     Raises:
@@ -123,7 +125,7 @@ def report_from_spool(folder: Path, why: str = "the run was killed, or a target 
     """
     if not folder.is_dir():
         read_results(folder / RESULTS_NAME)  # says what is missing
-    with Hold(folder):
+    with Hold(folder, patience_seconds):
         return _report_from_spool(folder, why)
 
 

@@ -26,7 +26,11 @@ def tell_supervisor(word: str, value: str = "") -> None:
 
 def told_by(pid: int, folder: Path) -> dict[str, str]:
     """Return what the process `pid` has told to the one that has `folder`."""
-    if not (folder / _TOLD).exists():
-        return {}
-    lines = (json.loads(line) for line in (folder / _TOLD).read_text("utf-8").splitlines())
-    return {word: value for teller, word, value in lines if teller == pid}
+    told: dict[str, str] = {}
+    path = folder / _TOLD
+    for line in path.read_text("utf-8", "replace").splitlines() if path.exists() else ():
+        # A target may have written there, or changed what we write with: a line that is not ours tells nothing.
+        with contextlib.suppress(ValueError, TypeError, RecursionError):
+            teller, word, value = json.loads(line)
+            told |= {str(word): str(value)} if teller == pid else {}
+    return told

@@ -7,8 +7,10 @@ import asyncio
 import atexit
 import ctypes
 import inspect
+import json
 import multiprocessing
 import os
+import resource
 import shutil
 import signal
 import subprocess
@@ -405,6 +407,40 @@ async def traces_everything(memory, query, scope):
 @hostile()
 async def removes_the_report(memory, query, scope):
     shutil.rmtree("reports", ignore_errors=True)
+    return await memory.found(query, scope)
+
+
+@hostile()
+async def makes_json_of_its_own(memory, query, scope):
+    json.dumps, json.loads = (lambda *_, **__: "{}"), (lambda *_, **__: {})
+    return await memory.found(query, scope)
+
+
+@hostile()
+async def lets_no_file_grow(memory, query, scope):
+    if threading.current_thread() is threading.main_thread():
+        signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (100, 100))
+    return await memory.found(query, scope)
+
+
+@hostile()
+async def turns_failures_into_passes_in_the_report(memory, query, scope):
+    for path in Path("reports").rglob("*.json*"):
+        path.write_bytes(path.read_bytes().replace(b'"failed"', b'"passed"').replace(b'"error"', b'"passed"'))
+    return []
+
+
+@hostile()
+async def stops_all_clocks(memory, query, scope):
+    time.time = time.monotonic = time.perf_counter = lambda: 0.0
+    return await memory.found(query, scope)
+
+
+@hostile()
+async def exits_at_once_and_leaves_a_copy(memory, query, scope):
+    if os.fork():
+        os._exit(0)
     return await memory.found(query, scope)
 
 

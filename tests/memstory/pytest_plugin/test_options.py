@@ -174,5 +174,6 @@ def test_address_and_key_of_models_go_where_their_clients_look(pytester, monkeyp
             assert os.environ["OPENAI_API_KEY"] == "sk-mine"
         """
     )
+    pytester.makeini("[pytest]\nasyncio_default_fixture_loop_scope = function\n")
     words = ("--chat-url", "http://127.0.0.1:8080/v1", "--chat-key", "MY_KEY")
     pytester.runpytest_inprocess(*words).assert_outcomes(passed=1)

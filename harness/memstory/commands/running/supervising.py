@@ -22,6 +22,9 @@ from memstory.running.supervision import ENDED, REPORT, SUPERVISOR, told_by
 
 _HANDED_ON: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT, signal.SIGUSR1, signal.SIGUSR2)
 _LOST: Final = 3
+_PATIENCE_SECONDS: Final = 10.0
+"""A fork of pytest that dies with it keeps the lock of the reports until the system has cleared it away."""
+
 _PARENT_DIED: Final = 1
 """PR_SET_PDEATHSIG of Linux."""
 
@@ -54,7 +57,7 @@ def _settled(code: int, told: Mapping[str, str]) -> int:
         from memstory.reporting.writing import report_from_spool  # noqa: PLC0415
 
         try:
-            complain(report_from_spool(folder, f"pytest ended with {how} before it"))
+            complain(report_from_spool(folder, f"pytest ended with {how} before it", _PATIENCE_SECONDS))
         except SetupError as error:
             complain(str(error))
     return shown or _LOST

@@ -8,7 +8,9 @@ from __future__ import annotations
 import errno
 import fcntl
 import os
+from contextlib import suppress
 from pathlib import Path
+from time import monotonic, sleep
 from typing import Final
 
 from memstory.errors import SetupError
@@ -19,9 +21,10 @@ LOCK_NAME: Final = ".in-use"
 class Hold:
     """A folder that this process has for itself until `release`."""
 
-    def __init__(self, folder: Path) -> None:
-        """Take `folder`, which must exist; SetupError if another process has it."""
+    def __init__(self, folder: Path, patience_seconds: float = 0.0) -> None:
+        """Take `folder`, which must exist; SetupError if another process still has it after `patience_seconds`."""
         self._path = folder / LOCK_NAME
+        self._until = monotonic() + patience_seconds
         self._descriptor: int | None = self._locked()
         os.truncate(self._descriptor, 0)
         os.write(self._descriptor, str(os.getpid()).encode())
@@ -30,7 +33,8 @@ class Hold:
         """Let others have it; a second call does nothing."""
         if self._descriptor is not None:
             # While it is still locked, so that nobody's new file is taken away.
-            self._path.unlink(missing_ok=True)
+            with suppress(NotADirectoryError):  # a target put a file in the folder's place
+                self._path.unlink(missing_ok=True)
             os.close(self._descriptor)
             self._descriptor = None
 
@@ -48,6 +52,9 @@ class Hold:
             except BlockingIOError as error:
                 holder = os.read(descriptor, 20).decode("ascii", "replace") or "unknown"
                 os.close(descriptor)
+                if monotonic() < self._until:
+                    sleep(0.02)
+                    continue
                 raise SetupError(
                     f"{self._path.parent} is in use: another run (process {holder}) writes its reports there. "
                     "Wait until it has ended, or name another folder with --report"

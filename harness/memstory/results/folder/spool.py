@@ -65,6 +65,9 @@ class Spool:
             except (ValueError, RecursionError):
                 torn += 1
                 continue
+            if not isinstance(tree, dict) or "id" not in tree:  # of no version: somebody else wrote it
+                torn += 1
+                continue
             result = self._decoded(tree)
             results.pop(result.id, None)
             results[result.id] = result

@@ -1,5 +1,7 @@
+import shutil
 import subprocess
 import sys
+import threading
 
 import pytest
 
@@ -60,6 +62,23 @@ def test_a_lock_on_a_file_that_was_taken_away_does_not_count(tmp_path):
         Hold(tmp_path)
     second.release()
     first.release()
+
+
+def test_a_folder_that_is_let_go_in_time_is_waited_for(tmp_path):
+    first = Hold(tmp_path)
+    threading.Timer(0.05, first.release).start()
+    Hold(tmp_path, patience_seconds=60).release()
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_file_in_the_place_of_the_folder_costs_nobody_the_end_of_the_run(tmp_path):
+    folder = tmp_path / "latest"
+    folder.mkdir()
+    held = Hold(folder)
+    shutil.rmtree(folder)
+    folder.write_text("mine")
+    held.release()
+    assert folder.read_text() == "mine"
 
 
 def test_a_lock_that_is_a_link_to_somebodys_file_is_refused_and_the_file_kept(tmp_path):

@@ -72,6 +72,15 @@ def test_a_spool_of_another_version_says_so(tmp_path):
         Spool(tmp_path).read()
 
 
+@pytest.mark.parametrize("line", ["{}", "[]", "5", '"x"', '{"outcome": "passed"}'])
+def test_a_line_that_is_no_case_of_any_version_costs_only_itself(tmp_path, make_case, line):
+    spool = Spool(tmp_path)
+    spool.append(make_case("S1"))
+    with (tmp_path / SPOOL_NAME).open("a") as file:
+        file.write(f"{line}\n")
+    assert ([case.story for case in spool.read()], spool.load().torn) == (["S1"], 1)
+
+
 def test_lone_surrogates_and_nan_survive_the_spool(tmp_path, make_case):
     case = make_case(title="\ud800 |", options={"x": float("inf")})
     Spool(tmp_path).append(case)
