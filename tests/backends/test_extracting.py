@@ -6,6 +6,10 @@ import pytest
 
 from memstory import load_stories, play
 from memstory.errors import NotSupported, SetupError, StoryError
+from memstory.proxy.answering import Forwarding, Replaying, Scripted
+from memstory.proxy.cassette import Recorder, read_calls
+from memstory.proxy.server import Proxy
+from memstory.results.secrecy.secret_values import Secrets
 from memstory.target import Item, Query, Ref, Scope
 from memstory.targets.embedders import Embedders
 from memstory.targets.extracting.agno_memories import AgnoFactory
@@ -94,3 +98,24 @@ class TestAgno(OfMemories):
 
     def factory(self, letters):
         return AgnoFactory()
+
+
+@pytest.mark.parametrize("memory", [TestLangmem(), TestLlamaindexFacts(), TestAgno()], ids=lambda one: one.vendor)
+async def test_a_recorded_run_is_replayed_without_the_server(memory, opened, letters, tmp_path):
+    async def learnt(url):
+        async with opened(memory.factory(letters), options={"llm": "openai:m", "llm_url": url}) as target:
+            await target.delete(Ref(), ANN)
+            receipt = await target.add([Item(text="I like green tea.")], ANN)
+            return [(one.text, one.outcome) for one in receipt.items]
+
+    file = tmp_path / "run.jsonl"
+    with (
+        Proxy(Scripted(memory.learnt)) as model,
+        Proxy(Forwarding(model.url, None, Recorder(file, Secrets()))) as proxy,
+    ):
+        recorded = await learnt(proxy.url)
+    with Proxy(Replaying(read_calls(file))) as replaying:
+        again = await learnt(replaying.url)
+    assert recorded == again == [("Ana likes tea", "stored")]
+    assert (replaying.failures, len(replaying.calls)) == ([], memory.calls)
+    assert {call.how for call in replaying.calls} == {"replayed"}

@@ -1,5 +1,8 @@
 """A recording is read back, also one whose run was killed; other files are refused in one line."""
 
+import subprocess
+import sys
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -56,3 +59,28 @@ def test_any_other_file_is_one_line(tmp_path_factory, data):
     with pytest.raises(SetupError) as caught:
         read_calls(path)
     assert "\n" not in str(caught.value)
+
+
+WRITING = """
+import sys
+from pathlib import Path
+from memstory.proxy.blanking import asked
+from memstory.proxy.cassette import Recorder
+from memstory.results.secrecy.secret_values import Secrets
+
+recorder = Recorder(Path(sys.argv[1]), Secrets())
+for number in range(1_000_000):
+    recorder.write(asked("chat/completions", {"messages": [str(number) * 500]}), {"n": number})
+    print(number, flush=True)
+"""
+
+
+def test_a_killed_run_leaves_all_calls_but_perhaps_the_last(tmp_path):
+    file = tmp_path / "run.jsonl"
+    with subprocess.Popen([sys.executable, "-c", WRITING, str(file)], stdout=subprocess.PIPE) as writing:  # noqa: S603  (fixed words)
+        for _ in range(50):
+            writing.stdout.readline()
+        writing.kill()
+    numbers = [call.answer["n"] for call in read_calls(file)]
+    assert numbers == list(range(len(numbers)))
+    assert len(numbers) >= 50

@@ -1,0 +1,74 @@
+"""What the proxy adds to a call that it replays: `python benchmarks/proxy.py`.
+
+Prints the median time of a replayed call, and of the same call to a server that answers with fixed bytes, which is what
+the client and the protocol cost by themselves; in turns. The goal is held against the processor's time,
+for on a busy machine the clock says little.
+"""
+
+from __future__ import annotations
+
+import json
+import statistics
+import sys
+import time
+from collections.abc import Mapping
+
+import httpx
+
+from memstory.proxy.answering import Answer, Replaying
+from memstory.proxy.blanking import asked
+from memstory.proxy.cassette import Call
+from memstory.proxy.server import Proxy
+from memstory.values import Tree
+
+WANTED_MILLISECONDS = 2.0
+CALLS = 400
+BODY = {
+    "model": "m",
+    "messages": [
+        {"role": "system", "content": "You keep what is worth knowing. " * 60},
+        {"role": "user", "content": "Note 0b6f2c1e-1111-2222-3333-444455556666 of 2026-01-02: I moved to Porto."},
+    ],
+}
+MESSAGE = {"role": "assistant", "content": "y" * 400}
+REPLY = {"id": "x", "object": "chat.completion", "choices": [{"index": 0, "message": MESSAGE}]}
+
+
+class Fixed:
+    """Answers with the same, whatever is asked."""
+
+    async def answer(self, path: str, body: Mapping[str, Tree], key: str | None) -> Answer:
+        """Return it."""
+        return Answer(status=200, body=REPLY, how="fixed")
+
+    async def close(self) -> None:
+        """Release nothing."""
+
+
+def main() -> int:
+    """Return 1 where the goal is missed."""
+    request = asked("chat/completions", BODY)
+    calls = [Call(key=request.key, path=request.path, request=request.body, answer=REPLY)]
+    calls += [
+        Call(key=f"other{number}", path=request.path, request=request.body, answer=REPLY) for number in range(500)
+    ]
+    taken: dict[str, list[float]] = {"replayed": [], "fixed": []}
+    worked: dict[str, list[float]] = {"replayed": [], "fixed": []}
+    with Proxy(Replaying(calls)) as replaying, Proxy(Fixed()) as fixed, httpx.Client() as client:
+        servers = {"replayed": replaying.url, "fixed": fixed.url}
+        for _ in range(CALLS):
+            for name, url in servers.items():
+                begun, used = time.perf_counter(), time.process_time()
+                client.post(f"{url}/chat/completions", content=json.dumps(BODY)).raise_for_status()
+                taken[name].append(time.perf_counter() - begun)
+                worked[name].append(time.process_time() - used)
+    for name in taken:
+        clock, processor = (statistics.median(of[name]) * 1000 for of in (taken, worked))
+        print(f"{name}: p50 {clock:.2f} ms, of which the processor {processor:.2f} ms")
+    added = (statistics.median(worked["replayed"]) - statistics.median(worked["fixed"])) * 1000
+    print(f"a replay adds {added:.2f} ms of the processor (goal: at most {WANTED_MILLISECONDS:g})")
+    return int(added > WANTED_MILLISECONDS)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
