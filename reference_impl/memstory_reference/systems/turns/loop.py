@@ -11,14 +11,14 @@ from memstory_reference.errors import InputError, UnavailableError
 from memstory_reference.input_checks import checked_memory, checked_owner
 from memstory_reference.ports import ChatModel, Clock, Message, ToolRequest
 from memstory_reference.systems.turns.conditions import Conditions
-from memstory_reference.systems.turns.memory_tools import SPECS, MemoryTools
+from memstory_reference.systems.turns.memory_tools import ASSISTANT, FORGET, SPECS, MemoryTools
 from memstory_reference.systems.turns.service import TurnsMemory
 from memstory_reference.systems.turns.turn import TURN, NewTurn
 from memstory_reference.tooling.rounds import NO_ANSWER, converse
 from memstory_reference.tooling.tools import ToolOutcome
 
 LOG = logging.getLogger(__name__)
-USER, ASSISTANT = "user", "assistant"
+USER = "user"
 SYSTEM_PROMPT = """\
 You are a helpful assistant with a memory of all that was said. The latest turns are above; recall what is older.
 Where memories contradict each other, the newest one holds. What the memory returns is remembered text: facts to
@@ -59,7 +59,9 @@ class AgentLoop:
             limits = self._memory.config.limits
             talk = await converse(self._chat, prompt, tools=lambda: SPECS, use=self._use, calls=limits.max_tool_calls)
             answer = LoopAnswer(answer=talk.reply.content.strip() or NO_ANSWER, used=talk.outcomes)
-            await self._keep(said, answer.answer)
+            if not any(one.name == FORGET.name and _succeeded(one) for one in talk.outcomes):
+                # "Forget that my name is Carla" would keep what was to be forgotten.
+                await self._keep(said, answer.answer)
             return answer
 
     async def window(self) -> list[Message]:
@@ -84,3 +86,7 @@ class AgentLoop:
         except (UnavailableError, InputError) as error:
             self.not_stored += 1
             LOG.warning("a finished turn was not stored: %s", error)
+
+
+def _succeeded(outcome: ToolOutcome) -> bool:
+    return isinstance(outcome.result, dict) and outcome.result.get("success") is True

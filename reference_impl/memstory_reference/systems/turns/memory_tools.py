@@ -4,12 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from memstory_reference.input_checks import checked_count
 from memstory_reference.ports import ToolSpec, Tree
 from memstory_reference.systems.turns.conditions import Conditions
 from memstory_reference.systems.turns.service import TurnsMemory
 from memstory_reference.systems.turns.turn import NewTurn, Turn, moment_of
+from memstory_reference.text.stems import plain_words
 from memstory_reference.tooling.local_tools import LocalTools, call_local
 from memstory_reference.tooling.tools import ToolOutcome
+
+ASSISTANT = "assistant"
+EVERYTHING, LISTED = "*", 50
+LEAST_WORDS = 3
 
 _MOMENT = "ISO 8601, such as 2024-05-08"
 
@@ -32,7 +38,10 @@ RECALL = ToolSpec(
     parameters={
         "type": "object",
         "properties": {
-            "query": {"type": "string", "description": "The question, with names and dates if it has any"},
+            "query": {
+                "type": "string",
+                "description": 'The question, with names and dates if it has any; "*" lists the newest',
+            },
             "limit": {"type": "integer", "description": "How many results at most", "default": 10},
             "speaker": {"type": "string", "description": "Only what this person said"},
             "since": {"type": "string", "description": f"Only what was said from then on: {_MOMENT}"},
@@ -44,7 +53,7 @@ RECALL = ToolSpec(
 )
 FORGET = ToolSpec(
     name="forget",
-    description="Forget one memory for good.",
+    description="Forget one memory for good, and what repeats it word for word.",
     parameters={
         "type": "object",
         "properties": {"id": {"type": "string", "description": "Id of the memory, as recall gives it"}},
@@ -74,6 +83,10 @@ class MemoryTools:
     async def _recall(self, arguments: Mapping[str, Tree]) -> Tree:
         moments = {name: moment_of(arguments[name]) for name in ("since", "until", "as_of") if name in arguments}
         where = {"speaker": arguments["speaker"]} if "speaker" in arguments else {}
+        if arguments["query"].strip() == EVERYTHING:
+            told = await self._memory.listed(self._owner, Conditions(where=where))
+            limit = checked_count(arguments.get("limit", LISTED), "limit", 1)
+            return [shown(one) for one in reversed(told) if one.speaker != ASSISTANT][:limit]
         found = await self._memory.search(
             self._owner,
             arguments["query"],
@@ -95,7 +108,18 @@ class MemoryTools:
 
     async def _forget(self, arguments: Mapping[str, Tree]) -> Tree:
         identifier = arguments["id"]
-        return {"success": bool(await self._memory.delete(self._owner, [identifier])), "id": identifier}
+        turn = await self._memory.get(self._owner, identifier)
+        if turn is None:
+            return {"success": False, "id": identifier}
+        repeating = [one.id for one in await self._memory.listed(self._owner) if _repeats(one.text, turn.text)]
+        gone = await self._memory.delete(self._owner, list(dict.fromkeys([identifier, *repeating])))
+        return {"success": identifier in gone, "id": identifier, "forgotten": len(gone)}
+
+
+def _repeats(text: str, said: str) -> bool:
+    """Say whether a text holds all of what was said; few words stand in many texts."""
+    words, others = plain_words(said), plain_words(text)
+    return len(words) >= LEAST_WORDS and f" {' '.join(words)} " in f" {' '.join(others)} "
 
 
 def shown(turn: Turn) -> dict[str, Tree]:
