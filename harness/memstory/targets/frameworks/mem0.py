@@ -181,7 +181,10 @@ class Mem0Target(Target):
         return [_hit(one) for one in found["results"]]
 
     def _list(self, filters: dict[str, Tree], limit: int | None) -> Sequence[Hit]:
-        found = self._memory.get_all(filters=filters, top_k=_EVERYTHING if limit is None else limit)
+        try:
+            found = self._memory.get_all(filters=filters, top_k=_EVERYTHING if limit is None else limit)
+        except ValueError as error:
+            raise Refused(str(error)) from error
         return [_hit(one) for one in found["results"]]
 
     def _delete_all(self, scope: Scope, kinds: Sequence[str]) -> bool:
