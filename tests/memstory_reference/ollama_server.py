@@ -9,12 +9,12 @@ from __future__ import annotations
 import hashlib
 import json
 import threading
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, TypeAlias
 
 import numpy as np
+from memstory_reference_tests_local_server import LocalHandler, serving
 
 Json: TypeAlias = Any
 NOW = "2026-01-01T12:00:00.000000Z"
@@ -153,71 +153,26 @@ def tool_call(name: str, **arguments: Json) -> Json:
 
 def serve(fake: FakeOllama) -> Iterator[FakeOllama]:
     """Serve `fake` while the generator is suspended; its `url` says where."""
-    server = ThreadingHTTPServer(("127.0.0.1", 0), type("Handler", (_Handler,), {"fake": fake}))
-    server.daemon_threads = True
-    fake.url = f"http://127.0.0.1:{server.server_port}"
-    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02})
-    thread.start()
-    try:
-        yield fake
-    finally:
-        fake.stopping.set()
-        server.shutdown()
-        server.server_close()
-        thread.join()
+    return serving(fake, _Handler)
 
 
-class _Handler(BaseHTTPRequestHandler):
+class _Handler(LocalHandler):
     fake: FakeOllama
-    protocol_version = "HTTP/1.1"
+    json_type = "application/json; charset=utf-8"
+    stream_type = "application/x-ndjson"
 
-    def do_GET(self) -> None:
-        self._answer(None)
-
-    def do_POST(self) -> None:
-        self._answer(json.loads(self.rfile.read(int(self.headers["Content-Length"])) or b"{}"))
-
-    def _answer(self, body: Json) -> None:
+    def answer(self, body: Json) -> None:
         self.fake.requests.append((self.path, body))
         self.fake.wait()
         try:
             answer = self.fake.answer(self.path, body)
         except ApiError as error:
-            self._send(error.status, {"error": error.message})
+            self.send(error.status, {"error": error.message})
             return
         if isinstance(answer, Iterator):
-            self._stream(answer)
+            self.stream(json.dumps(line).encode() + b"\n" for line in answer)
         else:
-            self._send(200, answer)
-
-    def _send(self, status: int, answer: Json) -> None:
-        data = json.dumps(answer).encode()
-        self.send_response(status)
-        self.send_header("Content-Type", "application/json; charset=utf-8")
-        self.send_header("Content-Length", str(len(data)))
-        self.end_headers()
-        self.wfile.write(data)
-
-    def _stream(self, lines: Iterable[Json]) -> None:
-        self.send_response(200)
-        self.send_header("Content-Type", "application/x-ndjson")
-        self.send_header("Transfer-Encoding", "chunked")
-        self.end_headers()
-        for line in lines:
-            data = json.dumps(line).encode() + b"\n"
-            self.wfile.write(b"%x\r\n%s\r\n" % (len(data), data))
-            self.wfile.flush()
-        self.wfile.write(b"0\r\n\r\n")
-
-    def handle(self) -> None:
-        # A client that gave up, or a stream that was cut on purpose, ends the connection and nothing else.
-        try:
-            super().handle()
-        except (ConnectionError, TimeoutError):
-            self.close_connection = True
-
-    def log_message(self, format: str, *args: object) -> None:  # noqa: A002  (the name is given)
-        pass
+            self.send(200, answer)
 
 
 def _tag(name: str) -> Json:

@@ -10,11 +10,13 @@ import json
 import threading
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, TypeAlias
+
+from memstory_reference_tests_local_server import LocalHandler, serving
 
 Json: TypeAlias = Any
 KEY = "sk-right"
+RETRY = {"Retry-After": "0"}
 USAGE = {"prompt_tokens": 11, "completion_tokens": 7, "total_tokens": 18}
 
 
@@ -53,45 +55,39 @@ def tool_deltas(name: str, arguments: str, index: int = 0) -> list[Json]:
 
 def serve(fake: FakeOpenAi) -> Iterator[FakeOpenAi]:
     """Serve `fake` while the generator is suspended; its `url` says where."""
-    server = ThreadingHTTPServer(("127.0.0.1", 0), type("Handler", (_Handler,), {"fake": fake}))
-    server.daemon_threads = True
-    fake.url = f"http://127.0.0.1:{server.server_port}/v1"
-    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02})
-    thread.start()
-    try:
-        yield fake
-    finally:
-        fake.stopping.set()
-        server.shutdown()
-        server.server_close()
-        thread.join()
+    return serving(fake, _Handler, "/v1")
 
 
-class _Handler(BaseHTTPRequestHandler):
+class _Handler(LocalHandler):
     fake: FakeOpenAi
-    protocol_version = "HTTP/1.1"
+    stream_type = "text/event-stream"
 
-    def do_POST(self) -> None:
+    def answer(self, body: Json) -> None:
         fake = self.fake
-        body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
         fake.requests.append((self.path, body))
         fake.stopping.wait(fake.delay_seconds)
         if fake.key is not None and self.headers["Authorization"] != f"Bearer {fake.key}":
-            self._send(401, {"error": {"message": "Incorrect API key provided", "code": "invalid_api_key"}})
+            self.send(401, {"error": {"message": "Incorrect API key provided", "code": "invalid_api_key"}}, **RETRY)
         elif fake.failures:
             status, message = fake.failures.pop(0)
-            self._send(status, {"error": {"message": message}})
+            self.send(status, {"error": {"message": message}}, **RETRY)
         elif body["model"] != fake.model:
-            self._send(404, {"error": {"message": f"The model `{body['model']}` does not exist"}})
+            self.send(404, {"error": {"message": f"The model `{body['model']}` does not exist"}}, **RETRY)
         elif self.path == "/v1/embeddings":
             rows = [{"index": place, "embedding": fake.embed(text)} for place, text in enumerate(body["input"])]
-            self._send(200, {"object": "list", "model": fake.model, "data": rows[::-1], "usage": USAGE})
+            self.send(200, {"object": "list", "model": fake.model, "data": rows[::-1], "usage": USAGE}, **RETRY)
         elif body.get("stream"):
-            self._stream(list(self._chunks()))
+            self.stream(self._pieces(list(self._chunks())))
         else:
             content = "".join(delta.get("content", "") for delta in fake.deltas)
             choice = {"index": 0, "message": {"role": "assistant", "content": content}, "finish_reason": fake.finish}
-            self._send(200, {"id": "c", "model": fake.model, "choices": [choice], "usage": USAGE})
+            self.send(200, {"id": "c", "model": fake.model, "choices": [choice], "usage": USAGE}, **RETRY)
+
+    def _pieces(self, chunks: list[bytes]) -> Iterator[bytes]:
+        for number, data in enumerate(chunks):
+            if self.fake.cut and number == len(chunks) // 2:
+                raise ConnectionAbortedError
+            yield data
 
     def _chunks(self) -> Iterator[bytes]:
         fake = self.fake
@@ -104,37 +100,6 @@ class _Handler(BaseHTTPRequestHandler):
         if fake.has_usage:
             yield _chunk(fake.model, [], usage=USAGE)
         yield b"data: [DONE]\n\n"
-
-    def _send(self, status: int, answer: Json) -> None:
-        data = json.dumps(answer).encode()
-        self.send_response(status)
-        self.send_header("Content-Type", "application/json")
-        self.send_header("Content-Length", str(len(data)))
-        self.send_header("Retry-After", "0")
-        self.end_headers()
-        self.wfile.write(data)
-
-    def _stream(self, chunks: list[bytes]) -> None:
-        self.send_response(200)
-        self.send_header("Content-Type", "text/event-stream")
-        self.send_header("Transfer-Encoding", "chunked")
-        self.end_headers()
-        for number, data in enumerate(chunks):
-            if self.fake.cut and number == len(chunks) // 2:
-                raise ConnectionAbortedError
-            self.wfile.write(b"%x\r\n%s\r\n" % (len(data), data))
-            self.wfile.flush()
-        self.wfile.write(b"0\r\n\r\n")
-
-    def handle(self) -> None:
-        # A client that gave up, or a stream that was cut on purpose, ends the connection and nothing else.
-        try:
-            super().handle()
-        except (ConnectionError, TimeoutError):
-            self.close_connection = True
-
-    def log_message(self, format: str, *args: object) -> None:  # noqa: A002  (the name is given)
-        pass
 
 
 def _chunk(model: str, choices: list[Json], **more: Json) -> bytes:
