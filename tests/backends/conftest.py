@@ -12,7 +12,7 @@ from memstory.clock import StoryClock
 from memstory.target import Environment
 
 VARIABLE = "MEMSTORY_BACKENDS"
-FAKE = Path(__file__).parents[1] / "memstory_reference/ollama_server.py"
+FAKES = Path(__file__).parents[1] / "memstory_reference"
 
 
 def pytest_runtest_setup(item):
@@ -72,7 +72,13 @@ def opened(tmp_path):
 @pytest.fixture
 def ollama_server():
     """A server that answers as Ollama does; its attributes steer it, `url` says where it is."""
-    spec = importlib.util.spec_from_file_location("ollama_server_of_backends", FAKE)
+    _fake("local_server")
+    fake = _fake("ollama_server")
+    yield from fake.serve(fake.FakeOllama())
+
+
+def _fake(name):
+    spec = importlib.util.spec_from_file_location(f"memstory_reference_tests_{name}", FAKES / f"{name}.py")
     fake = sys.modules[spec.name] = importlib.util.module_from_spec(spec)  # dataclasses look their module up
     spec.loader.exec_module(fake)
-    yield from fake.serve(fake.FakeOllama())
+    return fake
