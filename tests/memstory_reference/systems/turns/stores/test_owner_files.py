@@ -1,12 +1,16 @@
 """An owner's file: one that an earlier version made, one that lacks something, and many of them."""
 
+import asyncio
+import resource
 import sqlite3
+import sys
 from datetime import UTC, datetime
 
 import numpy as np
 import pytest
 
-from memstory_reference.errors import StoreConflictError
+from memstory_reference.composition.turns import open_sqlite_turns
+from memstory_reference.errors import StoreConflictError, UnavailableError
 from memstory_reference.storage.database_store import Database
 from memstory_reference.systems.turns.conditions import Conditions
 from memstory_reference.systems.turns.stores import owner_store, sqlite_store
@@ -101,6 +105,61 @@ async def test_a_matrix_that_was_lost_is_made_from_the_store(store, tmp_path):
     again = SqliteTurns(tmp_path, model="fixed-2")
     assert (await again.pool("ann", NORTH, [], 5, ANY)).cosines.tolist() == [1.0, 0.0]
     await again.close()
+
+
+@pytest.fixture
+def small_files():
+    """Say how large a file of this process may become; None lifts the limit, and so does the end."""
+    usual = resource.getrlimit(resource.RLIMIT_FSIZE)
+    yield lambda size: resource.setrlimit(resource.RLIMIT_FSIZE, (usual[0] if size is None else size, usual[1]))
+    resource.setrlimit(resource.RLIMIT_FSIZE, usual)
+
+
+async def test_where_files_cannot_grow_writes_are_refused_and_what_was_acknowledged_holds(store, tmp_path, small_files):
+    kept, refused = {}, []
+    small_files(150_000)
+    for batch in range(30):
+        new = [written(f"{batch}-{n}", f"word{batch} {'tea ' * 200}", speaker="Ann", session="s") for n in range(10)]
+        try:
+            await store.put("ann", new)
+            kept |= {one.turn.id: one.turn for one in new}
+        except UnavailableError as error:
+            refused.append(str(error))
+    assert kept
+    assert refused
+    assert all("room" in message for message in refused)
+    assert {turn.id: turn for turn in await store.listed("ann", ANY)} == kept
+    first = next(iter(kept))
+    with pytest.raises(UnavailableError):
+        await store.put("ann", [written(first, "longer " * 14_000)])
+    before = await store.pool("ann", EAST, ["tea"], 500, ANY)
+    assert (len(before), set(before.cosines)) == (len(kept), {1.0})
+    small_files(None)
+    await store.put("ann", [written("last", "there is room again")])
+    await store.close()
+    again = SqliteTurns(tmp_path, model="fixed-2")
+    pool = await again.pool("ann", EAST, ["word0"], 500, ANY)
+    assert (len(pool), set(pool.cosines), pool.holding) == (len(kept) + 1, {1.0}, {"word0": 10})
+    await again.close()
+
+
+async def test_a_second_process_is_refused_while_one_has_the_folder(tmp_path):
+    first = open_sqlite_turns(tmp_path / "turns", "fixed-2")
+    await first.put("ann", [written("a", "tea")])
+    code = (
+        "import sys; from pathlib import Path; from memstory_reference.composition.turns import open_sqlite_turns\n"
+        "open_sqlite_turns(Path(sys.argv[1]), 'fixed-2')"
+    )
+    other = await asyncio.create_subprocess_exec(
+        sys.executable, "-c", code, str(tmp_path / "turns"), stderr=asyncio.subprocess.PIPE
+    )
+    _, said = await other.communicate()
+    assert b"StoreConflictError" in said
+    assert await first.count("ann") == 1
+    await first.close()
+    second = open_sqlite_turns(tmp_path / "turns", "fixed-2")
+    assert await second.count("ann") == 1
+    await second.close()
 
 
 async def test_more_owners_than_files_stay_open_are_all_found_and_forgotten(store, monkeypatch):
