@@ -50,3 +50,40 @@ def test_an_owner_who_has_no_turns_is_told(tmp_path, monkeypatch, capsys):
 def test_an_option_of_another_memory_is_refused(tmp_path, capsys):
     assert main(["chat", "--system", "turns", "--user-id", "x", "--store", str(tmp_path)]) == 1
     assert "--user-id" in capsys.readouterr().err
+
+
+def test_what_was_exported_is_imported_for_another_owner_and_written_again_the_same(tmp_path, monkeypatch, capsys):
+    place = ("--system", "turns", "--store", str(tmp_path / "store"))
+    assert typed(monkeypatch, "My locker is number 88.\n/quit\n", "chat", *place, "--owner", "ann") == 0
+    file = tmp_path / "ann.jsonl"
+    assert main(["memory", "export", *place, "--owner", "ann", "--output", str(file)]) == 0
+    other = ("--system", "turns", "--store", str(tmp_path / "other"), "--owner", "bob")
+    assert main(["memory", "import", str(file), *other]) == 0
+    assert f"Imported: {len(file.read_text('utf-8').splitlines())} from" in capsys.readouterr().out
+    assert main(["memory", "export", *other]) == 0
+
+    def told(lines):
+        return [{**json.loads(line), "id": None, "noted_at": None} for line in lines.splitlines()]
+
+    assert told(capsys.readouterr().out) == told(file.read_text("utf-8"))
+
+
+@pytest.mark.parametrize(
+    ("lines", "arguments", "said"),
+    [
+        ('{"text": "a"}\n{"txt": "b"}\n', ("--owner", "ann"), "line 2: unknown field 'txt'"),
+        ('{"text": "a"}\n', (), "--owner"),
+        (None, ("--owner", "ann"), "cannot be read"),
+        ('{"text": "a"}\n{"text": " "}\n', ("--owner", "ann"), "text is blank"),
+        ('{"text": "a"}\n', ("--owner", "ann", "--system", "layers"), "is for the turns memory"),
+    ],
+)
+def test_a_file_that_cannot_be_imported_is_refused_whole(tmp_path, capsys, lines, arguments, said):
+    file = tmp_path / "turns.jsonl"
+    if lines is not None:
+        file.write_text(lines, "utf-8")
+    place = ("--system", "turns", "--store", str(tmp_path / "store"))
+    assert main(["memory", "import", str(file), *place, *arguments]) == 1
+    assert said in capsys.readouterr().err
+    assert main(["memory", "list", *place]) == (0 if "blank" in said else 1)
+    assert "a" not in capsys.readouterr().out.split()

@@ -25,7 +25,7 @@ from memstory_reference.commands.memory.manager_desk import manager_desk
 from memstory_reference.commands.memory.pipeline_desk import pipeline_desk
 from memstory_reference.commands.memory.printed import is_confirmed, is_yes, print_rows, print_text, write_new
 from memstory_reference.commands.memory.topics_desk import topics_desk
-from memstory_reference.commands.memory.turns_desk import turns_desk
+from memstory_reference.commands.memory.turns_desk import imported_turns, turns_desk
 from memstory_reference.commands.memory_rows import SHORT_ID_CHARACTERS, Row, page
 from memstory_reference.commands.terminal_text import json_text
 from memstory_reference.composition.embedders import embedder_of
@@ -76,6 +76,11 @@ def add(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None
     gone.add_argument("--yes", action="store_true", help="do not ask")
     taken = _action(actions, "export", export_memories, "write one JSON object a line; of layers one document")
     taken.add_argument("--output", metavar="FILE", type=Path, help="a new file; without it, to the terminal or pipe")
+    put = _action(actions, "import", print_status, "turns: add what export wrote, all of the file or nothing")
+    put.add_argument(
+        "file", metavar="FILE", type=Path, help="a file of one JSON object a line, each with at least text"
+    )
+    put.set_defaults(run=lambda parsed: asyncio.run(import_memories(parsed)))
     purged = _action(
         actions,
         "purge",
@@ -147,6 +152,15 @@ async def export_memories(parsed: argparse.Namespace, desk: Desk) -> int:
     write_new(parsed.output, exported.text)
     number = exported.data
     print_text(json_text({"exported": number}) if parsed.json else f"Exported: {number} to {parsed.output}.")
+    return 0
+
+
+async def import_memories(parsed: argparse.Namespace) -> int:
+    """Add the turns of a file."""
+    if parsed.system != TURNS:
+        raise InputError("memory import is for the turns memory: say --system turns")
+    number = await imported_turns(parsed)
+    print_text(json_text({"imported": number}) if parsed.json else f"Imported: {number} from {parsed.file}.")
     return 0
 
 

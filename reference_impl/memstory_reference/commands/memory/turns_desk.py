@@ -14,7 +14,7 @@ from memstory_reference.commands.memory_rows import SHORT_ID_CHARACTERS, Row
 from memstory_reference.commands.terminal_text import cell
 from memstory_reference.errors import InputError
 from memstory_reference.systems.turns.conditions import Conditions
-from memstory_reference.systems.turns.exchange import jsonl
+from memstory_reference.systems.turns.exchange import jsonl, read_jsonl
 from memstory_reference.systems.turns.service import TurnsMemory
 from memstory_reference.systems.turns.turn import KINDS, Turn
 from memstory_reference.text.near import hint
@@ -31,6 +31,23 @@ async def turns_desk(parsed: argparse.Namespace) -> AsyncIterator[Desk]:
         if parsed.owner is not None and parsed.owner not in owners:
             raise InputError(f"{parsed.owner!r:.80} has no turns here.{hint(parsed.owner, owners)}")
         yield TurnsDesk(memory=system.memory, owners=owners if parsed.owner is None else [parsed.owner])
+
+
+async def imported_turns(parsed: argparse.Namespace) -> int:
+    """Add the turns of a file, all or none, to those of the owner that was typed; return how many there were."""
+    refuse_foreign(parsed, OF_LAYERS, "belongs to --system layers; the turns memory has --owner")
+    if parsed.owner is None:
+        raise InputError("memory import: say with --owner whose turns they are")
+    try:
+        new = read_jsonl(parsed.file.read_text("utf-8"))
+    except (OSError, UnicodeDecodeError) as problem:
+        raise InputError(
+            f"{parsed.file} cannot be read: {problem}. Name a file that 'memory export' wrote"
+        ) from problem
+    except InputError as problem:
+        raise InputError(f"{parsed.file}: {problem}") from problem
+    async with opened_turns(chosen_turns(parsed), must_exist=False) as system:
+        return len(await system.memory.add(parsed.owner, new))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

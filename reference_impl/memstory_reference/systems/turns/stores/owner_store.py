@@ -78,6 +78,7 @@ class OwnerStore:
     def __init__(self, file: Path, *, model: str) -> None:
         self._file, self._model = file, model
         self._open: Database | None = None
+        self._is_known = False
         self._matrix: MappedMatrix | None = None
         try:
             self._load()
@@ -88,8 +89,11 @@ class OwnerStore:
     @property
     def _db(self) -> Database:
         if self._open is None:
-            about = {"schema": SCHEMA_VERSION, "model": self._model}
-            self._open = Database(self._file, schema=_SCHEMA, about=about, migrations=_MIGRATIONS)
+            # Once it was looked at, to open it again must not cost more than to search it.
+            about = {} if self._is_known else {"schema": SCHEMA_VERSION, "model": self._model}
+            schema = "" if self._is_known else _SCHEMA
+            self._open = Database(self._file, schema=schema, about=about, migrations=_MIGRATIONS)
+            self._is_known = True
         return self._open
 
     def put(self, written: Sequence[Written]) -> None:
