@@ -1,0 +1,1 @@
+"""Sections of the report on what agents and models say."""
