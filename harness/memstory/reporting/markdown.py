@@ -52,10 +52,10 @@ def render(run: Run, *, last: Run | None = None, links: Links | None = None) -> 
     columns = columns_of([NamedRun(name="", run=run)])
     sections = [
         _head(run, columns, last, links),
+        _section("What a memory owes", owed_section(run)),
         _section("By capability", _capabilities(columns)),
         _section("Failures by cause", causes_table(causes(columns), links)),
         went_wrong(run, links),
-        _section("What a memory owes", owed_section(run)),
         _section("Measured", measured_page(run)),
         _section("Retrieval", retrieval(run)),
         _section("Repeated trials", repetition(run)),

@@ -125,7 +125,7 @@ def _partial(made: Made) -> str:
 
 def sections(comparison: Comparison) -> Iterator[Section]:
     """Yield the tables that have rows, in order."""
-    every = [_columns, _owed, _capabilities, _matrix, _alone, _flips, _scores, _differences, _latencies, _inabilities]
+    every = [_owed, _columns, _capabilities, _matrix, _alone, _flips, _scores, _differences, _latencies, _inabilities]
     yield from (section for make in every if (section := make(comparison)).rows)
 
 
