@@ -190,6 +190,22 @@ FORMS: Final = (
         re.compile(r"([MNO](?<![A-Za-z0-9].)[A-Za-z0-9_-]{23,27}\.[A-Za-z0-9_-]{6}\.[A-Za-z0-9_-]{27,})"), (".",)
     ),  # Discord
     Form(re.compile(r"(?<![A-Za-z0-9])(\d{8,10}:AA[A-Za-z0-9_-]{32,34}(?![A-Za-z0-9_-]))"), (":aa",)),  # Telegram
+    _form(  # hosts of models, code, data and dashboards, each with a beginning of its own
+        r"(?<![A-Za-z0-9])("
+        r"shp(?:at|ca|pa|ss)_[0-9a-f]{32}|key-[0-9a-f]{32}|sq0[a-z]{3}-[\w-]{22,}|dapi[0-9a-f]{32}|lin_api_[A-Za-z0-9]{32,}"
+        r"|ntn_[A-Za-z0-9]{40,}|dp\.(?:pt|st|ct)\.[A-Za-z0-9._-]{40,}|hv[sb]\.[\w-]{24,}|[A-Za-z0-9]{14}\.atlasv1\.[\w-]{40,}"
+        r"|pscale_(?:tkn|pw|oauth)_[\w.-]{32,}|r8_[A-Za-z0-9]{36,}|pplx-[A-Za-z0-9]{32,}|figd_[\w-]{32,}"
+        r"|glsa_[A-Za-z0-9]{32}_[0-9a-f]{8}|sntrys_[\w+/=-]{40,}|NRAK-[A-Z0-9]{26,}|sbp_[0-9a-f]{40}|ATATT3[\w=-]{40,}"
+        r"|PMAK-[0-9a-f]{24}-[0-9a-f]{32,}"
+        r")",
+        (
+            *["shpat_", "shpca_", "shppa_", "shpss_", "key-", "sq0", "dapi", "lin_api_", "ntn_", "dp.", "hvs.", "hvb."],
+            *[".atlasv1.", "pscale_", "r8_", "pplx-", "figd_", "glsa_", "sntrys_", "nrak-", "sbp_", "atatt3", "pmak-"],
+        ),
+        flags=re.ASCII,
+    ),
+    _form(rf'"auth"{_GAP}:{_GAP}"([A-Za-z0-9+/=]{{8,}})"', '"auth"', _is_login),
+    _form(rf"[A-Z0-9]_PASS=({_WORD})", "_pass=", flags=re.ASCII),
     _form(rf"\b(?:proxy-)?authorization\\?[\"']?{_GAP}[:=]{_GAP}{_QUOTED}", "authorization"),
     _form(rf"\b(?:proxy-)?authorization\\?[\"']?{_GAP}[:=]{_GAP}([^\"'\\\r\n]+)", "authorization", _is_scheme),
     _form(rf"\b(?:set-)?cookie\\?[\"']?{_GAP}[:=]{_GAP}\\?[\"']?([^\s=;\"']+=[^\"'\\\r\n]+)", "cookie"),

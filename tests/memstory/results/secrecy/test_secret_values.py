@@ -61,6 +61,7 @@ def test_a_text_without_secrets_stays_as_it_is(text):
 
 
 B = "AbCd1234EfGh5678IjKl9012MnOp3456"
+HEX = "0123456789abcdef"
 FOUND = {  # name: (text, what must not stay)
     "AWS secret": ("aws_secret_access_key = wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY", "wJalrXUtnFEMI"),
     "OpenAI without a digit": ("sk-" + "abcdefghijklmnopqrstuvwxyzabcdefgh", "abcdefghijklmnop"),
@@ -100,6 +101,29 @@ FOUND = {  # name: (text, what must not stay)
     "netrc": ("machine h login ann password hunter2xx", "hunter2xx"),
     "curl -u": ("curl -u ann:hunter2xx https://h", "hunter2xx"),
     "command line": ("mysql -phunter2xx --password hunter3xx", "hunter3xx"),
+    "Anthropic": ("sk-ant-api03-" + B, B),
+    "Shopify": ("shpat_" + HEX * 2, HEX),
+    "Mailgun": ("key-" + HEX * 2, HEX),
+    "Square": ("sq0atp-" + B[:22], B[:20]),
+    "Databricks": ("dapi" + HEX * 2, HEX),
+    "Linear": ("lin_api_" + B + "Qw12", B),
+    "Notion": ("ntn_" + B + "AbCdEfGh12", B),
+    "Doppler": ("dp.pt." + B + "AbCdEfGh12", B),
+    "Vault": ("hvs." + B * 3, B),
+    "Terraform": (B[:14] + ".atlasv1." + B * 2, B),
+    "PlanetScale": ("pscale_tkn_" + B, B),
+    "Replicate": ("r8_" + B + "AbCd1", B),
+    "Perplexity": ("pplx-" + B + "AbCdEfGh", B),
+    "Figma": ("figd_" + B, B),
+    "Grafana": ("glsa_" + B + "_1a2b3c4d", B),
+    "Sentry": ("sntrys_" + B * 2, B),
+    "New Relic": ("NRAK-" + "ABCD1234EFGH5678IJKL90ABCDE", "ABCD1234EFGH"),
+    "Supabase": ("sbp_" + HEX * 2 + HEX[:8], HEX),
+    "Atlassian": ("ATATT3xFfGF0" + B * 3, B),
+    "Postman": ("PMAK-" + HEX + HEX[:8] + "-" + HEX * 2, HEX),
+    "npmrc": ("//reg/:_authToken=" + B, B),
+    "docker login": ('{"auth": "dXNlcjpodW50ZXIyeHg="}', "dXNlcjpo"),
+    "variable": ("DB_PASS=hunter2xx", "hunter2xx"),
 }  # fmt: skip
 NOT_FOUND = {
     "AWS secret without its name": "wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY",
@@ -114,6 +138,11 @@ ORDINARY = [
     "The Token: tale of a ring", "author: Ann", "authorization: pending since May", "Isbn 978-3-16-148410-0",
     "timestamp 1700000000000 and 4000000000000 rows", "task-1234567890123456789", "risk-adjusted-returns-2024-report",
     "https://example.org:8080/a@b", "max_tokens: 5", "He has the key: third drawer.", "secret=",
+    "Key insights: 3 points", "The passage is 12 pages", "I passed the exam in 2023", "glsa stands for nothing",
+    "The figure (figd 3) is wrong", "dapi is short for data api", "r8_ is a rating", "pplx-small is a model",
+    "a notion of ntn_ keys", "meeting at 10:30, room 4417", "call 555-12-34", "ISBN 9783161484100",
+    "a hash: 9f86d081884c7d65", "commit 17baacd fixed it", "v1.2.3-rc.4+build.5678", "My dog is called Token",
+    "pin the note to the board 2024", "key-value stores since 2009", "order sq0 1234", "FIRST_PASS and SECOND_PASS",
 ]  # fmt: skip
 
 
