@@ -188,3 +188,11 @@ async def test_what_no_rule_answers_is_the_storys_fault(factory, opened):
     async with opened(factory, model_rules=[{"when": {"contains": "coffee"}, "reply": "no"}]) as target:
         with pytest.raises(StoryError, match="no rule under `model:` fits"):
             await target.add([Item(text="I like tea.")], ANN)
+
+
+async def test_a_vector_store_that_is_not_kept_in_files_is_a_setup_error(factory, opened):
+    with pytest.raises(
+        SetupError, match="vector_store=pgvector: the stores that Mem0 keeps in files are qdrant, chroma, faiss"
+    ):
+        async with opened(factory, options={"vector_store": "pgvector"}):
+            pass

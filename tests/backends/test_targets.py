@@ -1,5 +1,7 @@
 """Adapters to libraries that are too heavy for every run keep what targets promise; `nox -s backends` installs them."""
 
+from typing import ClassVar
+
 import pytest
 
 from memstory.conformance import TargetContract
@@ -23,6 +25,14 @@ class TestMem0(TargetContract):
     @pytest.mark.xfail(strict=True, reason="mem0ai 2.2: get, update and delete take an id and no user")
     def test_users_are_apart(self):
         super().test_users_are_apart()
+
+
+class TestMem0OnChroma(TestMem0):
+    options: ClassVar = {"vector_store": "chroma"}
+
+
+class TestMem0OnFaiss(TestMem0):
+    options: ClassVar = {"vector_store": "faiss"}
 
 
 class TestLlamaindex(TargetContract):

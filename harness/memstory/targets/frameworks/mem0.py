@@ -1,4 +1,4 @@
-"""Mem0 with its local Qdrant: it stores texts as they are, or, with a language model, what that makes of them."""
+"""Mem0 with a local vector store: it stores texts as they are, or, with a language model, what that makes of them."""
 
 from __future__ import annotations
 
@@ -42,9 +42,12 @@ CAPABILITIES: frozenset[Capability] = frozenset(
         *("delete", "delete.reports_missing", "delete.scope"),
         *("restart", "crash", "persistent", "scope.user", "scope.session", "scope.session_all"),
         *("embedder.fixed", "option.embedder", "option.llm", "option.llm_url", "option.ollama_host"),
-        *("llm.scripted", "inspect.model"),
+        *("llm.scripted", "inspect.model", "option.vector_store"),
     }
 )
+STORES: Final[Mapping[str, str]] = {"qdrant": "qdrant-client", "chroma": "chromadb", "faiss": "faiss-cpu"}
+"""The vector stores that `vector_store` names, each with its distribution; Mem0 keeps them in files here."""
+
 _KIND: Final = "memstory_kind"
 # `get_all` gives 20 unless it is told how many.
 _EVERYTHING: Final = 1_000_000
@@ -74,6 +77,7 @@ class Mem0Target(Target):
     _embedder: TimedEmbedder
     _embedding: _Embedding
     _llm: str | None
+    _store: str
     _scripted: ScriptedModel | None = None
 
     def __init__(self, embedders: Embedders) -> None:
@@ -88,6 +92,7 @@ class Mem0Target(Target):
         self._embedder, self._llm = self._embedders.of(env), None if llm is None else str(llm)
         self.embedding = self._embedder.watch
         self._embedding = _Embedding(WaitedEmbedder(self._embedder))
+        self._store = _store(env.options)
         length = await vector_length(self._embedder, env)
         self._memory = await self._thread.run(_open, _configuration(env, length))
         # Mem0 takes embedders by the name of a provider alone; what it made of that name is never called.
@@ -100,7 +105,8 @@ class Mem0Target(Target):
             self._scripted.close()
 
     async def about(self) -> Mapping[str, str]:
-        store = f"mem0ai {version('mem0ai')}, qdrant-client {version('qdrant-client')}"
+        vectors = STORES[self._store]
+        store = f"mem0ai {version('mem0ai')}, {vectors} {version(vectors)}"
         return {"embedder": self._embedder.model, "store": store, "infer": self._llm or "off"}
 
     async def add(self, items: Sequence[Item], scope: Scope) -> Receipt:
@@ -199,14 +205,15 @@ class Mem0Target(Target):
     def _close(self) -> None:
         self._memory.close()
         # Mem0's own `close` leaves open what it speaks to: Qdrant, which locks its folder, and the model.
-        self._memory.vector_store.client.close()
+        if self._store == "qdrant":
+            self._memory.vector_store.client.close()
         client = getattr(self._memory.llm, "client", None)
         if client is not None:
             client.close()
 
 
 class Mem0Factory(EmbeddingFactory):
-    """Mem0 with its local Qdrant, with the embedder that the reference uses too; `llm=PROVIDER:NAME` lets it infer."""
+    """Mem0 with the reference's embedder; `vector_store=` says where vectors go, `llm=PROVIDER:NAME` lets it infer."""
 
     name: ClassVar[str] = "mem0"
     spec: ClassVar[str | None] = "memstory.targets.frameworks.mem0:Mem0Factory"
@@ -225,17 +232,26 @@ class Mem0Factory(EmbeddingFactory):
 
 def _configuration(env: Environment, size: int) -> dict[str, Tree]:
     folder = Path(env.workspace)
+    store = _store(env.options)
+    length = {} if store == "chroma" else {"embedding_model_dims": size}
     # A key is asked for even where nothing is ever sent.
     nobody = {"provider": "openai", "config": {"api_key": "not used"}}
     return {
         "vector_store": {
-            "provider": "qdrant",
-            "config": {"path": str(folder / "qdrant"), "collection_name": "memories", "embedding_model_dims": size},
+            "provider": store,
+            "config": {"path": str(folder / store), "collection_name": "memories", **length},
         },
         "embedder": nobody,
         "llm": _language_model(env.options) or nobody,
         "history_db_path": str(folder / "history.sqlite3"),
     }
+
+
+def _store(options: Mapping[str, Tree]) -> str:
+    store = str(options.get("vector_store", "qdrant"))
+    if store not in STORES:
+        raise SetupError(f"vector_store={store}: the stores that Mem0 keeps in files are {', '.join(STORES)}")
+    return store
 
 
 def _language_model(options: Mapping[str, Tree]) -> dict[str, Tree] | None:
