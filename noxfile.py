@@ -15,7 +15,7 @@ nox.options.sessions = ["lint", "types", "imports", "tests", "stories"]
 PROJECT = nox.project.load_toml("pyproject.toml")
 
 
-# Libraries that are too heavy for every environment: they have the group `backends`, and pins of their own.
+# Libraries that are too heavy for every environment: they have the group `backends`, and separate pins.
 HEAVY = ("lancedb", "llamaindex", "mem0", "qdrant", "txtai")
 # A language model decides what these keep: without one they run the stories alone that script it.
 EXTRACTING = ("agno", "langmem", "llamaindex-facts", "mem0")
@@ -35,14 +35,14 @@ SERVERS = ("mcp-server-memory",)
 def install(session: nox.Session, group: str) -> None:
     """Install this checkout and one dependency group at the pinned versions, and the weights if the group embeds."""
     requirements = nox.project.dependency_groups(PROJECT, group)
-    session.install(*PINS.get(group, ("-c", "constraints.txt")), "-e", ".", *requirements, silent=False)
+    session.install(*PINS.get(group, ("-c", "constraints.txt")), "-e", ".", *requirements)
     if set(nox.project.dependency_groups(PROJECT, "run")) <= set(requirements):
-        session.install("--no-deps", PROJECT["tool"]["memstory"]["weights"], silent=False)
+        session.install("--no-deps", PROJECT["tool"]["memstory"]["weights"])
 
 
 def measure(session: nox.Session, folder: str, *words: str) -> None:
     """Run stories with these words for pytest; they may fail, for what a memory fails is what is asked for."""
-    # Nor is a vendor's warning an error, as it is in the tests.
+    # A vendor's warning is not an error here, as it is in the tests.
     # The paths first: a word behind an option without a value would be taken for its value.
     command = ("memstory", "run", *words, "-W", "default", "--report", folder, "--tb", "no", "-q")
     session.run(*command, success_codes=[0, 1])
@@ -57,7 +57,7 @@ def chosen(targets: Iterable[str]) -> list[str]:
 def stories(session: nox.Session) -> None:
     """Run the bundled stories and write reports/latest; what follows `--` goes to pytest: `nox -s stories -- -k S5`."""
     install(session, "run")
-    # A whole run takes two workers; one that somebody narrows is told in full, with the progress of long cases.
+    # A whole run takes two workers; a narrowed one is shown in full, with the progress of long cases.
     session.run("memstory", "run", "stories", *(session.posargs or ["-n", "2"]))
 
 
@@ -108,9 +108,9 @@ def backends(session: nox.Session) -> None:
 
 @nox.session
 def baseline(session: nox.Session) -> None:
-    """Run every target on the stories and on LoCoMo, and publish what comes of it in reports/baseline."""
+    """Run every target on the stories and on LoCoMo, and publish the results in reports/baseline."""
     install(session, "backends")
-    # Without the one story on data that a gate may not find; those data have a page of their own.
+    # Without the one story on data that a gate may not find; those data have their own page.
     measure(session, "reports/all/reference", "stories", "-m", "not locomo", *chosen(["reference"]))
     measure(session, "reports/all/backends", "stories", *chosen([*ADAPTERS, *SERVERS]))
     both = ("reports/all/reference", "reports/all/backends")
@@ -178,7 +178,7 @@ def pythons(session: nox.Session) -> None:
 def lowest(session: nox.Session) -> None:
     """Run the tests of the harness with the lowest versions of the dependencies that are allowed."""
     requirements = nox.project.dependency_groups(PROJECT, "harness")
-    session.install("--resolution", "lowest-direct", "-e", ".", *requirements, silent=False)
+    session.install("--resolution", "lowest-direct", "-e", ".", *requirements)
     session.run("python", "-m", "pytest", "tests/memstory", *session.posargs, env={"MEMSTORY_TESTS": "harness"})
 
 

@@ -3,7 +3,7 @@
 Prints texts per second of CPU time for MiniLmEmbedder and for chromadb's default embedding function, their ratio on
 texts of 10 and 60 tokens in the same run, and the time of one hit in the cache.
 
-chromadb's function needs a model file of its own in its cache folder. Where that is missing, its own code (its
+chromadb's function needs its own model file in its cache folder. Where that is missing, its own code (its
 tokenizer settings, batches and pooling) runs over our graph instead, which is no slower than its file; the output
 says so.
 """

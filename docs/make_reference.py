@@ -89,7 +89,11 @@ OUTCOMES = {
         "the story says `measure: true`: scores were taken and nothing was asked for; JUnit calls it skipped",
         "nobody",
     ),
-    "unsupported": ("SKIPPED", "the target lacks a capability, or the machine the data; the reason is told", "nobody"),
+    "unsupported": (
+        "SKIPPED",
+        "the target lacks a capability, or the machine the data; the reason is reported",
+        "nobody",
+    ),
     "error": ("ERROR", "the target broke instead of answering, or could not be started", "the adapter or the machine"),
     "invalid": (
         "FAILED",
@@ -154,7 +158,7 @@ A case is one story on one target. It ends in one of six ways, in the report and
 OUTCOMES_TAIL = """
 `measured`, `unsupported` and `error` count neither for nor against a target, and are always shown.
 
-A story with `trials` runs several times, each time with a seed of its own, and passes if as many trials pass as `pass`
+A story with `trials` runs several times, each time with its own seed, and passes if as many trials pass as `pass`
 asks for; it is called flaky if any did not. Trials that broke decide nothing. Nothing is run again in silence.
 
 A run whose stories were all unsupported counts as a failure: nothing was found out.

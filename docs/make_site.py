@@ -21,7 +21,7 @@ _LINK: Final = re.compile(r"\[([^\[\]]+)\]\((?!https?://|#|mailto:)([^)#\s]+)(#[
 
 
 def gather() -> None:
-    """Copy the pages; a link to what is no page, such as a folder of stories, becomes its text."""
+    """Copy the pages; a link to what is not a page, such as a folder of stories, becomes its text."""
     shutil.rmtree(SOURCE, ignore_errors=True)
     pages = [*(ROOT / "docs").rglob("*"), *(ROOT / "reports/baseline").glob("*.md"), *(ROOT / name for name in OUTSIDE)]
     wanted = {page for page in pages if page.is_file() and page.suffix in {".md", ".png", ".json"}}

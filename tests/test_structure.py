@@ -48,7 +48,7 @@ def imported(path: Path) -> set[str]:
 
 def test_imports_flow_one_way():
     # one contract keeps the systems from knowing each other.
-    # In a process of its own: it turns every logger off that exists, and puts this folder on the path.
+    # In its own process: it turns every logger off that exists, and puts this folder on the path.
     command = [Path(sys.executable).with_name("lint-imports"), "--no-cache"]
     run = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)  # noqa: S603  (fixed words)
     assert run.returncode == 0, run.stdout + run.stderr

@@ -20,7 +20,7 @@ EMPTY_CONTROL = f"{CONTROL}nothing"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Case:
-    """One story on one target. Rows of `parametrize` are already stories of their own, named by `story.row`."""
+    """One story on one target. Each row of `parametrize` is already a story, named by `story.row`."""
 
     story: Story
     target: str

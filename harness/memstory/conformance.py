@@ -363,7 +363,7 @@ async def _is_not_supported(what: str, call: Callable[[], Coroutine[Any, Any, An
 
 
 def _claim(holds: bool, otherwise: str) -> None:  # noqa: FBT001  (it is what the claim is about)
-    # Not `assert`: this module is no test file, so that pytest would not say what was compared.
+    # Not `assert`: this module is not a test file, so pytest would not show the compared values.
     if not holds:
         raise AssertionError(otherwise)
 

@@ -51,7 +51,7 @@ class SetupError(MemstoryError):
     """A machine on which the run cannot start; the message says what to type."""
 
 
-class NotSupported(MemstoryError):  # noqa: N818  (the design's word: a missing capability is no error)
+class NotSupported(MemstoryError):  # noqa: N818  (the design's word: a missing capability is not an error)
     """A target that lacks `capability`, or data that this machine does not have."""
 
     def __init__(self, capability: str, reason: str | None = None) -> None:

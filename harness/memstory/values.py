@@ -48,7 +48,7 @@ class Item:
 class Ref:
     """One remembered thing, by the id that the backend gave or by the key that the caller chose.
 
-    What is deleted for good (`durable`) stays away when its source is told again.
+    What is deleted for good (`durable`) stays away when its source is added again.
     """
 
     id: str | None = None

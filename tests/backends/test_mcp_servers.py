@@ -89,7 +89,7 @@ def python_with_extensions():
 
 
 class ServerContract(TargetContract):
-    """A table as it comes, in a home of its own that holds the model."""
+    """A table as it comes, in its own home that holds the model."""
 
     name = ""
     needs_model = False

@@ -99,7 +99,7 @@ class TestMem0:
         assert memory.get(found[0]["id"])["memory"] == "changed"
         memory.delete(found[0]["id"])
         assert memory.get(found[0]["id"]) is None
-        # And of thirty it lists twenty, unless it is told how many.
+        # And of thirty it lists twenty by default.
         assert len(found) == 20
         memory.close()
         memory.vector_store.client.close()

@@ -47,7 +47,7 @@ async def sqlite(folder, _request):
 
 @asynccontextmanager
 async def postgres(folder, request):
-    # A folder stands for one store here as for SQLite: it has a schema of its own.
+    # A folder stands for one store here as for SQLite: it has its own schema.
     schema = f"s{blake2b(str(folder).encode(), digest_size=8).hexdigest()}"
     place = PostgresPlace(url=request.getfixturevalue("postgres_database"), schema=schema)
     store = await open_postgres(place, model="fixed-2")

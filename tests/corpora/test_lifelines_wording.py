@@ -56,7 +56,7 @@ def test_gold_of_other_questions_is_not_found(circle):
         order = [circle.answerable[place] for place in np.random.default_rng(seed).permutation(len(ranked))]
         for question, other in zip(order, [*order[1:], order[0]], strict=True):
             gold = set(other["relevant"])
-            # Two questions may ask for the same turn: that is no chance hit.
+            # Two questions may ask for the same turn: that is not a chance hit.
             if not gold & set(question["relevant"]):
                 found.append(len(gold & set(ranked[question["id"]])) / len(gold))
     assert fmean(found) <= MOST_SHUFFLED

@@ -1,4 +1,4 @@
-"""Agent, tools and memory in processes of their own: each is killed in turn, and the others live on."""
+"""Agent, tools and memory in separate processes: each is killed in turn, and the others live on."""
 
 import asyncio
 from itertools import count
@@ -52,7 +52,7 @@ TOOLS = {
 
 
 async def until_tools(talk):
-    """Wait until the agent knows every tool: an announcement is no reply to anybody."""
+    """Wait until the agent knows every tool: an announcement is not a reply."""
     async with asyncio.timeout(SOON):
         while set((await talk.agent.call("status", "ann"))["tools"]) != TOOLS:  # noqa: ASYNC110  (it has no event)
             await asyncio.sleep(0.05)

@@ -329,7 +329,7 @@ async def test_an_answer_longer_than_a_line_may_be_is_told(tmp_path, monkeypatch
     monkeypatch.setattr("memstory.running.hosting.host.LONGEST_LINE", 1 << 12)
     hosted = HostedTarget(HostileFactory(), tmp_path / "host")
     await hosted.open(Environment(workspace=str(tmp_path), owner="ann"), StoryClock())
-    with pytest.raises(TargetError, match="the target's process sent what is no answer"):
+    with pytest.raises(TargetError, match="the target's process sent what is not an answer"):
         await hosted.perform(Add(items=[Item(text="tea " * 4_000)]), Scope(user="ann"))
     await hosted.close()
 
@@ -426,7 +426,7 @@ class Stuck(HostileFactory):
 
 @pytest.fixture
 def project(pytester):
-    """Return a function that runs the story by pytest, in a process of its own, on factories of a hostile project."""
+    """Return a function that runs the story by pytest, in its own process, on factories of a hostile project."""
     pytester.makepyfile(hostile_backend=BACKEND, hostile_factories=textwrap.dedent(FACTORIES))
     (pytester.path / "h.story.yaml").write_text(STORY)
     pytester.makeini("[pytest]\nasyncio_default_fixture_loop_scope = function\n")

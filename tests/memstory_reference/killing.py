@@ -26,7 +26,7 @@ SEED = 5
 
 
 def kill_writers(test_file: str, folder: Path, kills: int) -> dict[str, int]:
-    """Return the acknowledged steps of each owner, from a process of its own; AssertionError where a check failed."""
+    """Return the acknowledged steps of each owner, from its own process; AssertionError where a check failed."""
     command = [sys.executable, __file__, test_file, folder, str(kills)]
     run = subprocess.run(command, capture_output=True, text=True, check=False)  # noqa: S603  (our own)
     assert run.returncode == 0, run.stderr
@@ -36,7 +36,7 @@ def kill_writers(test_file: str, folder: Path, kills: int) -> dict[str, int]:
 
 
 def _in_child(work: Callable[[], Awaitable[None]]) -> int:
-    """Fork, so that slow imports are paid once; this process never opens a store of its own."""
+    """Fork, so that slow imports are paid once; this process never opens its own store."""
     child = os.fork()
     if child == 0:
         try:

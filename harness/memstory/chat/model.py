@@ -1,4 +1,4 @@
-"""Chat models by name, for the shim: what they are told, what they reply, and how a package offers one.
+"""Chat models by name, for the shim: their input, their reply, and how a package offers one.
 
 A package offers a model under the entry point group `memstory.chat_models`: a callable that is given what follows the
 first colon of `--chat NAME:REST`, an empty text where there is none, and returns the model.

@@ -24,7 +24,7 @@ _NEEDED: Final[frozenset[Capability]] = frozenset({"add", "search"})
 def gives_chat_to(target: str, able: frozenset[Capability]) -> bool:
     """Say whether a target that can do `able` gets the shim: a backend that takes and finds texts and does not chat.
 
-    A control gets none: it is no backend, and what it can do is fixed by what it is to show of a story.
+    A control gets none: it is not a backend, and its abilities follow from what it must show about a story.
 
     >>> [gives_chat_to(name, frozenset({"add", "search"})) for name in ("fts5", "control:oracle")]
     [True, False]

@@ -1,7 +1,7 @@
 """The backend's add, get and search as tools for a chat model: their schemas, and what they answer.
 
 The names are those that stories use. What a tool refuses is in its result, for the model to read; a backend that breaks
-raises, for that is no answer.
+raises, as that is not an answer.
 """
 
 from __future__ import annotations

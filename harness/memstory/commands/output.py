@@ -21,7 +21,7 @@ def say(text: str) -> None:
 
 
 def complain(text: str) -> None:
-    """Print `text` as a line that is no result."""
+    """Print `text` on stderr, apart from results."""
     sys.stderr.write(f"memstory: {text}\n")
     sys.stderr.flush()
 

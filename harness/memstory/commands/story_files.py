@@ -36,7 +36,7 @@ def story_files(named: Sequence[str], *, bundled: bool = False) -> Sequence[Stor
     With `bundled` a name may be that of a bundled folder or file, such as `generic`; without one, all are meant.
 
     Raises:
-        SetupError: a path that is not there or is no YAML, or no story file at all.
+        SetupError: a path that is not there or is not YAML, or no story file at all.
     """
     chosen = [in_bundled(name) for name in named] if bundled else named
     root = bundled_stories().resolve()
@@ -76,7 +76,7 @@ def _below(place: Path, roots: Sequence[Path]) -> Iterator[Path]:
     elif not place.exists():
         raise SetupError(f"no file or folder {place}.{_near(place)}")
     elif place.suffix not in SUFFIXES:
-        raise SetupError(f"{place} is no story file: its name ends in '{place.suffix}', not in .yaml or .yml")
+        raise SetupError(f"{place} is not a story file: its name ends in '{place.suffix}', not in .yaml or .yml")
     else:
         yield place
 

@@ -1,7 +1,7 @@
 """The oracle: a perfect small memory that every story must allow.
 
 It keeps everything in one JSON file of its workspace, so that it survives restart and crash, and ranks by shared words;
-in a retrieval task it is told the right answers. A memory whose metadata has `expires_at` is gone when that time comes.
+in a retrieval task it knows the right answers. A memory whose metadata has `expires_at` is gone when that time comes.
 What a user said comes before what others said, and what repeats a few words comes last.
 """
 
@@ -74,7 +74,7 @@ EXPIRES_AT = "expires_at"
 
 
 class Oracle(Target):
-    """A perfect memory: it loses nothing, crosses nothing and forgets what it is told to forget."""
+    """A perfect memory: it loses nothing, crosses nothing and forgets on request."""
 
     def __init__(self) -> None:
         self._memories: list[Memory] = []

@@ -120,7 +120,7 @@ def usable(asked: Sequence[Question], known: frozenset[str]) -> tuple[tuple[Ques
 
 
 def _checked(make: type[Row], path: Path, mark: Mark, where: Mapping[str, Tree], fields: set[str]) -> Iterator[Row]:
-    """Yield the rows that take part, all of which have an id of their own; `fields` gets what `where` could name."""
+    """Yield the rows that take part, each with an id; `fields` gets what `where` could name."""
     first: dict[str, int] = {}
     for number, row in _rows(make, path, mark):
         _note_id(row.id, first, path.name, number, mark)
@@ -224,7 +224,7 @@ def _no_duplicates(pairs: Sequence[tuple[str, Tree]]) -> dict[str, Tree]:
 
 
 def _no_constant(name: str) -> NoReturn:
-    raise ValueError(f"{name} is no JSON number")
+    raise ValueError(f"{name} is not a JSON number")
 
 
 _DECODER = json.JSONDecoder(object_pairs_hook=_no_duplicates, parse_constant=_no_constant)

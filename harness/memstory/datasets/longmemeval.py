@@ -1,4 +1,4 @@
-"""LongMemEval (Wu et al., ICLR 2025): questions to an assistant, each with a history of sessions of its own.
+"""LongMemEval (Wu et al., ICLR 2025): questions to an assistant, each with its own history of sessions.
 
 A memory is one turn, `[date] role: text`, or one session, as the story's `unit` says. Gold turns are those that the
 authors mark `has_answer`, gold sessions those in `answer_session_ids`; turns of the assistant are remembered and count

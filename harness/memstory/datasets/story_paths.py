@@ -75,7 +75,7 @@ def _path_in(text: str) -> str | None:
         address = urlsplit(text)
     except ValueError:
         return text
-    # An address of a server is no path; `file:///tmp/x` and `sqlite:///x.db` are.
+    # An address of a server is not a path; `file:///tmp/x` and `sqlite:///x.db` are.
     return None if address.netloc else address.path
 
 

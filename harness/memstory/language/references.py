@@ -15,7 +15,7 @@ _EITHER: Final = re.compile(rf"\$?{_NAME}")
 
 
 def written(text: str, value_of: Callable[[str], object]) -> str:
-    """Return `text` with the value of each name in its place, and without the mark of what is no reference.
+    """Return `text` with the value of each name in its place, and without the mark of what is not a reference.
 
     >>> written("${a} costs $${a}", {"a": 5}.get)
     '5 costs ${a}'

@@ -71,7 +71,7 @@ def _row_names(document: Document, listed: list[Tree], errors: list[StoryError])
     for index, row in enumerate(listed):
         name = str(_mapping(row).get("row", first[index] if told_apart else index + 1))
         if name in names:
-            errors.append(StoryError(f"the row '{name}' is listed twice; give each a `row:` of its own",
+            errors.append(StoryError(f"the row '{name}' is listed twice; give each its own `row:`",
                                      document.at(("parametrize", index))))  # fmt: skip
         names.append(name)
     return names

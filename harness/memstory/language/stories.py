@@ -20,7 +20,7 @@ from memstory.language.text import documents
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InvalidStory:
-    """A document that cannot be run; `id` is `document-N` where it has no usable id of its own."""
+    """A document that cannot be run; `id` is `document-N` where it has no usable id."""
 
     id: str
     mark: Mark

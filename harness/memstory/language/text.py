@@ -1,7 +1,7 @@
 """YAML text to plain trees that remember where each part was written.
 
 YAML 1.2 core scalars only: `19:59`, `010`, `no` and dates are texts. What could surprise or explode is refused:
-aliases, tags, duplicate keys, keys that are no text, deep nesting. Every fault is a `StoryError` with its place, and a
+aliases, tags, duplicate keys, keys that are not text, deep nesting. Every fault is a `StoryError` with its place, and a
 fault in one document leaves the other documents of the file readable.
 """
 
@@ -40,7 +40,7 @@ _PLAINER_WORDS = {
     "could not find expected ':'": "a ':' is missing after this key",
     "found character that cannot start any token": "a value cannot start with this character; quote it",
     "did not find expected key": "this is not a key of the mapping around it; check the indentation and the quotes",
-    "did not find expected '-' indicator": "this is no item of the list around it; check the indentation",
+    "did not find expected '-' indicator": "this is not a valid list item; check the indentation",
     "did not find expected ',' or '}'": "a ',' or '}' is missing here",
     "did not find expected ',' or ']'": "a ',' or ']' is missing here",
     "did not find expected node content": "a value is missing here, or cannot start with this character",
@@ -199,7 +199,9 @@ class _Builder:
         if not (_FLOAT.match(text) or _NOT_A_NUMBER.match(text)):
             return text
         fault = f"of at most {_MAX_DIGITS} digits" if _INTEGER.match(text) else "that is finite"
-        self._errors.append(StoryError(f"{text:.40} is no number {fault}; quote it to mean a text", self._mark(event)))
+        self._errors.append(
+            StoryError(f"{text:.40} is not a number {fault}; quote it to mean a text", self._mark(event))
+        )
         return 0
 
     def _mark(self, event: Any) -> Mark:

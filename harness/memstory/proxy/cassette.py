@@ -76,13 +76,13 @@ def read_calls(path: Path) -> Sequence[Call]:
 
 def _calls(path: Path, lines: Sequence[str]) -> Iterator[Call]:
     if _parsed(lines[0]) != {"schema": SCHEMA}:
-        raise SetupError(f"{path} is no recording of a proxy ({SCHEMA} in its first line). Record it again.")
+        raise SetupError(f"{path} is not a recording of a proxy ({SCHEMA} in its first line). Record it again.")
     for number, line in enumerate(lines[1:], start=2):
         tree = _parsed(line)
         if isinstance(tree, dict) and tree.keys() == {"key", "path", "request", "answer"}:
             yield Call(key=str(tree["key"]), path=str(tree["path"]), request=tree["request"], answer=tree["answer"])
         elif line and number < len(lines):
-            raise SetupError(f"{path}:{number}: this line is no call. Delete the line, or record the run again.")
+            raise SetupError(f"{path}:{number}: this line is not a call. Delete the line, or record the run again.")
 
 
 def _parsed(line: str) -> Tree:

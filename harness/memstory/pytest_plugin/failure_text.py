@@ -54,7 +54,7 @@ def sentence(result: CaseResult) -> str:
 
 
 def _said(reason: str) -> str:
-    """Return a reason without the list of hits, which has lines of its own."""
+    """Return a reason without the list of hits, which is on separate lines."""
     head, hits, tail = reason.partition("; the hits are: ")
     count = _COUNT.match(head)
     said = f"expected {count[2]} hit{'' if count[2] == '1' else 's'}, got {count[1]}" if count else head

@@ -113,7 +113,7 @@ def _properties(result: CaseResult) -> list[tuple[str, object]]:
 
 
 class InvalidItem(pytest.Function):
-    """A document that is no story: it fails with what is wrong, and stops nobody else's tests."""
+    """An invalid story: it fails with its errors, and does not affect other tests."""
 
     invalid: InvalidStory
     state: SessionState
@@ -154,7 +154,7 @@ def tell_outcome(request: pytest.FixtureRequest) -> None:
 
 
 def tell_invalid(request: pytest.FixtureRequest) -> None:
-    """Record a wrong document as a result of its own, and fail with every message."""
+    """Record an invalid document as a result, and fail with every message."""
     item = request.node
     select_once(item.session, item.state)
     pytest.fail(item.state.record(*item.selected()).reason or "", pytrace=False)

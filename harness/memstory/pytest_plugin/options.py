@@ -50,7 +50,7 @@ class Shard:
 
 
 def add_options(parser: pytest.Parser) -> None:
-    """Add all of them under their long names, in a group of their own."""
+    """Add all of them under their long names, in their own group."""
     group = parser.getgroup(
         "memstory",
         "stories about the memory of agents (--target for --memstory-target and so on, where these are free)",
@@ -143,7 +143,7 @@ def add_options(parser: pytest.Parser) -> None:
         "--memstory-isolate",
         dest="memstory_isolate",
         action="store_true",
-        help="run every case in a process of its own",
+        help="run every case in its own process",
     )
     add(
         "--memstory-any-path",
@@ -267,7 +267,7 @@ def _seconds(text: str) -> float:
     except ValueError:
         seconds = 0.0
     if not 0 < seconds < float("inf"):
-        raise argparse.ArgumentTypeError(f"'{text}' is no number of seconds above 0")
+        raise argparse.ArgumentTypeError(f"'{text}' is not a number of seconds above 0")
     return seconds
 
 
@@ -279,12 +279,12 @@ def parse_shard(text: str) -> Shard:
     """
     found = re.fullmatch(r"(\d{1,6})/(\d{1,6})", text, re.ASCII)
     if not found or not 1 <= int(found[1]) <= int(found[2]):
-        message = f"'{text}' is no shard: say which of how many, from 1/1 on, such as 2/5"
+        message = f"'{text}' is not a shard: say which of how many, from 1/1 on, such as 2/5"
         raise argparse.ArgumentTypeError(message)
     return Shard(number=int(found[1]), count=int(found[2]))
 
 
 def _count(text: str) -> int:
     if not text.isdigit() or int(text) < 1:
-        raise argparse.ArgumentTypeError(f"'{text}' is no whole number from 1 on")
+        raise argparse.ArgumentTypeError(f"'{text}' is not a whole number of at least 1")
     return int(text)

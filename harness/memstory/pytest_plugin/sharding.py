@@ -20,7 +20,7 @@ _OUTPUT: Final = "memstory_shard"
 
 
 def deselect_others(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leave the shard's own stories among `items`; tests that are no stories stay, in every shard."""
+    """Leave the shard's own stories among `items`; tests that are not stories stay, in every shard."""
     shard: Shard = config.getoption("memstory_shard")
     ours = [item for item in items if isinstance(item, (StoryItem, InvalidItem))]
     keys = [_key(item) for item in ours]

@@ -137,14 +137,14 @@ class Worker:
         try:
             with interrupted_after(STOP_SECONDS + _PATIENCE_SECONDS):
                 self._runner.run(_within(STOP_SECONDS, stop))
-        except Exception as error:  # noqa: BLE001  (the rim: it is told at the end of the run)
+        except Exception as error:  # noqa: BLE001  (the rim: it is reported at the end of the run)
             return f"{name}: {failure_of(error, name).message}"
         return ""
 
     def _start(self, name: str, folder: Path) -> Exception | None:
         """Start a factory once, and remember if it cannot: every case of that target then says why."""
         if self._usual.hosted:
-            # Each child has a factory of its own: this process only hears of it.
+            # Each child has its own factory: this process only hears of it.
             return None
         if name not in self._started:
             own = folder / f"target-{owner_of(name, 0)}"

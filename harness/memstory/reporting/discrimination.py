@@ -31,7 +31,7 @@ PREFIX: Final = "control:"
 
 _HOW_TO_READ: Final = """\
 *nothing* acknowledges everything and remembers nothing; *random*, *grep* and *everything* remember faithfully and find
-by chance, by substring, or all there is. The *oracle* is a perfect small memory, which in retrieval stories is told the
+by chance, by substring, or all there is. The *oracle* is a perfect small memory, which in retrieval stories knows the
 answers. The others are the oracle with one fault each; a story *kills* a mutant if the oracle passes it and the mutant
 does not. A story may say what it means a control to do: `control: {nothing: pass, because: ...}`. A mutant with a
 narrow fault runs the stories that name it so. A dash stands for a story that is not for this control, or that it

@@ -14,7 +14,7 @@ TEXT_LIMIT: Final = 300
 """Characters of one text inside a line."""
 
 BLOCK_LIMIT: Final = 4000
-"""Characters of one text in a block of its own."""
+"""Characters of one text in its own block."""
 
 # Entities where a backslash is not enough for every reader: a pipe splits a row before escapes are read.
 _ENTITIES: Final = {

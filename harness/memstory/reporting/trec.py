@@ -45,7 +45,7 @@ def _run(case: CaseResult, record: RetrievalRecord) -> Iterator[str]:
 
 
 def _questions(record: RetrievalRecord) -> Iterator[tuple[str, QuestionRecord]]:
-    """Yield the questions that count, each with a name of its own: collections of one task may use an id twice."""
+    """Yield the questions that count, each with its own name: collections of one task may use an id twice."""
     seen: dict[str, int] = {}
     for asked in record.questions:
         times = seen[asked.id] = seen.get(asked.id, 0) + 1

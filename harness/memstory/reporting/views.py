@@ -125,7 +125,7 @@ def shard_name(run: Run) -> str:
 
 
 def stand_ins(run: Run) -> list[str]:
-    """Return the chat models that are no language models, by their own word."""
+    """Return the chat models that are not language models, by their own word."""
     models = {model for said in said_of_itself(run, "chat").values() for model in said}
     return sorted(model for model in models if STAND_IN in model.lower())
 
@@ -140,7 +140,7 @@ def step_number(path: Sequence[int]) -> str:
 
 
 def _denominator(scores: Sequence[Score]) -> int:
-    """Return the number of questions behind the usual ones; abstention has questions of its own."""
+    """Return the number of questions behind the usual ones; abstention has separate questions."""
     counts = {score.metric: score.questions for score in scores}
     usual = [counts[metric] for metric in SCORE_COLUMNS if metric in counts]
     return max(usual or counts.values())

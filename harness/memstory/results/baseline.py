@@ -42,7 +42,7 @@ def varying_cases(runs: Sequence[Run]) -> dict[str, list[str]]:
 
 
 def _found(case: CaseResult) -> object:
-    """Return what a memory that does the same finds again: no times, no ids of its own, no words."""
+    """Return what a memory that does the same finds again: no times, no generated ids, no words."""
     questions = (asked for trial in case.trials for record in trial.recording.retrieval for asked in record.questions)
     places = [(asked.id, tuple(asked.places)) for asked in questions]
     return case.id, case.outcome, [trial.outcome for trial in case.trials], places, case.metrics

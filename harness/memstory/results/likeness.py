@@ -21,7 +21,7 @@ Causes: TypeAlias = Mapping[str, str]
 def what_differs(runs: Sequence[NamedRun]) -> list[str]:
     """Return a line for each cause for which numbers may not be compared.
 
-    A story that only one of the runs holds is no difference; if no story is in two runs, that is the one difference.
+    A story that only one of the runs holds is not a difference; if no story is in two runs, that is the one difference.
     """
     held = [{case.name for case in named.run.cases} for named in runs]
     shared = {

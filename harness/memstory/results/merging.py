@@ -68,7 +68,7 @@ def _no_shards(runs: Sequence[NamedRun]) -> Iterator[str]:
     for one in runs:
         if one.run.fingerprint.shard is None:
             yield (
-                f"{one.name} is no shard: it was run without --shard, or was merged already, or its report was written"
+                f"{one.name} is not a shard: it ran without --shard, was merged already, or its report was written"
                 " after it was killed"
             )
 

@@ -59,7 +59,7 @@ class _Gave:
 async def run_retrieval(
     asked: Asked, env: Environment, factory: TargetFactory, progress: Progress | None, *, hosted: bool = False
 ) -> AsyncIterator[tuple[RetrievalRecord, Mapping[str, str]]]:
-    """Yield for each level what the collections gave, each in a memory of its own, and what the target said of itself.
+    """Yield for each level what the collections gave, each in its own memory, and what the target said of itself.
 
     Raises:
         StoryError: a perturbation that these data do not have, or have too little of.
@@ -73,7 +73,7 @@ async def run_retrieval(
     if any(level.get("stale_repeats") for level in levels):
         documents = [document for collection in asked.task.collections for document in collection.documents]
         refuse_outdated(documents, factory.capabilities(env.options))
-    # What is told the answers has to be here to hear them.
+    # The oracle needs the gold in this process.
     apart = hosted and not isinstance(factory, OracleFactory)
     collections, done = asked.task.collections, 0
     for level in levels:

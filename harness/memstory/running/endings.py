@@ -26,7 +26,7 @@ def message_of(error: BaseException) -> str:
     """Return the message of an error, also of one that cannot say it."""
     try:
         return str(error).strip()
-    except Exception as broken:  # noqa: BLE001  (an error of a broken backend: that it has no message is told)
+    except Exception as broken:  # noqa: BLE001  (an error of a broken backend: the missing message is reported)
         return f"(no message: it raises {type(broken).__name__} when it is asked for)"
 
 

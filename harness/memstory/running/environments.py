@@ -42,5 +42,5 @@ def make_environment(case: Case, bounds: Bounds, *, seed: int, options: Mapping[
 
 
 def for_collection(env: Environment, number: int) -> Environment:
-    """Return `env` with a folder and an owner of its own for one collection of a retrieval task."""
+    """Return `env` with its own folder and owner for one collection of a retrieval task."""
     return replace(env, workspace=str(Path(env.workspace) / f"collection-{number}"), owner=f"{env.owner}.c{number}")

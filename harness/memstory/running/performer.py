@@ -32,7 +32,7 @@ _FIRST_PAUSE_SECONDS, _LONGEST_PAUSE_SECONDS = 0.02, 0.5
 
 @dataclass(slots=True, kw_only=True)
 class Branch:
-    """One line of action: its saved names and its records. `parallel` gives each pass a branch of its own."""
+    """One line of action: its saved names and its records. `parallel` gives each pass its own branch."""
 
     names: dict[str, Tree] = field(default_factory=dict)
     records: list[StepRecord] = field(default_factory=list)

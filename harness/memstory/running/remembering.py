@@ -51,7 +51,7 @@ class DocumentIds:
         self._documents = documents
         for document in documents:
             self._by_text.add(hash(document.text), document.id)
-        # An outdated text may come back under the very id of the present one: then it is not the document.
+        # An outdated text may come back under the id of the current one: then it is not the document.
         self._outdated = {
             text: f"{id_}~{place}"
             for id_, texts in (outdated or {}).items()
@@ -113,7 +113,7 @@ class Rememberer:
         self._scope = Scope(user=stage.env.owner, session=FIRST_SESSION)
 
     async def remember(self, task: Perturbed) -> DocumentIds:
-        """Return how hits are told apart, when everything is remembered and the target has settled."""
+        """Return how hits are distinguished, when everything is remembered and the target has settled."""
         documents, ages = task.collection.documents, task.outdated
         known = await self._outdated([one for one in documents if one.id in ages] if ages else [], ages)
         ids, begun, remaining = DocumentIds(documents, ages), perf_counter(), iter(documents)

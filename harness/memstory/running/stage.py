@@ -1,4 +1,4 @@
-"""What a running case holds: its open target, its clock, the present session of each user."""
+"""What a running case holds: its open target, its clock, the current session of each user."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ CLOSING_SECONDS = 10.0
 
 @dataclass(slots=True, kw_only=True)
 class Sessions:
-    """The present session of each user; `begin` without a name counts on."""
+    """The current session of each user; `begin` without a name counts on."""
 
     present: dict[str, str] = field(default_factory=dict)
     begun: dict[str, int] = field(default_factory=dict)
@@ -122,7 +122,7 @@ class Stage:
 
 
 def open_stage(env: Environment, factory: TargetFactory, *, hosted: bool, shim: Shim | None = None) -> Stage:
-    """Return a stage whose folder and target are made, but not open; a hosted target lives in a process of its own."""
+    """Return a stage whose folder and target are made, but not open; a hosted target lives in its own process."""
     workspace = Path(env.workspace)
     workspace.mkdir(parents=True, exist_ok=True)
 

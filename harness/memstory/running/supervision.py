@@ -1,4 +1,4 @@
-"""What `memstory run` is told by the pytest that it waits for: where the report goes, and that pytest has ended."""
+"""What pytest tells `memstory run`, which waits for it: where the report goes, and that pytest has ended."""
 
 from __future__ import annotations
 

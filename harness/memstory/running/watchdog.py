@@ -29,7 +29,7 @@ def interrupted_after(seconds: float) -> Iterator[Callable[[], None]]:
 
     def ring(_number: int, _frame: FrameType | None) -> None:
         raise TargetError(
-            f"the target blocked the whole process for {seconds:g} s; --isolate runs it in a process of its own"
+            f"the target blocked the whole process for {seconds:g} s; --isolate runs it in its own process"
         )
 
     signal.signal(alarm, ring)

@@ -17,7 +17,7 @@ def read_tables(path: Path) -> Mapping[str, Mapping[str, Tree]]:
     """Return the tables under `targets` by name, unchecked; none if there is no such file.
 
     Raises:
-        SetupError: the file is no TOML, or `targets` holds something that is no table.
+        SetupError: the file is not TOML, or `targets` holds something that is not a table.
     """
     try:
         tree = tomllib.loads(path.read_bytes().decode("utf-8"))
@@ -26,7 +26,7 @@ def read_tables(path: Path) -> Mapping[str, Mapping[str, Tree]]:
     except OSError as error:
         raise SetupError(f"{path.name}: the file cannot be read: {error.strerror}") from error
     except (ValueError, RecursionError) as error:
-        raise SetupError(f"{path.name}: this is no TOML: {error}") from error
+        raise SetupError(f"{path.name}: this is not TOML: {error}") from error
     unknown = sorted(set(tree) - {"targets"})
     if unknown:
         raise SetupError(f"{path.name}: unknown table [{unknown[0]}]. Allowed: [targets.NAME].")
@@ -34,5 +34,5 @@ def read_tables(path: Path) -> Mapping[str, Mapping[str, Tree]]:
     for name, table in tables.items() if isinstance(tables, dict) else [("", tables)]:
         if not isinstance(table, dict):
             place = f"[targets] '{name}'" if name else "'targets'"
-            raise SetupError(f"{path.name}: {place} is no table; write [targets.NAME] and its keys below")
-    return tables  # type: ignore[no-any-return]  # held against what it has to be just above
+            raise SetupError(f"{path.name}: {place} is not a table; write [targets.NAME] and its keys below")
+    return tables  # type: ignore[no-any-return]  # checked just above

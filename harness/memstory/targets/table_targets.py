@@ -67,13 +67,13 @@ def load_table(spec: str, load: Callable[[str], TargetFactory]) -> TargetFactory
         table = parse_table(name, tree, path.name)
         module, _, attribute = _FACTORIES[table.type].partition(":")
         factory = getattr(import_module(module), attribute)(table)
-    # Each table is a target of its own, though all of one type have the same class.
+    # Each table is a separate target, though all of one type share a class.
     factory.spec = f"{path.absolute()}#{name}"  # type: ignore[misc]
     return factory
 
 
 class _WithOptions(TargetFactory):
-    """A factory whose targets have options of their own, where neither run nor story says otherwise."""
+    """A factory whose targets have their own options, where neither run nor story says otherwise."""
 
     name: ClassVar[str] = "table"
 

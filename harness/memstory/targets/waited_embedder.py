@@ -1,4 +1,4 @@
-"""The chosen embedder for libraries that call theirs in a thread of their own and wait for it."""
+"""The chosen embedder for libraries that call theirs in their own thread and wait for it."""
 
 from __future__ import annotations
 

@@ -112,7 +112,7 @@ def _mixed(documents: Sequence[Document], extra: Sequence[Document], draw: Rando
 
 
 def _paraphrased(questions: Sequence[Question]) -> tuple[Question, ...]:
-    """Ask every variant as a question of its own, instead of the query; one without variants stays as it is."""
+    """Ask each variant as a separate question, in place of the query; a question without variants stays as it is."""
     if not any(question.variants for question in questions):
         raise ValueError("'paraphrase' asks the 'variants' that queries list, but no query lists any")
     return tuple(asked for question in questions for asked in _variants(question))

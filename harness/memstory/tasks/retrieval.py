@@ -45,7 +45,7 @@ class Document:
 class Question:
     """One query with its gold document ids. `relevant=()` with `judged=True` means that nothing must be returned.
 
-    `variants` ask the same in other words; `wording` says which wording this is where each has a question of its own.
+    `variants` ask the same in other words; `wording` says which of them this question is.
     `stale` are documents that were right once, before `relevant`. `cluster` names what its answer hangs on (a session):
     questions of one cluster are right or wrong together, which intervals take into account.
     """

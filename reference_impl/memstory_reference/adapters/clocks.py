@@ -16,5 +16,5 @@ class SystemClock:
         return datetime.now(UTC)
 
     async def sleep_until(self, moment: datetime) -> None:
-        while (left := (moment - self.now()).total_seconds()) > 0:  # noqa: ASYNC110  (time is no event)
+        while (left := (moment - self.now()).total_seconds()) > 0:  # noqa: ASYNC110  (time is not an event)
             await asyncio.sleep(min(left, LONGEST_SLEEP_SECONDS))

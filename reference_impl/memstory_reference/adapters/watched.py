@@ -96,8 +96,8 @@ class WatchedEmbedder:
 class WatchedModel:
     """A chat model with a log of its calls; its garbage is neither language nor a tool call.
 
-    `failures` are the real ones. `after_reply` is the switch of the calls that do not answer the user, where they have
-    one of their own.
+    `failures` are the real ones. `after_reply` is the switch of the calls that do not answer the user, where they
+        have one.
     """
 
     def __init__(self, inner: ChatModel, switch: Switch | None = None, *, after_reply: Switch | None = None) -> None:

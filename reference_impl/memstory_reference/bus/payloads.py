@@ -13,7 +13,7 @@ MAX_PAYLOAD_CHARACTERS = 8 << 20
 
 
 def pack(payload: object) -> str:
-    """Return `payload` as JSON text, or raise InputError if it is no JSON object of text keys or is too large."""
+    """Return `payload` as JSON text, or raise InputError if it is not a JSON object of text keys or is too large."""
     if not isinstance(payload, Mapping):
         raise InputError(f"bus: a payload is a JSON object, not {type(payload).__name__}")
     try:

@@ -101,7 +101,7 @@ def matches(pattern: Sequence[str], subject: Sequence[str]) -> bool:
 def _tokens(subject: object) -> list[str]:
     if not isinstance(subject, str) or not 0 < len(subject) <= MAX_SUBJECT_CHARACTERS:
         raise InputError(
-            f"bus: {subject!r:.80} is no subject; allowed: 1 to {MAX_SUBJECT_CHARACTERS} characters of text, "
+            f"bus: {subject!r:.80} is not a subject; allowed: 1 to {MAX_SUBJECT_CHARACTERS} characters of text, "
             "such as 'tool.request.save_topic'"
         )
     return subject.split(".")

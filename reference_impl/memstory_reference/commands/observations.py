@@ -135,7 +135,7 @@ def read_output(file: str) -> str:
     try:
         return sys.stdin.read() if file == "-" else Path(file).read_text(encoding="utf-8")
     except UnicodeDecodeError as error:
-        raise InputError(f"{file}: it is no text in UTF-8 ({error.reason})") from error
+        raise InputError(f"{file}: it is not text in UTF-8 ({error.reason})") from error
 
 
 def passages_in(folder: Path) -> list[Passage]:

@@ -75,7 +75,7 @@ class Database:
             raise
 
     def forget_log(self) -> None:
-        """Begin the write-ahead log anew: until then it holds old pages, with what was deleted."""
+        """Restart the write-ahead log: until then it holds old pages, with deleted rows."""
         self.execute("PRAGMA wal_checkpoint(TRUNCATE)")
 
     def close(self) -> None:

@@ -1,7 +1,7 @@
 """What must not be remembered: secrets that people let slip, on every way into every memory (SEC-12).
 
 A guard is a plain function, so that a memory can be given another. The rules here go by form: they find payment cards,
-keys of well-known services, private keys, and passwords that are told as such, also where letters are replaced by
+keys of well-known services, private keys, and passwords that are announced as such, also where letters are replaced by
 others that look like them or by digits. A secret in other words, or told in another language, passes them.
 """
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 _IDEOGRAPHS = r"\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af\uf900-\ufaff"
 # Thai, Lao, Tibetan, Burmese, Khmer: scripts that write no spaces.
 _UNSPACED = r"\u0e00-\u0fff\u1000-\u109f\u1780-\u17ff"
-# A longer run than 16 letters is no word: a budget must not be passed by a text without spaces (SEC-14).
+# A longer run than 16 letters is not a word: a budget must not be passed by a text without spaces (SEC-14).
 _TOKEN = re.compile(rf"[{_IDEOGRAPHS}]|[{_UNSPACED}]{{1,3}}|[^\W{_IDEOGRAPHS}{_UNSPACED}]{{1,16}}|[^\w\s]")
 
 

@@ -1,4 +1,4 @@
-"""The arguments that a model made up, held against the schema that it was shown."""
+"""The arguments of a model, checked against the schema that it was shown."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def check_arguments(spec: ToolSpec, arguments: object) -> dict[str, Tree]:
     known: Mapping[str, Mapping[str, Tree]] = spec.parameters.get("properties", {})
     given = {str(name): value for name, value in arguments.items() if value is not None}
     problems = [f"{name} is missing" for name in spec.parameters.get("required", ()) if name not in given]
-    problems += [f"{name[:40]!r} is no argument" for name in given if name not in known]
+    problems += [f"{name[:40]!r} is not an argument" for name in given if name not in known]
     problems += [
         f"{name} must be {known[name]['type']}, not {_type_name(value)}"
         for name, value in given.items()

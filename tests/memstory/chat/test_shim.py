@@ -19,7 +19,7 @@ RECALL = [("memory_recall", {"topic": "user.name"})]
 
 
 class Plain(OracleFactory):
-    """A perfect memory that is no control by its name, and so gets the shim."""
+    """A perfect memory that is not a control by its name, and so gets the shim."""
 
     name = "plain"
     spec = "memstory.controls:OracleFactory"

@@ -37,7 +37,7 @@ class Said:
 
 
 class Terminal:
-    """Types commands of memstory in a folder of its own."""
+    """Types commands of memstory in its own folder."""
 
     def __init__(self, folder, capsys):
         self.folder, self._capsys = folder, capsys

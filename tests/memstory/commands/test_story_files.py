@@ -71,7 +71,7 @@ def test_a_named_file_is_a_story_whatever_its_name_and_counts_once(terminal):
     ("named", "message"),
     [
         ("b.story.yaml", "no file or folder b.story.yaml. Did you mean 'a.story.yaml'?"),
-        ("notes.txt", "notes.txt is no story file: its name ends in '.txt', not in .yaml or .yml"),
+        ("notes.txt", "notes.txt is not a story file: its name ends in '.txt', not in .yaml or .yml"),
     ],
 )
 def test_a_wrong_path_is_told_with_what_is_near(terminal, named, message):

@@ -102,5 +102,5 @@ def test_a_file_that_is_no_schema_is_not_overwritten(terminal):
     terminal.save("[1]", "mine.json")
     said = terminal.type("schema", "--output", "mine.json")
     assert said.code == 2
-    assert "mine.json is there already and is no schema of stories" in said.err
+    assert "mine.json exists already and is not a schema of stories" in said.err
     assert (terminal.folder / "mine.json").read_text() == "[1]"

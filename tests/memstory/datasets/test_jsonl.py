@@ -126,7 +126,7 @@ def test_unknown_gold_ids_are_listed_and_left_out_and_none_is_guessed(tmp_path):
         ('{"id": "x", "text": "y", "metdata": {}}', "Did you mean 'metadata'?"),
         ('{"id": "a", "text": "y"}', "c.jsonl:2: the id 'a' was used in line 1 already"),
         ('{"id": "x", "id": "z", "text": "y"}', "c.jsonl:2: not a JSON object: a field is given twice"),
-        ('{"id": "x", "text": "y", "metadata": {"n": NaN}}', "c.jsonl:2: not a JSON object: NaN is no JSON number"),
+        ('{"id": "x", "text": "y", "metadata": {"n": NaN}}', "c.jsonl:2: not a JSON object: NaN is not a JSON number"),
         (b'{"id": "x", "text": "\xff"}', "c.jsonl:2: byte 22 is not UTF-8"),
         ('{"id": "x", "text": "y", "metadata": {"n": ' + "[" * 100_000, "c.jsonl:2: the values are nested too deep"),
     ],

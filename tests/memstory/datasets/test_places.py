@@ -41,7 +41,7 @@ def test_the_file_beside_the_working_folder_is_found(tmp_path, monkeypatch):
 def test_a_data_set_that_is_a_folder_is_found_as_one_and_a_file_in_its_place_is_refused(tmp_path):
     (tmp_path / "file").write_text("")
     assert BEIR.find(None, tmp_path, {"MEMSTORY_BEIR": str(tmp_path)}) == tmp_path
-    with pytest.raises(SetupError, match="which is no folder"):
+    with pytest.raises(SetupError, match="which is not a folder"):
         BEIR.find(None, tmp_path, {"MEMSTORY_BEIR": str(tmp_path / "file")})
     with pytest.raises(NotSupported, match=r"set MEMSTORY_BEIR to the folder$"):
         BEIR.find(None, tmp_path, {})

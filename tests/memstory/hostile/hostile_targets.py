@@ -206,7 +206,7 @@ async def forks_and_goes_on_twice(memory, query, scope):
     return await memory.found(query, scope)
 
 
-# It raises what is no error.
+# It raises what is not an error.
 
 
 @hostile()

@@ -235,7 +235,7 @@ def test_a_name_is_taken_once():
 
 
 def test_a_step_whose_result_no_expectation_knows_is_refused_at_once():
-    with pytest.raises(ValueError, match="'recount' has a result 'number', which is no expected field"):
+    with pytest.raises(ValueError, match="'recount' has a result 'number', which is not an expected field"):
         Word(name="recount", summary="x", example="x", grammar={}, results={"number": len})
 
 

@@ -38,7 +38,7 @@ def test_a_torn_last_line_is_left_out(recorded):
 def test_a_broken_line_within_is_named(recorded):
     lines = recorded.read_text("utf-8").splitlines()
     recorded.write_text("\n".join([lines[0], "{}", lines[2], ""]), encoding="utf-8")
-    with pytest.raises(SetupError, match=r"run\.jsonl:2: this line is no call"):
+    with pytest.raises(SetupError, match=r"run\.jsonl:2: this line is not a call"):
         read_calls(recorded)
 
 

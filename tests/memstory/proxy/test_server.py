@@ -26,7 +26,7 @@ CHAT = "chat/completions"
 
 @pytest.fixture
 def upstream():
-    """A model's server that repeats what it is told and counts: the nth answer ends with n."""
+    """A model's server that repeats its input and counts: the nth answer ends with n."""
     seen = []
 
     class Handler(BaseHTTPRequestHandler):

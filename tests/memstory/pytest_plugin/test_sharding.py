@@ -51,7 +51,7 @@ def test_another_selection_has_another_digest():
 
 @pytest.mark.parametrize("text", ["0/3", "4/3", "1", "1/0", "a/b", "-1/2", "1/2/3", "", " 1/2", "\u0661/\u0662"])
 def test_what_is_no_shard_is_refused_with_an_example(text):
-    with pytest.raises(ArgumentTypeError, match=r"is no shard: say which of how many.*such as 2/5"):
+    with pytest.raises(ArgumentTypeError, match=r"is not a shard: say which of how many.*such as 2/5"):
         parse_shard(text)
 
 
@@ -144,7 +144,7 @@ def test_the_report_of_a_shard_says_that_it_is_one(project, parts):
 def test_a_wrong_shard_is_refused_before_anything_runs(project):
     result = project.run("--shard", "3/2")
     assert result.ret == pytest.ExitCode.USAGE_ERROR
-    assert "'3/2' is no shard: say which of how many, from 1/1 on, such as 2/5" in result.stderr.str()
+    assert "'3/2' is not a shard: say which of how many, from 1/1 on, such as 2/5" in result.stderr.str()
 
 
 def test_shards_fit_together_wherever_the_stories_lie_outside_of_the_project(project, tmp_path_factory):

@@ -1,4 +1,4 @@
-"""A small MCP server over stdio, by hand, so that it starts at once and can misbehave in every way that it is told to.
+"""A small MCP server over stdio, by hand, so that it starts at once and can misbehave in every way.
 
 Memories lie in a JSON file: `fake_mcp_server.py FILE [--slow SECONDS] [--noise] [--hang TOOL] [--die TOOL] …`
 """

@@ -24,7 +24,7 @@ def typed(command, folder):
         "memstory": [sys.executable, "-c", "import sys; from memstory.cli import main; sys.exit(main())"],
         "python": [sys.executable],
     }
-    return subprocess.run(  # noqa: S603  (a command of our own page)
+    return subprocess.run(  # noqa: S603  (our own command page)
         [*programs[words[0]], *words[1:]],
         cwd=folder,
         env={**os.environ, "PYTEST_ADDOPTS": "-p no:cacheprovider"},

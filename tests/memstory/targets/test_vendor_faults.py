@@ -35,7 +35,7 @@ async def test_langgraph_sqlite_embeds_the_whole_value_whatever_fields_says():
     assert embedded == ['{"other": "and not this", "text": "this alone"}']
 
 
-# The mean length of no words is no number; the error comes after.
+# The mean length of no words is not a number; the error comes after.
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")
 @pytest.mark.parametrize("corpus", [["the and of"], ["to be", "or not"], [""]])
 def test_bm25s_cannot_index_a_corpus_without_a_word(corpus):

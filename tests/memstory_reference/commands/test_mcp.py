@@ -1,4 +1,4 @@
-"""The MCP server as a client meets it: a process of its own, spoken to over its stdin and stdout (M-13, MF-13)."""
+"""The MCP server as a client meets it: its own process, spoken to over its stdin and stdout (M-13, MF-13)."""
 
 import json
 import os

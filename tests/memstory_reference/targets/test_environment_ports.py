@@ -1,4 +1,4 @@
-"""The stand-in has an embedder of its own: no vectors of a story, in no log, out of reach of faults, and optional."""
+"""The stand-in has its own embedder: no vectors of a story, in no log, out of reach of faults, and optional."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""An incognito session whose story says `redact: texts`, run by pytest in a process of its own (C-18, SEC-10)."""
+"""An incognito session whose story says `redact: texts`, run by pytest in its own process (C-18, SEC-10)."""
 
 from __future__ import annotations
 

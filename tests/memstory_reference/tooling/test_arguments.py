@@ -19,7 +19,7 @@ def test_all_that_is_wrong_is_said_at_once():
     with pytest.raises(InputError) as error:
         check_arguments(SPEC, {"integer": "1", "boolean": 1, "foreign": 2})
     assert str(error.value) == (
-        "t: string is missing; 'foreign' is no argument; integer must be integer, not string; "
+        "t: string is missing; 'foreign' is not an argument; integer must be integer, not string; "
         "boolean must be boolean, not integer. Arguments: string, integer, number, boolean, array, object"
     )
 

@@ -127,7 +127,7 @@ def _as_text(story: Story, abilities: Sequence[Ability]) -> str:
 
 
 def _lacking(ability: Ability) -> str:
-    return ", ".join([*ability.lacks, *(["chat of its own: the harness talks for it"] if ability.is_shimmed else [])])
+    return ", ".join([*ability.lacks, *(["its own chat: the harness talks for it"] if ability.is_shimmed else [])])
 
 
 def _as_json(story: Story, abilities: Sequence[Ability]) -> dict[str, object]:
@@ -164,9 +164,7 @@ examples:
   memstory explain mine.story.yaml                        every story of a file
   memstory explain S5 --target my_memory:MyFactory        only whether your own backend can
 """,
-    exit_codes=(
-        "exit codes: 0 some target can run it, 1 none can or it is no valid story, 2 there is no such story or target"
-    ),
+    exit_codes=("exit codes: 0 some target can run it, 1 none can or the story is invalid, 2 unknown story or target"),
     options=_options,
     run=_run,
 )

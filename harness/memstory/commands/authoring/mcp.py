@@ -159,7 +159,7 @@ def _start(chosen: argparse.Namespace) -> dict[str, Tree]:
     if bool(chosen.command) == bool(chosen.url):
         raise SetupError("give either the server's COMMAND or --url URL")
     if not re.fullmatch(r"[A-Za-z0-9_-]+", chosen.name):
-        raise SetupError(f"--name {chosen.name!r} is no name for a table; letters, digits, '-' and '_' are")
+        raise SetupError(f"--name {chosen.name!r} is not a valid name for a table: use letters, digits, '-' and '_'")
     if chosen.url:
         headers = _pairs("--header", chosen.header)
         return {"url": chosen.url, **({"headers": headers} if headers else {})}

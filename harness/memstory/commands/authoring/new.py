@@ -72,7 +72,7 @@ def write(kind: str, name: str, folder: Path, *, story: str | None = None) -> li
     `story` is the text of the story in the place of the template's.
     """
     if not _NAME.match(name):
-        raise SetupError(f"'{name}' is no name: it begins with a letter and goes on with letters, digits, '-' and '_'")
+        raise SetupError(f"'{name}' is not a valid name: start with a letter, then letters, digits, '-' and '_'")
     if kind == "target":
         name = name.replace("-", "_")
     contents = {
@@ -141,7 +141,7 @@ examples:
   memstory new corpus recipes --folder stories
   memstory new target my_memory
 """,
-    exit_codes=("exit codes: 0 written, 2 not written: a file of that name is there, or it is no name"),
+    exit_codes=("exit codes: 0 written, 2 not written: the file exists, or the name is not valid"),
     options=_options,
     run=_run,
 )

@@ -26,7 +26,7 @@ def _run(chosen: argparse.Namespace) -> int:
         sys.stdout.write(text)
         return OK
     if chosen.output.exists() and not _is_story_schema(chosen.output):
-        raise SetupError(f"{chosen.output} is there already and is no schema of stories: name another --output")
+        raise SetupError(f"{chosen.output} exists already and is not a schema of stories: choose another --output")
     chosen.output.write_text(text, "utf-8")
     sys.stdout.write(
         f"wrote {chosen.output}\n"

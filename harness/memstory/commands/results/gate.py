@@ -32,7 +32,7 @@ def _options(parser: argparse.ArgumentParser) -> None:
         help="the folder of a run, or results.json in it; with --update also three runs or more of the same memory",
     )
     parser.add_argument(
-        "--baseline", type=Path, required=True, metavar="FILE", help="the results that the run is held against"
+        "--baseline", type=Path, required=True, metavar="FILE", help="the results that the run is compared with"
     )
     parser.add_argument("--least-cases", type=_count, default=1, metavar="N", help="fewer cases that both runs were "
                         "judged on cannot decide (default: 1)")  # fmt: skip

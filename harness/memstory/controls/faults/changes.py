@@ -166,7 +166,7 @@ class GettingDeleted(_Remembering):
 
 
 class Tombstoned(_Remembering):
-    """Acknowledges and drops what is told again after it was deleted."""
+    """Acknowledges and drops a text that is added again after it was deleted."""
 
     fault_name: ClassVar[str] = "tombstoned"
 

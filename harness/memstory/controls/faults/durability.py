@@ -25,7 +25,7 @@ class Renumbering(Mutant):
 
 
 class CountingAnew(Mutant):
-    """Begins to count ids anew after a restart, and overwrites what has them."""
+    """Restarts its count of ids after a restart, and overwrites the memories that have them."""
 
     fault_name: ClassVar[str] = "counting_anew"
 
@@ -108,7 +108,7 @@ class WritingAtTheEnd(_Unwritten):
 
 
 class RedatingAtOpening(Mutant):
-    """Dates its memories anew each time it is opened."""
+    """Changes the dates of its memories each time it is opened."""
 
     fault_name: ClassVar[str] = "redating_at_opening"
 

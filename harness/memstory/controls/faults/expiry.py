@@ -56,7 +56,7 @@ class ForgettingEarly(Mutant):
 
 
 class SpreadingTtl(Mutant):
-    """Gives the time to live of one memory to all that are told after it."""
+    """Gives the time to live of one memory to all that are added after it."""
 
     fault_name: ClassVar[str] = "spreading_ttl"
     _last: float | None = None

@@ -206,7 +206,7 @@ class LeavingFiles(Mutant):
 
 
 class RebuildingDeleted(Mutant):
-    """Finds again what was deleted once its index is built anew."""
+    """Finds deleted memories again once its index is rebuilt."""
 
     fault_name: ClassVar[str] = "rebuilding_deleted"
 

@@ -57,7 +57,7 @@ class FoldingOwners(_Renaming):
 
 
 class TidyingOwners(_Renaming):
-    """Takes two users for one whose names differ in characters that are no letters."""
+    """Takes two users for one whose names differ in characters that are not letters."""
 
     fault_name: ClassVar[str] = "tidying_owners"
 

@@ -1,4 +1,4 @@
-"""Faults of forgetting for good: what comes back when its source is told again, or keeps other things away."""
+"""Faults of forgetting for good: a deleted text comes back when its source is added again, or others are kept out."""
 
 from __future__ import annotations
 

@@ -39,7 +39,7 @@ class DistanceScores(Mutant):
 
 
 class NanScores(Mutant):
-    """Gives scores that are no numbers."""
+    """Gives scores that are not numbers."""
 
     fault_name: ClassVar[str] = "nan_scores"
 

@@ -18,7 +18,7 @@ _FIRST_EMOJI = 0x1F000
 
 
 class _Mangling(Mutant):
-    """Changes what it is told before it keeps it."""
+    """Changes a text before it stores it."""
 
     def _mangled(self, item: Item) -> Item:
         return replace(item, text=self._text(item.text))

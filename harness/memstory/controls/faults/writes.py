@@ -31,7 +31,7 @@ class LosingRaces(Mutant):
 
 
 class RacingKeys(Mutant):
-    """Looks whether a key is known, waits, and then adds: keys that are told at once are there several times."""
+    """Looks whether a key is known, waits, and then adds: concurrent writes under one key are stored several times."""
 
     fault_name: ClassVar[str] = "racing_keys"
 
@@ -90,7 +90,7 @@ class Rebuilding(Mutant):
 
 
 class DoubledRetries(Mutant):
-    """Remembers twice what is told twice under one key."""
+    """Stores a key twice when it is written twice."""
 
     fault_name: ClassVar[str] = "doubled_retries"
     _adding = False
@@ -150,7 +150,7 @@ class LikeKeys(Mutant):
 
 
 class MixedMetadata(Mutant):
-    """Leaves the metadata of the old value on what is told anew under its key."""
+    """Keeps the metadata of the old value when a key is written again."""
 
     fault_name: ClassVar[str] = "mixed_metadata"
 

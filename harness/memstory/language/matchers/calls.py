@@ -147,7 +147,7 @@ def _any_order(calls: Calls, patterns: Sequence[CallPattern], context: Context) 
 
 
 def _paired(fits: Sequence[set[int]], taken: frozenset[int]) -> bool:
-    """Whether each pattern can have a call of its own."""
+    """Whether each pattern can have its own call."""
     if not fits:
         return True
     free = sorted(fits[0] - taken)

@@ -139,7 +139,7 @@ def _regex(value: Tree, pattern: Tree, _context: Context) -> Finding:
         holds = isinstance(value, str) and compiled(str(pattern)).search(value[:_LONGEST_SEARCHED]) is not None
     except ValueError as error:
         # Only what a saved name put into the pattern can break it now: as written, it was compiled before.
-        return Finding(holds=False, says=f"cannot be held against /{pattern}/: {error}", actual=show(value))
+        return Finding(holds=False, says=f"cannot be matched against /{pattern}/: {error}", actual=show(value))
     says = f"matches /{pattern}/" if holds else f"does not match /{pattern}/; it is {show(value)}"
     return Finding(holds=holds, says=says, expected=f"matches /{pattern}/", actual=show(value))
 

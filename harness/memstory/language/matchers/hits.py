@@ -114,7 +114,7 @@ def _exactly(hits: Hits, entries: Sequence[Entry], context: Context) -> Finding:
 
 
 def _assigned(hits: Hits, entries: Sequence[Entry], context: Context) -> Mapping[int, int]:
-    """Return an entry for as many hits as can have one of their own, by their places."""
+    """Return an entry for as many hits as can each have one, by their places."""
     fits = [[place for place, hit in enumerate(hits) if is_entry(hit, one, hits, context)] for one in entries]
     taken: dict[int, int] = {}
 
@@ -291,7 +291,7 @@ def _plain(text: str) -> str:
 
 @hit_check(
     "corrected",
-    summary="the value that is right now is told, and the one that was right before is not; with `both: allowed` below",
+    summary="the current value is returned, and the former one is not; with `both: allowed` below it",
     grammar={
         "title": "key of a correction",
         "type": "object",

@@ -43,8 +43,8 @@ def violations_of_schema(calls: Sequence[Mapping[str, Tree]], announced: Sequenc
 
 
 def faulty_schemas(tools: Sequence[Mapping[str, Tree]]) -> Iterator[str]:
-    """Yield the announced tools whose parameters are no JSON Schema."""
+    """Yield the announced tools whose parameters are not a JSON Schema."""
     for tool in tools:
         fault = fault_of_schema(tool.get("parameters") or {})
         if fault:
-            yield f"'{tool.get('name')}' was announced with parameters that are no JSON Schema: {fault:.160}"
+            yield f"'{tool.get('name')}' was announced with parameters that are not a JSON Schema: {fault:.160}"

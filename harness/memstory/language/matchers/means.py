@@ -33,7 +33,7 @@ class Metric:
 
     `is_cut` says that its name ends with the k it looks at, as in `recall@5`. The others look at all that was
     retrieved. One that is `by_category` has the mean of the means of all categories, which then weigh the same.
-    `together` is for a number of all questions that is no mean; None where it cannot be taken.
+    `together` is for a number of all questions that is not a mean; None where it cannot be taken.
     """
 
     name: str
@@ -145,7 +145,7 @@ def default_metrics(k: int) -> tuple[str, ...]:
 def scores_of(record: RetrievalRecord, wanted: Sequence[str] = ()) -> tuple[Score, ...]:
     """Return all scores of a task; `wanted` names metrics beside those that are always reported.
 
-    Categories that stand apart have scores of their own and are no part of the total. Questions that are not judged
+    Categories that are kept apart have separate scores and are not part of the total. Questions that are not judged
     count nowhere. Totals have intervals where the questions say which of them hang together.
     """
     names = dict.fromkeys((*default_metrics(record.k), *wanted))

@@ -51,7 +51,7 @@ def _type(value: Tree, name: Tree, _context: Context) -> Finding:
 def _schema(reading: Reading, schema: Tree, path: TreePath) -> Tree:
     fault = fault_of_schema(schema)
     if fault:
-        reading.fault(path, f"is no JSON Schema: {fault:.120}")
+        reading.fault(path, f"is not a JSON Schema: {fault:.120}")
     return schema
 
 
@@ -152,7 +152,7 @@ def _all(value: Tree, argument: Any, context: Context) -> Finding:
         return joined([together(value, one, context) for one in argument])
     elements = _elements(value)
     if not elements:
-        says = "has no elements of which it could hold" if elements is not None else f"is no list: {show(value)}"
+        says = "has no elements of which it could hold" if elements is not None else f"is not a list: {show(value)}"
         return Finding(holds=False, says=says, actual=show(value))
     findings = [together(element, argument, context) for element in elements]
     failing = [f"element {number} {found.says}" for number, found in enumerate(findings, 1) if not found.holds]

@@ -54,7 +54,7 @@ _ABOUT: Schema = {
     "minItems": 1,
     "items": {"type": "string", "minLength": 1},
 }
-_DURABLE: Schema = {"description": "It stays forgotten when its source is told again.", "enum": [True]}
+_DURABLE: Schema = {"description": "It stays forgotten when its source is added again.", "enum": [True]}
 
 
 def without_vector(reading: Reading, value: Args, name: str, path: TreePath) -> Args:
@@ -323,7 +323,7 @@ STEPS: Final = (
         able={
             "delete": "forgets",
             "delete.about": "forgets what it remembers of a thing that is named in words",
-            "delete.durable": "can forget for good: what is deleted stays away when its source is told again",
+            "delete.durable": "can forget for good: what is deleted stays away when its source is added again",
         },
         needs=_needs_of_change("delete"),
         results={"result": whole},

@@ -83,9 +83,7 @@ def _word(reading: Reading, tree: Mapping[str, Tree], path: TreePath) -> Word | 
         return WORDS[names[0]]
     if len(names) > 1:
         listed = " and ".join(f"'{name}'" for name in names)
-        reading.fault(
-            (*path, names[1]), f"two operations in one step: {listed}; give each a step of its own", at_key=True
-        )
+        reading.fault((*path, names[1]), f"two operations in one step: {listed}; give each its own step", at_key=True)
     elif reading.sound(path):
         reading.fault(path, f"this step does nothing; it needs one of {', '.join(sorted(WORDS))}")
     return None

@@ -58,7 +58,7 @@ def _moment(reading: Reading, value: str, path: TreePath) -> Args:
             return {}
         return {"moment": moment.astimezone(UTC).isoformat()}
     except (ValueError, OverflowError):
-        reading.fault(path, f"'{value:.40}' is no moment; {example}")
+        reading.fault(path, f"'{value:.40}' is not a moment; {example}")
         return {}
 
 

@@ -89,7 +89,7 @@ STEPS: Final = (
         read=_worded("reason", "explicit"),
         args="reason",
         request=lambda args: EndSession(reason=args.get("reason") or "explicit"),
-        able={"session": "is told when a session ends"},
+        able={"session": "takes the end of a session"},
         in_session=True,
         example="""
 - end_session:

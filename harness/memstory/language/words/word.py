@@ -65,7 +65,7 @@ class Word:
     says which of them the arguments call for (the first, if it is left out), `needs_to_judge` which the matchers of a
     result.
 
-    What comes of it: `results` are the fields that `expect:` may speak of, each with its view on the record. The
+    Its result: `results` are the fields that `expect:` may speak of, each with its view on the record. The
     recorded result is the one field itself, unless it `names_results`; `leads` says where a path of `save:` goes on in
     it. `refusal` and `faults` find in a record what the target refused, and (field, check, fault) that no expectation
     has to name; `expecting` looks at each expectation as it is read.
@@ -106,7 +106,7 @@ class Word:
         """Refuse a result that no expectation could speak of."""
         if unknown := [*self.results.keys() - EXPECTABLE.keys()]:
             raise ValueError(
-                f"the step '{self.name}' has a result '{unknown[0]}', which is no expected field. Known: "
+                f"the step '{self.name}' has a result '{unknown[0]}', which is not an expected field. Known: "
                 f"{', '.join(sorted(EXPECTABLE))}; add it to EXPECTABLE in matchers/expectable.py, or take one of these"
             )
 

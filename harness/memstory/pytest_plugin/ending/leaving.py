@@ -17,7 +17,7 @@ from memstory.pytest_plugin.options import ENDED
 from memstory.running.hosting.marked import end_marked
 
 MARK: Final = "MEMSTORY_STARTED_BY"
-"""The variable by which the children of a target are known, those in sessions of their own too."""
+"""The variable by which the children of a target are known, including those in other sessions."""
 
 _GRACE_SECONDS = 8.0
 _PAUSE_SECONDS = 0.25
@@ -66,7 +66,7 @@ def _watch(is_leaving: threading.Event, is_over: threading.Event, mark: str) -> 
     what = f"thread {', '.join(names)}" if names else "what a target registered to run at exit"
     _say(f"memstory: {what} did not end; pytest leaves with exit code {code}")
     if not is_leaving.is_set():
-        # In a thread of its own: what hangs there is not waited for either.
+        # In its own thread: a hang there is not waited for either.
         handlers = threading.Thread(target=atexit._run_exitfuncs, daemon=True)  # noqa: SLF001  (Python offers no other way)
         handlers.start()
         handlers.join(_GRACE_SECONDS)

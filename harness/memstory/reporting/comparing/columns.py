@@ -60,7 +60,7 @@ def named_column(columns: Sequence[Column], name: str) -> Column:
 
 
 def opponent(column: Column, columns: Sequence[Column], against: Column | None = None) -> Column | None:
-    """Return what a column is held against: `against`, else the same target in an earlier run, else the first column.
+    """Return what a column is compared with: `against`, else the same target in an earlier run, else the first column.
 
     None for the first column itself.
     """

@@ -66,7 +66,7 @@ class ScoreDifference:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Comparison:
-    """Columns side by side; flips and differences are of each column against the one that it is held against."""
+    """Columns side by side; flips and differences are between each column and the one that it is compared with."""
 
     columns: Sequence[Made]
     capabilities: Sequence[CapabilityScore]
@@ -82,7 +82,7 @@ class Comparison:
 
 
 def compare(runs: Sequence[NamedRun], against: Column | None = None) -> Comparison:
-    """Return the comparison of runs that `what_differs` has nothing against; `against` is held against all others."""
+    """Return the comparison of runs that `what_differs` has nothing against; `against` is compared with all others."""
     columns = columns_of(runs)
     pairs = [(one, other) for one in columns if (other := opponent(one, columns, against)) is not None]
     return Comparison(

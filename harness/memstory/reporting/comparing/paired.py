@@ -109,7 +109,7 @@ def _answered(case: CaseResult) -> Mapping[tuple[Place, str, int], bool]:
 
 
 def metrics_of(case: CaseResult) -> list[str]:
-    """Return the metrics to compare a case by; those left out say the same once more, or are no mean over questions."""
+    """Return the metrics to compare a case by; those left out say the same again, or are not a mean over questions."""
     names = dict.fromkeys(score.metric for score in case.scores if score.category is None)
     return [name for name in names if name.startswith(_COMPARED) and is_metric(name) and not metric_of(name).together]
 
@@ -138,7 +138,7 @@ def _clusters(case: CaseResult) -> Mapping[_Asked, str]:
 
 
 def _values(case: CaseResult, metrics: list[str]) -> Mapping[tuple[Place, str], Mapping[_Asked, float]]:
-    """Return each metric of each question, as its mean over the trials; what stands apart is no part of a total."""
+    """Return each metric of each question, as its mean over the trials; what stands apart is not part of a total."""
     gathered: dict[tuple[Place, str], dict[_Asked, list[float]]] = {}
     for trial in case.trials:
         for record in trial.recording.retrieval:

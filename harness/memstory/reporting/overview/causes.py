@@ -26,7 +26,7 @@ _SAME_WORDS: Final = 6
 class Cause:
     """Cases of one column that failed alike; `reason` is that of the first.
 
-    A story that could not be read is told once, of the first column.
+    A story that could not be read is listed once, for the first column.
     """
 
     harm: str

@@ -25,7 +25,7 @@ class LastRun:
         return cls(folder, _content(folder / RESULTS_NAME), _content(folder / RECORDINGS_NAME))
 
     def read(self) -> Run | None:
-        """Return the run; None where there was none, or another version wrote it: that is no error of this run."""
+        """Return the run; None where there was none, or another version wrote it: that is not this run's error."""
         if not self.results:
             return None
         try:

@@ -1,7 +1,7 @@
 """results.json: a run without the steps of its cases, which are in recordings.jsonl beside it.
 
 The same run gives the same file, but for the fields `seconds`, `embedding_seconds` and `started`. Optional
-fields that are empty are left out, and each case has a line of its own.
+fields that are empty are left out, and each case has its own line.
 """
 
 from __future__ import annotations

@@ -36,7 +36,7 @@ class Spool:
 
     def append(self, result: CaseResult) -> None:
         """Write one case by one write; where the line does not fit the disk it is an OSError."""
-        # Every line begins with a line end of its own, so that one torn line before does not spoil it.
+        # Every line begins with a line end, so that a torn line before it does not spoil it.
         line = f"\n{json.dumps(encode_lean(result), separators=(',', ':'))}\n".encode()
         self._path.parent.mkdir(parents=True, exist_ok=True)
         descriptor = os.open(self._path, os.O_APPEND | os.O_CREAT | os.O_WRONLY | os.O_NOFOLLOW, 0o644)

@@ -114,7 +114,7 @@ def _walked(value: Tree, secrets: Secrets) -> tuple[Tree, int]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Kept:
-    """What stays in the arguments and the result of a step: names of fields, and words that are no text."""
+    """What stays in the arguments and the result of a step: names of fields, and words that are not text."""
 
     names: frozenset[str]
     words: frozenset[str | None]

@@ -100,7 +100,7 @@ class Child:
         return await self._target.perform(decode(REQUESTS[op], request["request"]), decode(Scope, request["scope"]))
 
     async def _open(self, env: Environment, now: datetime) -> None:
-        # Here and not before the first request, so that what goes wrong is told to the parent as any other error.
+        # Here and not before the first request, so that the parent gets a failure like any other error.
         if self._factory is None:
             factory = load_spec(self._spec)
             await factory.start(self._folder)

@@ -1,4 +1,4 @@
-"""A target whose answers are looked at before they are believed, and whose every way to break is an error of its own.
+"""A target whose answers are looked at before they are believed, and each way to break being one error.
 
 Only what the shape of an answer says is judged here: what stands in it is for the expectations of a story.
 """
@@ -65,7 +65,7 @@ class GuardedTarget:
 
 @contextmanager
 def contained() -> Iterator[None]:
-    """Make a TargetError of what a backend raises that is no Exception: an exit, a panic, a cancellation of its own.
+    """Make a TargetError of what a backend raises that is not an Exception: an exit, a panic, a cancellation.
 
     A cancellation from outside, which is a time limit or the user's own interruption, goes on as it is.
     """
@@ -184,6 +184,6 @@ def _named(value: Any) -> str:
         return str(value)
     try:
         text = repr(value)
-    except Exception as error:  # noqa: BLE001  (a value of a broken backend: that it cannot be shown is told)
+    except Exception as error:  # noqa: BLE001  (a value of a broken backend: it is reported that it cannot be shown)
         text = f"its repr raises {type(error).__name__}"
     return f"a {type(value).__name__} ({text if len(text) <= _SHOWN else f'{text[:_SHOWN]}…'})"

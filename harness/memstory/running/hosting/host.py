@@ -1,4 +1,4 @@
-"""A target in a process of its own: it can be killed, and takes nothing with it when it hangs or crashes."""
+"""A target in its own process: it can be killed, and takes nothing with it when it hangs or crashes."""
 
 from __future__ import annotations
 
@@ -33,12 +33,12 @@ class HostedTarget:
     """The target of `factory` in a child process; "acknowledged" means that the child's reply was read.
 
     `folder` is where the child's factory keeps what its targets share; a target that is opened after a kill gets the
-    same one. The child has a session of its own, so that a kill takes its children too.
+    same one. The child has its own session, so that a kill takes its children too.
     """
 
     def __init__(self, factory: TargetFactory, folder: Path) -> None:
         if factory.spec is None:
-            raise NotSupported("crash", "this target names no `spec`, so it cannot be run in a process of its own")
+            raise NotSupported("crash", "this target names no `spec`, so it cannot be run in its own process")
         self._spec = factory.spec
         self._preload = factory.preload
         self._folder = folder
@@ -129,7 +129,7 @@ class HostedTarget:
         except ConnectionError:
             pass  # A killed child resets the connection; that is its end, as told below.
         except ValueError as error:
-            ending = f"the target's process sent what is no answer ({error})"
+            ending = f"the target's process sent what is not an answer ({error})"
         finally:
             if self._process is not None:
                 # Its socket is closed a moment before it is gone, and how it went is worth knowing.

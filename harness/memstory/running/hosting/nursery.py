@@ -78,7 +78,7 @@ class Nursery:
             leash.close()
             return None
         wish = json.loads(line)
-        # What an import prints, or a nursery that dies of it, is told as the first child's words.
+        # What an import prints, or kills the nursery with, is reported as the first child's output.
         os.dup2(output, 1)
         os.dup2(output, 2)
         _become(wish)
@@ -103,7 +103,7 @@ class Nursery:
             ward.leash.sendall((end_of(ward.pid) or "").encode())
 
     def _end(self, ward: Ward) -> None:
-        with suppress(ProcessLookupError):  # It has no group of its own yet, so it has started nothing either.
+        with suppress(ProcessLookupError):  # It has no process group yet, so it has started nothing either.
             os.killpg(ward.pid, signal.SIGKILL)
         os.kill(ward.pid, signal.SIGKILL)
         os.waitpid(ward.pid, 0)

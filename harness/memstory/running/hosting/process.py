@@ -29,7 +29,7 @@ _REFUSED = (
 
 
 class HostProcess(Protocol):
-    """A running child and all that it has started; it has a session of its own."""
+    """A running child and all that it has started; it has its own session."""
 
     @property
     def pid(self) -> int:
@@ -80,7 +80,7 @@ def _python(module: str, connection: socket.socket, *words: str, output: IO[byte
 
 
 class Cold:
-    """A child that started as a Python of its own."""
+    """A child that started as a separate Python."""
 
     def __init__(self, process: subprocess.Popen[bytes]) -> None:
         self._process = process

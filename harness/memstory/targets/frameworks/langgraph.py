@@ -167,7 +167,7 @@ class LanggraphFactory(EmbeddingFactory):
 
 
 def _namespace(scope: Scope) -> tuple[str, str]:
-    # A dot has a meaning of its own in namespaces, and is refused.
+    # A dot has its own meaning in namespaces, and is refused.
     return "memories", quote(scope.user, safe="").replace(".", "%2E")
 
 

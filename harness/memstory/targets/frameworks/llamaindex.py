@@ -38,7 +38,7 @@ _MESSAGE: Final = re.compile(r"<message role='user'>(.*?)</message>(?=\n\n<messa
 
 
 class LlamaindexTarget(Target):
-    """One block for all users, each of whom is one session of LlamaIndex's: with every call it is told which."""
+    """One block for all users, each of whom is one session of LlamaIndex's: every call says which."""
 
     _block: Any
     _client: Any

@@ -49,7 +49,7 @@ STORES: Final[Mapping[str, str]] = {"qdrant": "qdrant-client", "chroma": "chroma
 """The vector stores that `vector_store` names, each with its distribution; Mem0 keeps them in files here."""
 
 _KIND: Final = "memstory_kind"
-# `get_all` gives 20 unless it is told how many.
+# `get_all` returns 20 by default.
 _EVERYTHING: Final = 1_000_000
 
 

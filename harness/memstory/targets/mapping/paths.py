@@ -39,7 +39,7 @@ def parse_path(written: str) -> Path:
     while place < len(rest):
         step = _STEP.match(rest, place)
         if step is None or (place == 0 and rest.startswith(".")):
-            raise ValueError(f"{written!r} is no path, such as 'memory.id', 'documents[0]' or 'entities[*].name'")
+            raise ValueError(f"{written!r} is not a path, such as 'memory.id', 'documents[0]' or 'entities[*].name'")
         if step["index"] is not None:
             steps.append(int(step["index"]))
         elif step["every"]:

@@ -90,7 +90,7 @@ def data_of(reply: Reply) -> Tree:
     try:
         return json.loads(reply.text)
     except ValueError as error:
-        raise MalformedError(f"the reply is no JSON: {shown(reply)}") from error
+        raise MalformedError(f"the reply is not JSON: {shown(reply)}") from error
 
 
 def shown(reply: Reply) -> str:
@@ -103,14 +103,14 @@ def number_of(value: Tree, transform: Transform) -> float:
     """Return a score as higher for better.
 
     Raises:
-        ValueError: it is no finite number.
+        ValueError: it is not a finite number.
     """
     try:
         number = float(value) if isinstance(value, (int, float, str)) and not isinstance(value, bool) else None
     except ValueError:
         number = None
     if number is None or not isfinite(number):
-        raise ValueError(f"the score {value!r:.80} is no finite number")
+        raise ValueError(f"the score {value!r:.80} is not a finite number")
     match transform:
         case "x":
             return number
@@ -146,7 +146,7 @@ def _columns(how: Rows, data: Tree) -> Iterator[Row]:
     for name, path in how.fields.items():
         column = _optional(name, path, data)
         if column is not None and not isinstance(column, list):
-            raise MalformedError(f"'{path.written}' is no list: {column!r:.{_SHOWN}}")
+            raise MalformedError(f"'{path.written}' is not a list: {column!r:.{_SHOWN}}")
         if column is not None:
             columns[name] = column
     lengths = {how.fields[name].written: len(column) for name, column in columns.items()}
@@ -200,7 +200,7 @@ def _checked(how: Rows, row: Row, reply: Reply) -> Row:
     except ValueError as error:
         raise MalformedError(f"{error}; the row is: {_json(row.whole)}") from error
     if "text" in fields and not isinstance(fields["text"], str):
-        raise MalformedError(f"the text is no text: {_json(fields['text'])}; the reply is: {shown(reply)}")
+        raise MalformedError(f"the text is not a string: {_json(fields['text'])}; the reply is: {shown(reply)}")
     if isinstance(fields.get("metadata"), dict):
         fields["metadata"] = {name: value for name, value in fields["metadata"].items() if name not in how.hidden}
     elif "metadata" in fields:

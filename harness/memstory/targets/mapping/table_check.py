@@ -1,4 +1,4 @@
-"""A `[targets.NAME]` table, held against `table.schema.json`: file, table and key are told."""
+"""A `[targets.NAME]` table, validated with `table.schema.json`: messages name file, table and key."""
 
 from __future__ import annotations
 

@@ -39,7 +39,7 @@ class ChildServer:
     """One running server.
 
     In the child of `host` it is in the child's process group, which a kill takes as a whole; elsewhere it has
-    a group of its own, which `stop` ends as a whole.
+    a process group, which `stop` ends as a whole.
     """
 
     reader: StreamReader

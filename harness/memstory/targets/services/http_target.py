@@ -20,7 +20,7 @@ _ABOUT_ONE: Final = frozenset({"get", "get_key", "update", "delete", "feedback"}
 
 
 class HttpFactory(TargetFactory):
-    """Makes targets of one table; each has a client of its own, the server is there already."""
+    """Makes targets of one table; each has its own client, the server is there already."""
 
     name: ClassVar[str] = "http"
     shares_server = True
@@ -34,7 +34,7 @@ class HttpFactory(TargetFactory):
         return capabilities_of(self._table)
 
     async def start(self, folder: Path) -> None:
-        from memstory.targets.services import http_transport  # noqa: F401, PLC0415  (a vendor: its lack is told here)
+        from memstory.targets.services import http_transport  # noqa: F401, PLC0415  (a vendor: reported here if it is missing)
 
     def target(self) -> Target:
         from memstory.targets.services.http_transport import HttpTransport  # noqa: PLC0415  (as above)

@@ -167,7 +167,7 @@ def _pause(request: httpx.Request, response: httpx.Response, most: float) -> flo
     """Return how long to wait before the request is sent again; None if the reply stands."""
     if response.status_code in _WAITING and "retry-after" in response.headers:
         wanted = retry_seconds(response.headers["retry-after"])
-        # Longer than a call may take is no waiting: the reply is told as it is.
+        # A wait longer than a call may take is refused: the reply is reported as it is.
         return wanted if wanted is not None and wanted <= most else None
     if response.status_code in _PASSING and request.method in _REPEATABLE:
         return _PAUSE_SECONDS
@@ -203,7 +203,7 @@ def path_segment(value: str) -> str:
     try:
         return _DOTS.get(value) or quote(value, safe="")
     except UnicodeEncodeError as error:
-        raise Refused(f"{value!r:.80} cannot be sent: it is no valid Unicode") from error
+        raise Refused(f"{value!r:.80} cannot be sent: it is not valid Unicode") from error
 
 
 def _parameters(query: Mapping[str, Tree]) -> httpx.QueryParams:

@@ -1,6 +1,6 @@
 """One MCP session by the official SDK, over stdio or streamable HTTP; import it only where MCP was chosen.
 
-The SDK's cancel scopes must be left in the task that entered them: so a session lives in one task of its own, whoever
+The SDK's cancel scopes must be left in the task that entered them: so a session lives in its own task, whoever
 opens, calls and closes it.
 """
 
@@ -27,7 +27,7 @@ _HANDSHAKE: Final = "legacy"
 
 _LEAVE_SECONDS: Final = 5.0
 _FAILURES: Final = (MCPError, ValidationError, RuntimeError, OSError, HTTPError, ExceptionGroup)
-"""What the SDK raises for a server that does not answer, or answers what is no MCP."""
+"""What the SDK raises for a server that does not answer, or answers what is not MCP."""
 
 
 class McpSession:
@@ -66,7 +66,7 @@ class McpSession:
             raise TargetError(f"{self._name}: the server {late}{words}")
 
     async def close(self) -> None:
-        """Disconnect; a server of our own is ended."""
+        """Disconnect; our own server is ended."""
         if self._living is None or self._client is None:
             return
         self._leave.set()
@@ -107,7 +107,7 @@ class McpSession:
                 raise TargetError(f"{self._name}: '{tool}' got no answer: {error.message}{self._words()}") from error
             return Reply(text="", problem=error.message)
         except _FAILURES as error:
-            raise TargetError(f"{self._name}: '{tool}' answered what is no MCP: {_said(error)}") from error
+            raise TargetError(f"{self._name}: '{tool}' answered what is not MCP: {_said(error)}") from error
         text = "\n".join(part.text for part in answer.content if isinstance(part, mcp_types.TextContent))
         if answer.is_error:
             return Reply(text="", problem=text or "the tool failed without a word")

@@ -1,4 +1,4 @@
-"""What an MCP session reads from and writes to: a server of our own by its pipes, or one elsewhere by HTTP."""
+"""What an MCP session reads from and writes to: our own server by its pipes, or one elsewhere by HTTP."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class Streams(Protocol):
 
 
 class PipeStreams:
-    """A server of our own. Lines on its standard output that are no messages are counted, and harm nothing."""
+    """Our own server. Lines on its standard output that are not messages are counted, and harm nothing."""
 
     def __init__(self, launch: Launch) -> None:
         self.noise = 0
@@ -70,7 +70,7 @@ class PipeStreams:
         said = self._server.last_words()
         if not self.noise:
             return said
-        noise = f"lines on its standard output that are no messages: {self.noise}, the last: {self._last_noise}"
+        noise = f"lines on its standard output that are not messages: {self.noise}, the last: {self._last_noise}"
         return f"{noise}; {said}" if said else noise
 
     async def _read(self, to_session: MemoryObjectSendStream[Incoming]) -> None:

@@ -12,7 +12,7 @@ _VARIABLE: Final = re.compile(r"\$\{([^}]*)\}")
 
 
 class Variables:
-    """Fills in variables, and takes their values out of what is told; `where` begins its messages."""
+    """Fills in variables, and takes their values out of messages; `where` begins its messages."""
 
     def __init__(self, where: str) -> None:
         self._where = where

@@ -202,7 +202,7 @@ def _within(scope: Scope, kinds: Sequence[str]) -> list[dict[str, Tree]]:
 
 
 def _where(conditions: Sequence[dict[str, Tree]]) -> Any:
-    """Return conditions as Chroma takes them: several want a word between them, and none is no empty object."""
+    """Return conditions as Chroma takes them: several need an operator, and none is None, not an empty object."""
     if len(conditions) > 1:
         return {"$and": list(conditions)}
     return conditions[0] if conditions else None

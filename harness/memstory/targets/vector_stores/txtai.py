@@ -112,7 +112,7 @@ class TxtaiTarget(Target):
         return self._index.search(sql, limit, parameters={**values, **asked})
 
     def _listed(self, equal: Mapping[str, Tree], limit: int | None) -> Any:
-        # txtai gives 3 unless it is told how many.
+        # txtai returns 3 by default.
         return self._rows(equal, self._index.count() if limit is None else limit) if self._index.count() else []
 
     def _close(self) -> None:

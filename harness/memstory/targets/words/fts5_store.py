@@ -95,7 +95,7 @@ class Fts5Store:
 def match_of(text: str, user: str) -> str | None:
     """Return the words of `text` as an expression of FTS5 within the memories of `user`; None if it has no word.
 
-    What users type is no query language here: quotes, colons and stars would change its meaning.
+    What users type is not a query language here: quotes, colons and stars would change its meaning.
     """
     words = dict.fromkeys(re.findall(r"\w+", unicodedata.normalize("NFKC", text).lower()))
     asked = " OR ".join(f'"{word}"' for word in list(words)[:_WORDS_ASKED])

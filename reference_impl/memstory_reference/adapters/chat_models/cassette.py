@@ -23,7 +23,7 @@ class RecordingChat:
     """Asks `inner` and keeps each request and reply in `path`.
 
     A request that the file has already is answered from there, so a recording that was broken off goes on where it
-    stopped, and a run and its replay are the same. Delete the file to record anew.
+    stopped, and a run and its replay are the same. Delete the file to record again.
     """
 
     def __init__(self, inner: ChatModel, path: Path) -> None:
@@ -89,7 +89,7 @@ class ReplayingChat:
 
 
 def _miss(path: Path, asked: Sequence[str], recorded: Sequence[Sequence[str]]) -> str:
-    head = f"{path} has no recording of this request (purpose {asked[0].partition(': ')[2]}). Record the run anew."
+    head = f"{path} has no recording of this request (purpose {asked[0].partition(': ')[2]}). Record the run again."
     if not recorded:
         return f"{head} It holds no requests at all."
     nearest = max(recorded, key=lambda lines: difflib.SequenceMatcher(None, lines, asked, autojunk=False).ratio())

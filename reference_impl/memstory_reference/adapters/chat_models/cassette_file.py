@@ -75,13 +75,15 @@ def read_calls(path: Path) -> tuple[str, dict[str, Call]]:
     try:
         tree = json.loads(path.read_text(encoding="utf-8"))
         if tree["schema"] != SCHEMA:
-            raise SetupProblem(f"{path} is of {tree['schema']!r:.60}, and this version reads {SCHEMA}. Record it anew.")
+            raise SetupProblem(
+                f"{path} is of {tree['schema']!r:.60}, and this version reads {SCHEMA}. Record it again."
+            )
         toolsets = dict(tree["toolsets"])
         calls = [_read_call(f"{path}: calls[{number}]", entry, toolsets) for number, entry in enumerate(tree["calls"])]
         return str(tree["model"]), {call.request.key: call for call in calls}
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise SetupProblem(
-            f"{path} is no recording of a chat model ({error!r:.200}). Delete it and record it again."
+            f"{path} is not a recording of a chat model ({error!r:.200}). Delete it and record it again."
         ) from error
     except OSError as error:
         raise SetupProblem(f"the recording {path} cannot be read: {error.strerror}.") from error

@@ -31,7 +31,7 @@ Think = bool | Literal["low", "medium", "high"]
 class OllamaChat:
     """Asks `model` at `host`; every failure is a `ChatModelUnavailableError` that says what to type.
 
-    Answers are streamed, so `timeout_seconds` is the longest silence and not the longest answer; `on_text` is told
+    Answers are streamed, so `timeout_seconds` is the longest silence and not the longest answer; `on_text` gets
     each piece of text.
     """
 
@@ -78,7 +78,7 @@ class OllamaChat:
             raise self._broken_off(f"the connection broke: {str(error) or type(error).__name__}", answer) from error
         except (ValueError, TypeError) as error:
             # The client reads each line as JSON of a known shape.
-            raise self._broken_off("it sent a line that is no part of an answer", answer) from error
+            raise self._broken_off("it sent a line that is not part of an answer", answer) from error
         if not answer.done:
             raise self._broken_off("the stream ended without its last part", answer)
         if answer.cut and response_schema is not None:
@@ -96,7 +96,7 @@ class OllamaChat:
         temperature: float | None,
         response_schema: Mapping[str, Tree] | None,
     ) -> AsyncIterator[ollama.ChatResponse]:
-        # A client of its own: beside a model's answer it costs nothing, and nobody has to close it.
+        # Its own client: next to a model's answer it costs nothing, and needs no closing.
         async with ollama.AsyncClient(host=self._host, timeout=self._timeout_seconds) as client:
             parts = await client.chat(
                 model=self._model,

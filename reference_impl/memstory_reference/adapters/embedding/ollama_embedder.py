@@ -49,7 +49,7 @@ class OllamaEmbedder:
             return np.empty((0, self.dimension or 0), dtype=np.float32)
         # Ollama answers an empty text with no vector at all; a blank has the same tokens, none.
         sent = [text or " " for text in sent_texts(self.profile, texts, purpose)]
-        # A client of its own: an embedder serves many cases and loops, and nobody is there to close it.
+        # Its own client: an embedder serves many cases and loops, so no caller could close a shared one.
         async with ollama.AsyncClient(host=self._host, timeout=self._timeout_seconds, verify=_tls()) as client:
             parts = [await self._ask(client, sent[start : start + BATCH]) for start in range(0, len(sent), BATCH)]
         return np.concatenate(parts)
@@ -73,7 +73,7 @@ class OllamaEmbedder:
             ) from error
         except (ValueError, TypeError) as error:
             # The client reads the answer as JSON of a known shape.
-            raise self._odd("its answer is no list of embeddings") from error
+            raise self._odd("its answer is not a list of embeddings") from error
         return self._vectors(answer.embeddings, len(sent))
 
     def _vectors(self, embeddings: Sequence[Sequence[float]], count: int) -> Vectors:

@@ -29,7 +29,7 @@ class OpenAiEmbedder:
             return np.empty((0, self.dimension or 0), dtype=np.float32)
         # The protocol refuses an empty text.
         sent = [text or " " for text in sent_texts(self.profile, texts, purpose)]
-        # A client of its own: an embedder serves many cases and loops, and nobody is there to close it.
+        # Its own client: an embedder serves many cases and loops, so no caller could close a shared one.
         try:
             async with self._server.client() as client:
                 parts = [await self._ask(client, sent[start : start + BATCH]) for start in range(0, len(sent), BATCH)]

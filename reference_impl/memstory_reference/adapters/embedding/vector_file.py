@@ -37,11 +37,11 @@ _T = TypeVar("_T")
 
 
 class CacheLostError(Exception):
-    """The file can be neither used nor made anew; the message says which and why."""
+    """The file can be neither used nor rebuilt; the message says which and why."""
 
 
 class VectorFile:
-    """A file that is made when needed and made anew when broken; safe to use from several threads."""
+    """A file that is made when needed and rebuilt when broken; safe to use from several threads."""
 
     def __init__(self, path: Path, *, max_bytes: int) -> None:
         self._path = path
@@ -89,12 +89,12 @@ class VectorFile:
 
     def _remake(self, connection: _Connection, operation: Callable[[sqlite3.Connection], _T]) -> _T:
         try:
-            # Another process may have made it anew while this one waited for the lock.
+            # Another process may have rebuilt it while this one waited for the lock.
             return connection.use(operation)
         except sqlite3.DatabaseError as error:
             if not _is_broken(error):
                 raise
-            log.warning("The embedding cache %s was broken (%s); it starts anew", self._path, error)
+            log.warning("The embedding cache %s was broken (%s); it starts empty", self._path, error)
         self.close()
         # The file itself goes last: who opens it before that finds it broken and waits for the lock.
         for suffix in ("-wal", "-shm", ""):

@@ -172,6 +172,6 @@ def _gives_name(asked: str, text: str) -> bool:
 
 
 def _is_clause(value: str) -> bool:
-    """Say whether a value is a sentence of its own, said by the user."""
+    """Say whether a value is a whole sentence that the user said."""
     found = words(expanded(value))
     return len(found) > 2 and (found[0] in {"i", "we", "my", "our", "the"} or not _VERBS.isdisjoint(found))  # noqa: PLR2004

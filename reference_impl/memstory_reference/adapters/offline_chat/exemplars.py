@@ -37,7 +37,7 @@ class Fit:
 
 
 def fits(table: str, clause: str) -> Iterator[Fit]:
-    """Yield how `clause` follows exemplars of `table`, those with most words of their own first."""
+    """Yield how `clause` follows exemplars of `table`, those with the most fixed words first."""
     for label, kind, pattern in _patterns(table):
         match = pattern.fullmatch(clause)
         said = {"who": "I", "thing": "", "value": "", **(match.groupdict() if match else {})}
@@ -81,7 +81,7 @@ def _indirect(question: str) -> Iterator[str]:
 
 
 def _compiled(text: str) -> tuple[str, re.Pattern[str], int]:
-    """Return the kind of the slot, the pattern, and how many words of its own it has."""
+    """Return the kind of the slot, the pattern, and how many fixed words it has."""
     kind, parts, weight, before = "", list[str](), 0, ""
     for token in re.findall(r"\[[^\]]+\]|\{\w+\}|\S+", text):
         head = token[0] if token[0] in "[{" else token.split("|")[0]

@@ -43,7 +43,7 @@ class _Conversation:
 
 
 class OfflineChat:
-    """A chat model of rules; with an embedder of its own it also finds what shares no word with the question."""
+    """A chat model of rules; with its own embedder it also finds what shares no word with the question."""
 
     name = "offline rules (deterministic stand-in)"
 
@@ -168,7 +168,7 @@ def _save(talk: _Conversation, fact: Fact) -> list[ToolRequest]:
     if fact.ends and fact.ends.casefold() not in talk.kept.get(fact.topic, "").casefold():
         fact = whole(fact.said)
     if talk.roles.save_topic is not None and fact.of_the_world:
-        # A memory with topics takes in every turn by itself; one that only keeps notes is told.
+        # A memory with topics takes in every turn by itself; one that only keeps notes needs a call.
         return []
     if talk.roles.save_topic is not None:
         return [tools.call(talk.roles.save_topic, key=fact.topic, text=fact.value)]

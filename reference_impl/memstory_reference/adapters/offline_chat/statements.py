@@ -77,7 +77,7 @@ def facts(sentence: str, known: Mapping[str, Holder]) -> list[Fact]:
 
 
 def whole(said: str, *, rule: bool = False) -> Fact:
-    """Return `said` as a quotation, under the key of the thing that it is about, or else of its own words."""
+    """Return `said` as a quotation, under the key of the thing that it is about, or else of the words themselves."""
     said = said.strip().rstrip(".!;, ")
     about = next((fit for fit in fits("about", expanded(said)) if not rule and _is_about(fit)), None)
     topic = key(about.holder, about.attribute) if about else sentence_key(said, rule=rule)

@@ -114,7 +114,7 @@ class EmbeddedNats:
 
 @contextmanager
 def running_server(folder: Path, environ: Mapping[str, str]) -> Iterator[str]:
-    """Give the address of the server that MEMSTORY_NATS names, else of one of our own until the end."""
+    """Give the address of the server that MEMSTORY_NATS names, or of one that is started here, until the end."""
     if named := environ.get("MEMSTORY_NATS"):
         yield named
         return

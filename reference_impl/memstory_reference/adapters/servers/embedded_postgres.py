@@ -159,7 +159,7 @@ class EmbeddedPostgres:
                 stdout=log,
                 stderr=log,
                 cwd=self.folder,
-                # A session of its own: Ctrl-C is for the program, which then stops the server.
+                # Its own session: Ctrl-C is for the program, which then stops the server.
                 start_new_session=True,
                 env=_environment(),
                 **_as_user(),

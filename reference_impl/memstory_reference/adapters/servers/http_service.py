@@ -149,7 +149,7 @@ def _status(error: RefusedError | MemorySystemError) -> int:
 
 
 def _json(value: Tree, status: int = 200) -> Response:
-    # Escaped: what people send may hold half of a character, which is no UTF-8.
+    # Escaped: what people send may hold half of a character, which is not UTF-8.
     return Response(json.dumps(value), status_code=status, media_type="application/json")
 
 

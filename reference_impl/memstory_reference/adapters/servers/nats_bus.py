@@ -72,7 +72,7 @@ class NatsBus:
 
     @property
     def refusals(self) -> int:
-        """How many messages were refused: those that are no envelope, and those that a handler refused."""
+        """How many messages were refused: those that are not an envelope, and those that a handler refused."""
         return self._deliveries.refusals
 
     @property
@@ -97,7 +97,7 @@ class NatsBus:
         with self.connection.usable():
             subscription.inner = await self._client.subscribe(subject, queue=group, cb=deliver)
         self._subscriptions.append(subscription)
-        # Who is told of the subscription, in whatever way, can count on it.
+        # From here on the subscription is in force, whoever learns of it.
         await self._caught_up()
         return subscription
 
@@ -234,7 +234,7 @@ async def open_nats_bus(address: str, name: str, limits: BusLimits | None = None
     """Return a bus on the NATS server at `address`; `name` is what the server's monitoring shows.
 
     Raises:
-        InputError: this is no address.
+        InputError: this is not an address.
         SetupProblem: no server answers there, or it does not take us.
     """
     connection = Connection(address, name)

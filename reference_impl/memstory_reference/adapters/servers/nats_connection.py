@@ -127,7 +127,7 @@ class Connection:
             # Of a server that refuses us and hangs up, often only the hanging up arrives.
             return SetupProblem(
                 f"what answers at {self.place} ended the connection: it does not take this user, password or TLS, or "
-                "is no NATS server; credentials are written nats://USER:PASSWORD@HOST:PORT"
+                "is not a NATS server; credentials are written nats://USER:PASSWORD@HOST:PORT"
             )
         said = str(self._last_error or f"no answer within {CONNECT_SECONDS:g} seconds")
         return SetupProblem(

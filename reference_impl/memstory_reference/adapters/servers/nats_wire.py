@@ -15,7 +15,7 @@ _SECRET = re.compile(r"(?<=://)[^/@\s]+(?=@)")
 
 
 def to_bytes(envelope: Envelope) -> bytes:
-    """Return all of `envelope` but its subject, which the server carries; InputError if it is no JSON object.
+    """Return all of `envelope` but its subject, which the server carries; InputError if it is not a JSON object.
 
     Nothing stands in headers: an owner may hold any letters.
     """
@@ -36,7 +36,7 @@ def from_bytes(subject: str, data: bytes) -> Envelope:
     try:
         message: Json = json.loads(data.decode("utf-8", "surrogatepass"))
     except (UnicodeDecodeError, ValueError, RecursionError) as error:
-        raise InputError(f"bus: {len(data)} bytes that are no JSON ({type(error).__name__})") from error
+        raise InputError(f"bus: {len(data)} bytes that are not JSON ({type(error).__name__})") from error
     if not isinstance(message, dict) or message.get("format") != FORMAT:
         raise InputError(f"bus: no envelope of format {FORMAT}")
     publisher, owner, request_id = (message.get(key) for key in ("publisher", "owner", "request_id"))
@@ -49,7 +49,7 @@ def from_bytes(subject: str, data: bytes) -> Envelope:
 
 
 def servers_of(address: str) -> list[str]:
-    """Return the servers that an address names, split at commas; InputError if one is no address of NATS.
+    """Return the servers that an address names, split at commas; InputError if one is not an address of NATS.
 
     >>> servers_of("nats://127.0.0.1:4222, tls://ann:secret@bus.example:4222")
     ['nats://127.0.0.1:4222', 'tls://ann:secret@bus.example:4222']
@@ -58,7 +58,7 @@ def servers_of(address: str) -> list[str]:
     for server in servers:
         if not server.startswith(_SCHEMES) or not server.isprintable() or " " in server:
             raise InputError(
-                f"{without_secrets(server)!r:.80} is no address of a bus; allowed: nats://HOST:PORT, with TLS "
+                f"{without_secrets(server)!r:.80} is not an address of a bus; allowed: nats://HOST:PORT, with TLS "
                 "tls://HOST:PORT, with credentials nats://USER:PASSWORD@HOST:PORT; several with commas between them"
             )
     return servers

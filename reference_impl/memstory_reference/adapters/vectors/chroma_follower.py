@@ -41,7 +41,7 @@ from memstory_reference.storage.database_store import Database
 logger = logging.getLogger(__name__)
 
 CHURN = 1_000
-"""Rows replaced or deleted after which Chroma's index is checked anew: that is what puts rows out of reach."""
+"""Rows replaced or deleted after which Chroma's index is checked again: these writes put rows out of reach."""
 
 BATCH = 1_000
 _STALE = ".stale"
@@ -52,7 +52,7 @@ _COPY = "-rebuilt"
 
 
 class ChromaFollower:
-    """A `Follower` in a folder of its own; blocking. A collection is made when its rows are first asked for."""
+    """A `Follower` with its own folder; blocking. A collection is made when its rows are first asked for."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder

@@ -1,4 +1,4 @@
-"""Calls of a library that may never return: made in a thread of their own, and given up after a time."""
+"""Calls of a library that may never return: made in their own thread, and given up after a time."""
 
 from __future__ import annotations
 

@@ -127,6 +127,6 @@ def _named(turns: Sequence[Turn], name: str) -> Turn:
     if not found and len(name) >= SHORT_ID_CHARACTERS:
         found = [turn for turn in turns if turn.id.startswith(name)]
     if len(found) != 1:
-        problem = f"begins {len(found)} ids" if found else "is no turn of this owner"
+        problem = f"begins {len(found)} ids" if found else "is not a turn of this owner"
         raise InputError(f"{name!r:.80} {problem}; 'memory list' shows all ids, whose first {SHORT_ID_CHARACTERS} do")
     return found[0]

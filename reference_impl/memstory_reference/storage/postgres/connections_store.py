@@ -1,6 +1,6 @@
-"""Connections to one Postgres: kept for the next call, made anew when the server has closed them.
+"""Connections to one Postgres: kept for the next call, reopened when the server has closed them.
 
-A server that is gone is told at once, by the refusal itself; a pool that tries again in the background would make every
+A server that is gone is reported at once, by the refusal; a pool that tries again in the background would make every
 turn wait for its time limit first.
 """
 

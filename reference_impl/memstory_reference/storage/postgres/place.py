@@ -10,7 +10,7 @@ from memstory_reference.errors import InputError
 
 DEFAULT_SCHEMA = "memstory"
 BESIDE = ("audit", "feedback")
-"""What lies in schemas of its own beside the memory's."""
+"""What has its own schemas next to the memory's."""
 
 _SCHEMES = ("postgresql", "postgres")
 # Postgres cuts names at 63 bytes, and the longest of the schemas beside it adds nine.

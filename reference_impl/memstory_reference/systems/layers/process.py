@@ -1,4 +1,4 @@
-"""The layers memory in a process of its own; several processes may serve it if they share a store."""
+"""The layers memory in its own process; several processes may serve it if they share a store."""
 
 from __future__ import annotations
 

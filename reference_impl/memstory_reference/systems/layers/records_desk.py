@@ -153,7 +153,7 @@ class RecordsDesk:
         return [one for one in every if is_about(" ".join(texts_of(one.content)), things)]
 
     async def export(self, owner: str) -> dict[str, Tree]:
-        """Return all that is remembered of an owner as JSON; audit and feedback are no memory (SEC-11)."""
+        """Return all that is remembered of an owner as JSON; audit and feedback are not memory (SEC-11)."""
         records = await self._store.alist(owner, None, tuple(Standing))
         found = [await self._store.aload(owner, one.session) for one in await self._store.aactive(owner)]
         active = [buffer for buffer in found if buffer is not None]
@@ -280,7 +280,7 @@ def texts_of(content: Content) -> tuple[str, ...]:
 
 
 def checked_id(identifier: object) -> str:
-    """Return the id of a record; one that nothing can have is looked for in vain, what is no text is refused."""
+    """Return the id of a record; an id that cannot exist finds nothing, a value that is not a string is refused."""
     if not isinstance(identifier, str):
         raise InputError(f"the id of a record is a text, not {type(identifier).__name__}")
     return identifier

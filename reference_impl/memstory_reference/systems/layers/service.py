@@ -387,7 +387,7 @@ class LayersService:
             buffer = buffer.spoken(said, answer, now)
             await self._store.asave(buffer)
         if buffer.turn_count == 1:
-            # An ended session may be spoken in again: its reports are no reports of this one.
+            # An ended session may be spoken in again: its reports are not reports of this one.
             self._diagnostics.forget(who.owner, who.session)
         self._watch.touched(who.owner, who.session, buffer.last_at)
         return buffer.turn_count

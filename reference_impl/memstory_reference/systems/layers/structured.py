@@ -1,4 +1,4 @@
-"""A model's structured answer, held against what was asked for: whatever is malformed is no answer (C-30)."""
+"""A model's structured answer, checked against the requested form: a malformed one counts as none (C-30)."""
 
 from __future__ import annotations
 
@@ -72,4 +72,4 @@ def text_in(answer: Mapping[str, Json], name: str) -> str:
 
 
 def _no_number(name: str) -> Json:
-    raise ValueError(f"{name} is no JSON")
+    raise ValueError(f"{name} is not JSON")

@@ -11,7 +11,7 @@ NEVER = datetime.max.replace(tzinfo=UTC)
 
 
 class Deadlines:
-    """The earliest expiry of each owner whose rows were read once; it trusts that all writes are told to it."""
+    """The earliest expiry of each owner whose rows were read once; it relies on hearing of every write."""
 
     def __init__(self, zone: tzinfo) -> None:
         self._zone = zone

@@ -1,4 +1,4 @@
-"""MemoryManager: store, search, forget, expire; each owner's memories in an index of their own (M-06 to M-20)."""
+"""MemoryManager: store, search, forget, expire; each owner's memories in their own index (M-06 to M-20)."""
 
 from __future__ import annotations
 
@@ -337,7 +337,7 @@ class MemoryManager:
             index, memories = await self._index(owner), await self._readable(owner)
             over = [one.id for one in memories if is_expired(one, now, self.config.zone)]
             async with self._turn:
-                # A context key may have been written anew while the others were read.
+                # A context key may have been written again while the others were read.
                 rows = [memory_of(record) for record in await index.get(over)]
                 over = [one.id for one in rows if one and is_expired(one, now, self.config.zone)]
                 deleted = await index.delete(over)
@@ -356,7 +356,7 @@ class MemoryManager:
             offset += len(rows)
         if offset > len(memories):
             self.unreadable = offset - len(memories)
-            LOG.warning("%d rows are no memories that can be read, and were left alone", self.unreadable)
+            LOG.warning("%d rows are not memories that can be read, and were left alone", self.unreadable)
         return memories
 
     async def _write(self, index: VectorIndex, owner: str, records: Sequence[Record]) -> None:

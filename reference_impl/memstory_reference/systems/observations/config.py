@@ -13,7 +13,7 @@ from memstory_reference.text.secret_guard import Guard, secret_in
 class ObservationsConfig(Ruled):
     """`min_sim` is the cosine below which only keywords admit an observation; ratings lie within their two limits.
 
-    `max_context_characters` is the most that a planner is told at once. Secrets are refused unless `keep_secrets`.
+    `max_context_characters` is the most that a planner gets at once. Secrets are refused unless `keep_secrets`.
     """
 
     top_k: int = 3

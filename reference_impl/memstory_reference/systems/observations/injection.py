@@ -11,7 +11,7 @@ from memstory_reference.text.lines import one_line
 HEADER = "Prior work on related topics:"
 LEFT_OUT = "(more is known; it was left out for its length)"
 
-# What a line of our layout starts with; a stored text that starts so is set off, and so forges no block of its own.
+# What a line of our layout starts with; a stored text that starts so is set off, so it cannot forge a block.
 _LAYOUT = re.compile(r"^(\[|•|Key facts:|Prior work on related topics:)", re.IGNORECASE)
 
 

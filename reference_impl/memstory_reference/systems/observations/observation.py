@@ -51,7 +51,7 @@ class Observation:
 
     @property
     def normal_task(self) -> str:
-        """The task without case and spacing: runs of the same task are told by it (OF-20)."""
+        """The task without case and spacing: it identifies runs of the same task (OF-20)."""
         return normal_task(self.task)
 
 

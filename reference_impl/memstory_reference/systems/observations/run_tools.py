@@ -43,7 +43,7 @@ STORE = ToolSpec(
 )
 RATE = ToolSpec(
     name="rate_run",
-    description="Rate a run by hand: a better one is told before others.",
+    description="Rate a run by hand: better ones are returned first.",
     parameters={
         "type": "object",
         "properties": {"run_id": _RUN, "rating": {"type": "number", "description": "From -2 to 2"}},

@@ -28,7 +28,7 @@ RECALL = ToolSpec(
 )
 REMEMBER = ToolSpec(
     name="remember_text",
-    description="Remember a preference, a fact or an event, in a sentence of its own.",
+    description="Remember a preference, a fact or an event, in one sentence.",
     parameters={
         "type": "object",
         "properties": {"text": {"type": "string", "description": "What to remember"}},

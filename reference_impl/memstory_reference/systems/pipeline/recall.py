@@ -102,7 +102,7 @@ class Recaller:
         # Nothing to search, nothing to embed: preferences are recalled while the embedder is down (P-12).
         told = {stated[place].memory.id for place in places}
         is_searched = (has_more and wants_stated) or (has_others and set(ask.kinds) & set(BY_VECTOR))
-        # Where all that is stated is told, there is none left to be found.
+        # Where all statements are returned, none is left to be found.
         left_out = None if not has_more and len(told) == len(stated) else told
         found, by = await self._found(ask, left_out) if is_searched and ask.query.strip() else ([], OFF)
         chosen = [found[place] for place in fitting([one.tokens for one in found], left, ask.top_k)]

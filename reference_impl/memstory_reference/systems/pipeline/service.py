@@ -363,10 +363,10 @@ class PipelineService:
         user = checked_owner(user_id, "user_id")
         async with self._writers:
             kept = (await self._lane.run(self._store.known, user)).centroid
-            anew = centroid(await self._lane.run(self._store.vectors, user))
-        if kept is None or anew is None:
-            return 0.0 if kept is anew else float("inf")
-        return float(np.abs(kept - anew).max())
+            fresh = centroid(await self._lane.run(self._store.vectors, user))
+        if kept is None or fresh is None:
+            return 0.0 if kept is fresh else float("inf")
+        return float(np.abs(kept - fresh).max())
 
     async def _embedded(self, user: str, chunks: Sequence[Chunk]) -> tuple[dict[str, Vector], dict[str, Vector]]:
         """Return the vector of each hash, and those that had to be computed: each distinct text once, in one call."""

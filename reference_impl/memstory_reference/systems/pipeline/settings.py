@@ -1,4 +1,4 @@
-"""What an operator decides about a pipeline of their own, read once from a file or the command line."""
+"""What an operator decides about their own pipeline, read once from a file or the command line."""
 
 from __future__ import annotations
 

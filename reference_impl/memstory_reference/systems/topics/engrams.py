@@ -120,7 +120,7 @@ def effective_score(found: FoundEngram) -> float:
 
 
 def _best_first(found: FoundEngram) -> tuple[float, bool, float, str]:
-    # Rounded, so that float32 noise does not decide between equals: then what is no echo comes first.
+    # Rounded, so that float32 noise does not decide between equals: then what is not an echo comes first.
     return (
         -round(effective_score(found), 6),
         is_recall(found),

@@ -22,7 +22,7 @@ _KEY = re.compile(r"[A-Za-z][A-Za-z0-9_.\-]{0,99}")
 
 
 def clamped_reward(value: object) -> float:
-    """Return a reward within [-1, 1]; what is no finite number is refused.
+    """Return a reward within [-1, 1]; what is not a finite number is refused.
 
     >>> clamped_reward(5)
     1.0

@@ -1,4 +1,4 @@
-"""The text that a prompt is told: remembered turns in the order in which they were said; pure."""
+"""The text for a prompt: remembered turns in the order in which they were said; pure."""
 
 from __future__ import annotations
 

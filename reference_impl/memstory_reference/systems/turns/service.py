@@ -200,7 +200,7 @@ class TurnsMemory:
         top_k: int | None = None,
         as_of: datetime | None = None,
     ) -> str:
-        """Return what a prompt is told: what a search finds, with dates and speakers, within a number of tokens."""
+        """Return the text for a prompt: what a search finds, with dates and speakers, within a number of tokens."""
         budget = checked_count(self.config.context_tokens if tokens is None else tokens, "token_budget", high=10**6)
         return context_block(await self.search(owner, text, top_k, as_of=as_of), budget)
 

@@ -114,7 +114,9 @@ def moment_of(text: str) -> datetime:
         moment = datetime.fromisoformat(text)
         return moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
     except (TypeError, ValueError, OverflowError) as error:
-        raise InputError(f"{text!r:.80} is no moment; allowed: ISO 8601, as 2024-05-08 or 2024-05-08T17:30") from error
+        raise InputError(
+            f"{text!r:.80} is not a moment; allowed: ISO 8601, as 2024-05-08 or 2024-05-08T17:30"
+        ) from error
 
 
 def _checked_moment(said_at: object) -> str:

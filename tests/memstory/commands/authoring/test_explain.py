@@ -83,7 +83,7 @@ def test_a_bundled_story_is_found_by_its_id(terminal, own_target):
 def test_a_story_that_talks_runs_by_the_shim_and_that_is_told(terminal, own_target):
     said = terminal.type("explain", "S5", "--target", own_target, "--target", "control:oracle")
     assert said.code == 0
-    assert f"{own_target} yes chat of its own: the harness talks for it" in words(said.out)
+    assert f"{own_target} yes its own chat: the harness talks for it" in words(said.out)
     assert "control:oracle no chat, chat.tools" in words(said.out)
     (story,) = json.loads(terminal.type("explain", "S5", "--target", own_target, "--json").out)
     assert [(target["can"], target["shim"]) for target in story["targets"]] == [(True, True)]

@@ -43,12 +43,12 @@ def test_words_after_the_command_are_the_servers_own(terminal):
     [
         ([], "give either the server's COMMAND or --url URL"),
         (["--url", "http://127.0.0.1:1/mcp", "serve"], "give either the server's COMMAND or --url URL"),
-        (["--name", "a b", "serve"], "--name 'a b' is no name for a table"),
+        (["--name", "a b", "serve"], "--name 'a b' is not a valid name for a table"),
         (["--env", "X", "serve"], "--env 'X' is not NAME=VALUE"),
         (["no-such-server-anywhere"], "the command 'no-such-server-anywhere' is not found"),
         (["--url", "http://127.0.0.1:9/mcp"], "mine: the server did not come up"),
         (["--url", "ftp://x"], "'url'"),
-        (["echo", "hello"], "standard output that are no messages: 1, the last: hello"),
+        (["echo", "hello"], "standard output that are not messages: 1, the last: hello"),
         (["{nobody}"], "unknown placeholder {nobody}"),
     ],
 )

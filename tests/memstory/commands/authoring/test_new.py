@@ -73,7 +73,7 @@ def test_nothing_is_overwritten_and_nothing_is_half_written(terminal):
 def test_what_is_no_name_is_refused(terminal, name):
     said = terminal.type("new", "story", name)
     assert said.code == 2
-    assert f"'{name}' is no name: it begins with a letter" in said.err
+    assert f"'{name}' is not a valid name: start with a letter" in said.err
     assert list(terminal.folder.iterdir()) == []
 
 

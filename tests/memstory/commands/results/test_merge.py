@@ -84,7 +84,7 @@ def test_a_whole_run_is_no_shard(terminal, shard):
     shard(1)
     terminal.record()
     said = merge(terminal, "s1", "out")
-    assert (said.code, "out is no shard" in said.err) == (2, True)
+    assert (said.code, "out is not a shard" in said.err) == (2, True)
 
 
 def test_a_shard_named_twice_and_an_output_among_the_shards_are_refused(terminal, shard):

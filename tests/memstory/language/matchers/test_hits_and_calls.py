@@ -211,7 +211,7 @@ def test_calls_are_not_held_against_schemas_that_nobody_announced():
 
 def test_an_announced_schema_that_is_none_is_told():
     (fault,) = faulty_schemas([{"name": "save", "parameters": {"type": "thing"}}])
-    assert "'save' was announced with parameters that are no JSON Schema" in fault
+    assert "'save' was announced with parameters that are not a JSON Schema" in fault
 
 
 def test_tokens_are_estimated_by_words_signs_and_length():

@@ -57,7 +57,7 @@ def test_a_folder_that_was_let_go_is_free_and_holds_no_lock_file(tmp_path):
 def test_a_lock_on_a_file_that_was_taken_away_does_not_count(tmp_path):
     first = Hold(tmp_path)
     (tmp_path / LOCK_NAME).unlink()
-    second = Hold(tmp_path)  # a file of its own, which others see
+    second = Hold(tmp_path)  # its own file, which others see
     with pytest.raises(SetupError):
         Hold(tmp_path)
     second.release()

@@ -222,5 +222,5 @@ def test_a_tree_keeps_its_names_and_redacting_it_again_changes_nothing(tree):
     "text", ["sk-" * 20_000, "a." * 20_000, "eyJ-" * 20_000, "x://" + "a" * 50_000, "key=" * 20_000]
 )
 def test_no_text_is_looked_at_for_ever(text):
-    # What would be minutes if any form began anew at each character; here only that it ends.
+    # It would take minutes if any form restarted at each character; here only that it ends.
     assert isinstance(Secrets().without(text)[1], int)

@@ -1,4 +1,4 @@
-"""A target in a process of its own: values, errors, time and death cross over."""
+"""A target in its own process: values, errors, time and death cross over."""
 
 from __future__ import annotations
 

@@ -49,7 +49,7 @@ def test_what_is_not_there_is_told_with_what_is(path, message):
 
 @pytest.mark.parametrize("written", ["a[", "a[x]", ".a", "a..b", "[", 'a."b', "a b[", "a]"])
 def test_what_is_no_path_is_refused(written):
-    with pytest.raises(ValueError, match="is no path"):
+    with pytest.raises(ValueError, match="is not a path"):
         parse_path(written)
 
 

@@ -62,7 +62,7 @@ def test_a_part_of_the_text_can_be_cut_out_first():
     [
         ({"hits": [{"id": "1"}]}, "row 1: there is no 'text'"),
         ({"hits": [{"id": None, "text": "a", "score": 1}]}, "the id is neither a text nor a number"),
-        ({"hits": [{"id": "1", "text": 5, "score": 1}]}, "the text is no text"),
+        ({"hits": [{"id": "1", "text": 5, "score": 1}]}, "the text is not a string"),
         ({"hits": [{"id": "1", "text": "a", "score": "high"}]}, "no finite number"),
         ({"hits": [{"id": "1", "text": "a", "score": True}]}, "no finite number"),
         ({"hits": ["a"]}, "row 1: 'id' wants an object"),

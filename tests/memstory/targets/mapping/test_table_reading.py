@@ -64,7 +64,7 @@ def test_users_are_not_apart_where_one_operation_forgets_them():
             r"\[targets\.mine\.search\] 'args' unknown placeholder \{qery\}\. Did you mean 'query'\?",
         ),
         ('"{query}"', '"{query"', r"\[targets\.mine\.search\] 'args' has a lone '\{'"),
-        ('"hits"', '"hits["', r"\[targets\.mine\.search\.reply\] 'at': 'hits\[' is no path"),
+        ('"hits"', '"hits["', r"\[targets\.mine\.search\.reply\] 'at': 'hits\[' is not a path"),
         (
             'scores = "similarity"',
             'scores = "nearness"',
@@ -114,10 +114,10 @@ def test_what_an_earlier_call_saved_can_be_used_by_the_later_ones_only():
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("[targets", "this is no TOML"),
+        ("[targets", "this is not TOML"),
         ("[target.x]", r"unknown table \[target\]\. Allowed: \[targets\.NAME\]"),
-        ("targets = 5", "'targets' is no table"),
-        ("[targets]\nx = 5", r"\[targets\] 'x' is no table"),
+        ("targets = 5", "'targets' is not a table"),
+        ("[targets]\nx = 5", r"\[targets\] 'x' is not a table"),
     ],
 )
 def test_a_file_that_holds_no_tables_says_what_is_wrong(tmp_path, text, message):

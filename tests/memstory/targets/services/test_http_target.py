@@ -388,7 +388,7 @@ async def test_a_server_that_drips_does_not_get_round_the_limit(opened, server):
         (b'{"found": "nothing"}', "a text where rows are expected"),
         (b'{"results": []}', "there is no 'found'"),
         (b'{"found": [{"id": "n1", "score": 1}]}', "there is no 'text'"),
-        (b'{"found": [{"id": "n1", "text": 7, "score": 1}]}', "the text is no text"),
+        (b'{"found": [{"id": "n1", "text": 7, "score": 1}]}', "the text is not a string"),
         (b'{"found": [{"id": ["n1"], "text": "x", "score": 1}]}', "neither a text nor a number"),
         (b'{"found": [{"id": "n1", "text": "x", "score": NaN}]}', "no finite number"),
         (b'{"found": [{"id": "n1", "text": "x", "score": "high"}]}', "no finite number"),

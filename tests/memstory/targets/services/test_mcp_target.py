@@ -1,4 +1,4 @@
-"""A target that is an MCP server, on a small server of our own that misbehaves when it is told to."""
+"""A target that is an MCP server, on our small server that misbehaves on request."""
 
 import asyncio
 import os
@@ -200,7 +200,7 @@ async def test_what_was_acknowledged_before_the_server_died_is_there_afterwards(
 
 async def test_a_reply_that_breaks_off_is_an_error_that_shows_it(opened):
     async with opened("--malformed", "remember") as target:
-        with pytest.raises(TargetError, match=r'fake: add: the reply is no JSON: \{"memory": '):
+        with pytest.raises(TargetError, match=r'fake: add: the reply is not JSON: \{"memory": '):
             await target.add([Item(text=HARBOUR)], ANN)
 
 
@@ -389,7 +389,7 @@ async def test_a_server_by_http_keeps_cases_apart_by_users_of_their_own(url, tmp
         assert await other.search(Query(text="x"), ANN) == []
         assert await one.about() == {"server": "over http 2.0"}
     finally:
-        # In the order of opening: each session has a task of its own.
+        # In the order of opening: each session has its own task.
         await one.close()
         await other.close()
 

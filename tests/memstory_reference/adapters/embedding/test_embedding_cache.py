@@ -19,7 +19,7 @@ from memstory_reference.ports import EmbedderUnavailableError, Purpose, Vectors
 
 
 class CountingEmbedder:
-    """Gives each text a vector of its own and notes what it was asked."""
+    """Gives each text its own vector and notes what it was asked."""
 
     def __init__(self, model: str = "counting", dimension: int = 8, profile: Profile = NO_PREFIXES) -> None:
         self.model = model
@@ -172,7 +172,7 @@ async def test_broken_file_is_made_anew_with_one_warning(path, garbage, caplog, 
         for _ in range(2):
             await cached.embed(["a"], Purpose.QUERY)
     assert len(inner.calls) == 1
-    assert [record.message.count("starts anew") for record in caplog.records] == [1]
+    assert [record.message.count("starts empty") for record in caplog.records] == [1]
 
 
 async def test_file_that_breaks_while_open_is_made_anew(path, caplog, caching):
@@ -185,7 +185,7 @@ async def test_file_that_breaks_while_open_is_made_anew(path, caplog, caching):
     path.write_bytes(bytes(data))
     with caplog.at_level(logging.WARNING):
         assert np.array_equal(await cached.embed(texts, Purpose.DOCUMENT), first)
-    assert "starts anew" in caplog.text
+    assert "starts empty" in caplog.text
 
 
 async def test_vector_that_was_damaged_is_asked_again(path, caching):

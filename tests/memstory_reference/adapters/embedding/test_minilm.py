@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from memstory_reference.adapters.embedding.minilm import BATCH_TOKENS, MAX_TOKENS, MiniLmEmbedder, batches, padded
 from memstory_reference.ports import Purpose
 
-# Made by sentence-transformers 6.2.0 on torch 2.13.0+cpu, in an environment of its own, from the same weights:
+# Made by sentence-transformers 6.2.0 on torch 2.13.0+cpu, in its own environment, from the same weights:
 # `SentenceTransformer(folder, device="cpu")` with `max_seq_length = 256`, then
 # `encode(texts, batch_size=1, normalize_embeddings=True)`, of which these are the first four columns.
 EXPECTED = {

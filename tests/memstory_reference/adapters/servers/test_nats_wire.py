@@ -45,7 +45,7 @@ def test_an_envelope_of_another_shape_is_refused(text):
 
 @pytest.mark.parametrize("address", ["", "127.0.0.1:4222", "http://h", "nats://h,", "nats://h\0", "nats://h p", "nats"])
 def test_what_is_no_address_is_refused(address):
-    with pytest.raises(InputError, match="is no address of a bus"):
+    with pytest.raises(InputError, match="is not an address of a bus"):
         servers_of(address)
 
 

@@ -94,7 +94,7 @@ def test_a_wrong_command_names_the_nearest_and_fails_a_script(typed):
         (("--system", "layers", "--user-id", "a\x07"), "user_id must have at most 512 printable characters"),
         (("--system", "layers", "--bus", "nats://h", "--store", "s"), "--store is decided by the process that serves"),
         (("--bus", "nats://h", "--chat", "offline"), "--chat is decided by the processes that serve"),
-        (("--bus", "127.0.0.1"), "'127.0.0.1' is no address of a bus; allowed: nats://HOST:PORT"),
+        (("--bus", "127.0.0.1"), "'127.0.0.1' is not an address of a bus; allowed: nats://HOST:PORT"),
         (("--system", "layers", "--store", "postgresql://h/db?schema=A-B"), "schema 'A-B'"),
         (
             ("--system", "layers", "--store", "mysql://u:p@h/db"),

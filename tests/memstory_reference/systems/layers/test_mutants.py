@@ -247,7 +247,7 @@ MUTANTS = [
         (episodic, "refused_text", alone_of_all),
     ),
     ("C12c-two_sessions: a vague wish is told again", "skip it", (guards, "is_vague_weakening", False)),
-    ("X7c: secrets are no matter", "dropped", (guards, "secret_in", None)),
+    ("X7c: secrets do not matter", "dropped", (guards, "secret_in", None)),
     ("X7c: a session keeps what it heard", "4111 1111", (service, "without_secrets", lambda _: lambda text: text)),
     ("C13: rules have no cap", "hits count 7", (writing.Writer, "cap", None)),
     (

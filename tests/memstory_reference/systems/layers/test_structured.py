@@ -1,4 +1,4 @@
-"""Malformed answers of every kind are no answer, and never an accident (C-30)."""
+"""Malformed answers of every kind count as none, and never raise (C-30)."""
 
 import json
 

@@ -1,4 +1,4 @@
-"""A damaged file of the manager's rows, which nothing else holds, is told in words."""
+"""A damaged file of the manager's rows, which exist nowhere else, is reported in words."""
 
 import random
 import sqlite3

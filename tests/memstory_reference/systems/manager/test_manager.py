@@ -266,7 +266,7 @@ async def test_rows_that_are_no_memories_are_left_alone_and_reported(manager, wo
     assert await manager.get("ann", "odd") is None
     assert await manager.cleanup_expired() == 0
     assert (manager.unreadable, await manager.count("ann")) == (1, 2)
-    assert "1 rows are no memories" in caplog.text
+    assert "1 rows are not memories" in caplog.text
 
 
 async def test_many_memories_are_listed_whole_oldest_first(manager, clock, monkeypatch):

@@ -50,7 +50,7 @@ async def test_arguments_that_a_model_leaves_blank_are_as_if_left_out(tools):
         ("store_memory", {"content": "x", "metadata": "none"}, "metadata must be object"),
         ("store_memory", {"content": "x", "metadata": {"created_at": "2001"}}, "'created_at' is reserved"),
         ("search_memories", {"query": {"$ne": ""}}, "query must be string"),
-        ("search_memories", {"query": "x", "where": {}}, "'where' is no argument"),
+        ("search_memories", {"query": "x", "where": {}}, "'where' is not an argument"),
         ("search_memories", {"query": "x", "limit": -1}, "limit -1"),
         ("search_memories", {"query": "x", "limit": True}, "limit must be integer"),
         ("forget_memory", {"memory_id": ["a", "b"]}, "memory_id must be string"),

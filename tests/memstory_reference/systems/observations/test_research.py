@@ -19,7 +19,7 @@ PASSAGES = [
 
 @dataclass
 class Planner:
-    """A model that plans what it is told to, and writes and compresses without surprise."""
+    """A model that plans on request, and writes and compresses without surprise."""
 
     plan: dict = field(default_factory=dict)
     name = "planner"

@@ -80,7 +80,7 @@ def compare(left: Content, right: Content, threshold: float) -> Comparison:
         if all(token_list(a) == token_list(b) for a, b in zip(_triple(left), _triple(right), strict=True)):
             return Comparison(likeness=Likeness.SAME, index=1.0)
         found = compare_texts(" ".join(_triple(left)), " ".join(_triple(right)), threshold)
-        # Whose it is and what it is to them are no details: only objects may differ a little.
+        # Owner and relation are not details: only objects may differ a little.
         if found.likeness is not Likeness.DIFFERENT and not share_a_slot(left, right):
             return Comparison(likeness=Likeness.ALIKE, index=found.index)
         return found

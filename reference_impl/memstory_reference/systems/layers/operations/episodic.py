@@ -85,7 +85,7 @@ def _prompt(buffer: SessionMemoryBuffer, shown: int) -> str:
 
 def _read(answer: Mapping[str, Json], said: Sequence[str]) -> tuple[str, tuple[str, ...]] | None:
     summary, topics = one_line(text_in(answer, "summary")), answer.get("topics", [])
-    # A summary is told in later sessions: what the guards would not let in by itself does not come in by it.
+    # A summary is shown in later sessions: what the guards refuse must not come in through it.
     if not summary or not isinstance(topics, list) or refused_text(summary, said) or not is_storable(summary):
         return None
     named = [one_line(topic)[:60] for topic in topics if isinstance(topic, str) and topic.strip()]

@@ -24,7 +24,7 @@ class Lane(StrEnum):
 
     @property
     def purpose(self) -> str:
-        """Return what the model is told that it is asked for."""
+        """Return the instructions for the model."""
         return f"extract_{self}"
 
 

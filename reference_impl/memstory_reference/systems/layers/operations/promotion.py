@@ -70,7 +70,7 @@ def _path(candidate: Candidate, turns: Sequence[SpokenTurn], arc: Arc | None, co
     if not isinstance(candidate.content, Fact) or candidate.decision is Decision.REPEAT:
         return None
     wanted = candidate.content.object
-    # The turn it comes from is no support, and what the assistant said never is.
+    # The turn it comes from does not support it, and what the assistant said never is.
     others = [turn.user for turn in turns if turn.number not in candidate.turns]
     if any(coverage(wanted, text) >= config.support for text in others):
         return Path.TRANSCRIPT

@@ -25,7 +25,7 @@ class Durability(StrEnum):
 
 
 def normal_category(name: str) -> str:
-    r"""Return a category as it is stored; the empty text if it is no name.
+    r"""Return a category as it is stored; the empty text if it is not a name.
 
     >>> normal_category(" Coping Strategy "), normal_category("x]\n[rule")
     ('coping_strategy', '')

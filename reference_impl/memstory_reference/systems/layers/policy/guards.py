@@ -36,13 +36,13 @@ UNKNOWN_CATEGORY = "guard: the category is not known to last"
 VAGUE = "guard: what is to be left out is not named"
 
 _TYPES_OF: Mapping[str, type] = {"explicit": bool, "turns": int}
-"""Fields that are no text."""
+"""Fields that are not texts."""
 
 _PREDICATE = re.compile(r"\w{1,60}")
 
 
 def check_said(said: object) -> None:
-    """Raise InputError for what is no turn."""
+    """Raise InputError for what is not a turn."""
     if not isinstance(said, str):
         raise InputError(f"a turn is a text, not {type(said).__name__}")
     if not said.strip() or len(said) > MAX_SAID:
@@ -93,7 +93,7 @@ def well_formed(content: Fact | Rule, *, longest: int = MAX_PART) -> Fact | Rule
 
 
 def is_quoted(quote: str, said: Sequence[str]) -> bool:
-    """Say whether the user said so: what an assistant, a tool or a model's fancy said is no evidence (SEC-8)."""
+    """Say whether the user said so: what an assistant, a tool or a model's fancy said is not evidence (SEC-8)."""
     wanted, heard = token_list(quote), set(token_list(" ".join(said)))
     return bool(wanted) and sum(word in heard for word in wanted) >= QUOTED_SHARE * len(wanted)
 
@@ -135,7 +135,7 @@ def without_secrets(text: str) -> str:
         return text
     kept = [f"[left out: {why_not}]" if (why_not := secret_in(one)) else one for one in sentences(text)]
     shown = " ".join(kept)
-    # One that is told over two sentences leaves none of them.
+    # A secret that runs over two sentences drops both.
     return f"[left out: {why_not}]" if (why_not := secret_in(shown)) else shown
 
 

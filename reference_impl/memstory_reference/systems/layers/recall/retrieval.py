@@ -22,7 +22,7 @@ POOL = 50
 """Records of each list that are fused."""
 
 LISTED = 50
-"""Facts that are told to who asks for all that is remembered."""
+"""Facts that a question for everything returns."""
 
 MAX_TOKENS = 64
 """Distinct tokens of a question that are looked up: nobody's question has more that tell."""
@@ -125,7 +125,7 @@ class Retrieval:
         """Return the active records of these layers that the question finds, best first.
 
         Raises:
-            InputError: it is no text, or longer than `max_query_characters`.
+            InputError: it is not a text, or longer than `max_query_characters`.
         """
         most = self._config.max_query_characters
         checked_text(query, "query", most, "max_query_characters", may_be_blank=True)

@@ -98,7 +98,7 @@ class SessionMemoryBuffer:
 
 
 def buffer_data(buffer: SessionMemoryBuffer) -> dict[str, Tree]:
-    """Return the parts of a buffer that are no columns and no turns, as JSON."""
+    """Return the parts of a buffer that are neither columns nor turns, as JSON."""
     return {
         "arc_id": buffer.arc_id,
         "turn_count": buffer.turn_count,

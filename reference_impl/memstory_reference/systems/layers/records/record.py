@@ -68,7 +68,7 @@ class Rule:
 Content: TypeAlias = Fact | Arc | Rule
 
 NOTE = "NOTED"
-"""The predicate of a text that was stored as it was given, and is no triple of anything."""
+"""The predicate of a text that was stored as it was given, and is not a triple of anything."""
 
 _TYPES: Mapping[Layer, type[Any]] = {
     Layer.SEMANTIC: Fact,

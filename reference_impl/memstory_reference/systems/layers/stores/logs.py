@@ -28,7 +28,7 @@ Row: TypeAlias = tuple[str, str, str, datetime, str, str, str]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LogKind(Generic[R]):
-    """One kind of records: its table, the names of its own columns, and how a record is written and read.
+    """One kind of records: its table, the names of its columns, and how a record is written and read.
 
     The last column may be a text that a person typed: then it holds any character, even half of one.
     """

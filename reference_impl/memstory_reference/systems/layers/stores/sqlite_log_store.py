@@ -1,4 +1,4 @@
-"""An append-only log in a SQLite file of its own, so that nothing that reads memory can read it."""
+"""An append-only log in its own SQLite file, so that code that reads memory cannot read it."""
 
 from __future__ import annotations
 

@@ -41,7 +41,7 @@ class Background:
         try:
             await work()
         except Exception as error:
-            # Nobody waits for this task: the error is told to the log, and to who asks for it.
+            # Nothing awaits this task: its error goes to the log, and to callers that ask for it.
             LOG.exception("work after a turn failed")
             self._failure = self._failure or error
 

@@ -83,7 +83,7 @@ def stored_moment(text: object) -> datetime:
         moment = None
     if moment is None or not YEARS.start < moment.year < YEARS.stop - 1:
         raise InputError(
-            f"created_at {text!r:.60} is no timestamp; allowed: ISO 8601, such as 2026-05-01T12:00:00+00:00"
+            f"created_at {text!r:.60} is not a timestamp; allowed: ISO 8601, such as 2026-05-01T12:00:00+00:00"
         )
     return moment
 

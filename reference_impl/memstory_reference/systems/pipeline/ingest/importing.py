@@ -31,7 +31,7 @@ from memstory_reference.systems.pipeline.reading.preference_keys import preferen
 from memstory_reference.text.secret_guard import refuse_secrets
 
 _GREATEST, _LEAST = 1e30, 1e-30
-"""Beyond them a length is no number any more."""
+"""A value beyond these has no finite length."""
 
 _MOST_TIMES = 10**9
 

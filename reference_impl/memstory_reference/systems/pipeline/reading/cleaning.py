@@ -27,6 +27,6 @@ def clean(text: str) -> str:
 
 
 def _tidied(prose: str, *, follows_fence: bool) -> str:
-    # A fence ends with a newline of its own: the first one here already makes a blank line.
+    # A fence ends with its own newline: the first one here already makes a blank line.
     joined = _BLANK_LINES.sub("\n\n", f"\n{prose}" if follows_fence else prose)
     return unicodedata.normalize("NFC", joined.removeprefix("\n") if follows_fence else joined)

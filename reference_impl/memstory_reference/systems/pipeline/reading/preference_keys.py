@@ -49,11 +49,11 @@ _DROPPED = STOP_WORDS | frozenset({"please", "really", "always", "usually", "muc
 
 
 def preference_key(text: str, content_hash: str) -> str:
-    """Return `signal:attribute`, or `content:HASH` where no attribute is told or the text says more than this.
+    """Return `signal:attribute`, or `content:HASH` where no attribute is stated or the text says more than this.
 
     Two preferences share a key only where they exclude each other, as window seats and aisle seats, not leather seats.
 
-    Last write wins for each key, so a text that holds more than one preference keeps a key of its own: what else it
+    Last write wins for each key, so a text that holds more than one preference keeps its own key: what else it
     says must not be lost to a later word on one part.
 
     >>> preference_key("I prefer tabs", "h") == preference_key("Hi! I prefer spaces over tabs.", "h")

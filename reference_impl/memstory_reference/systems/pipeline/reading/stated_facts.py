@@ -21,7 +21,7 @@ _LASTING = """
 moved married divorced quit joined left founded built bought sold adopted graduated retired died became won lost broke
 learned learnt inherited owned lived worked
 """
-"""What these tell of a third person holds from then on; of the first they are told as what happened."""
+"""What these say about a third person holds from then on; about the first person they report an event."""
 _TOLD_OF_ONESELF = "moved married divorced quit joined bought sold adopted graduated retired became"
 
 _ADVERB = r"(?:(?:also|now|usually|often|really|still|both|only|already)\s+)?"

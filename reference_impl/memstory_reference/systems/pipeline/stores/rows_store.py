@@ -138,7 +138,7 @@ def whole(rows: Iterable[sqlite3.Row]) -> Iterator[tuple[MemoryChunk, str]]:
 def _unchanged(row: sqlite3.Row) -> MemoryChunk:
     if content_hash(row["content"]) != row["hash"]:
         raise ValueError("its text was changed outside memstory")
-    return _preference_of(row) if "key" in row.keys() else _memory_of(row)  # noqa: SIM118  (a row is no dict)
+    return _preference_of(row) if "key" in row.keys() else _memory_of(row)  # noqa: SIM118  (a row is not a dict)
 
 
 def _memory_of(row: sqlite3.Row) -> MemoryChunk:

@@ -1,4 +1,4 @@
-"""The agent that talks in a process of its own, and the conversation with it as other processes have it."""
+"""The agent that talks in its own process, and the conversation with it as other processes have it."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ class AgentPart:
         if not isinstance(query, str) or not isinstance(session, str):
             raise InputError("agent: 'query' and 'session_id' are text")
         answer = await self._agent.ask(query, owner=owner, session_id=session)
-        # What is told to the bus is told to whoever listens: that the memory did is not known, that it is there is.
+        # Every listener gets what is published: whether the memory acted is not known, only that it is there.
         return asdict(answer if await self._has_memory() else replace(answer, notes=(NOT_KEPT,)))
 
     async def _status(self, _: Mapping[str, Tree], __: str) -> Tree:
@@ -82,7 +82,7 @@ class AgentPart:
 class RemoteTopics:
     """A conversation whose agent, tools and memory are other processes, as `TopicsSystem` has it in one.
 
-    `show_calls` is told what tools were called, before the answer is returned.
+    `show_calls` gets the tool calls before the answer is returned.
     """
 
     agent: Caller

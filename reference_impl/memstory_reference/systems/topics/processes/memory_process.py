@@ -1,4 +1,4 @@
-"""The topics memory in a process of its own, and the same memory as other processes see it."""
+"""The topics memory in its own process, and the same memory as other processes see it."""
 
 from __future__ import annotations
 

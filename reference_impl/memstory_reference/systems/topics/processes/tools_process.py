@@ -1,4 +1,4 @@
-"""The tools of the topics memory in a process of their own: the memory is another's, reached over the bus."""
+"""The tools of the topics memory in their own process: the memory is another's, reached over the bus."""
 
 from __future__ import annotations
 

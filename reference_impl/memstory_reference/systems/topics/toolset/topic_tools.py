@@ -47,7 +47,7 @@ def topic_tools(service: TopicsMemory, clock: Clock, toolset: Toolset) -> Sequen
         _tool(RATE_MEMORY, calls.rate_memory),
     ]
     if toolset == "dual":
-        # Names that the prose uses. In the other set `save_memory` is a tool of its own, so there they are no aliases.
+        # Names that the prose uses. In the other set `save_memory` is a separate tool, so there they are not aliases.
         return [
             _tool(MEMORY_RECALL, calls.recall, aliases=("recall_memory",)),
             _tool(MEMORY_SAVE, calls.save_topic, aliases=("save_memory",)),

@@ -35,7 +35,7 @@ class Question:
 
 
 def read_question(text: str, speakers: Collection[str], asked_at: datetime, language: Language = ENGLISH) -> Question:
-    """Return what `text` asks; names of known speakers and words that only ask are no words to look for.
+    """Return what `text` asks; names of known speakers and words that only ask are not words to look for.
 
     >>> asked = read_question("Where does Ana live now?", {"Ana", "Ben"}, datetime(2024, 1, 1))
     >>> asked.stems, asked.named, asked.is_about_now

@@ -30,7 +30,7 @@ class Span:
 
     @lru_cache(maxsize=1_000)  # noqa: B019  (a span is a value of a few bytes)
     def end(self) -> date | None:
-        """Return the first day after it; None where its year was not said, or it is no date."""
+        """Return the first day after it; None where its year was not said, or it is not a date."""
         if self.year is None:
             return None
         try:

@@ -118,7 +118,7 @@ _BESIDE = """
 
 
 class PostgresTurns:
-    """A `TurnsStore` in a schema of its own, open."""
+    """A `TurnsStore` in its own schema, open."""
 
     def __init__(self, connections: Connections) -> None:
         self._connections = connections

@@ -1,4 +1,4 @@
-"""Files of the layers that a disk, a copy or a hand has changed: the rest is usable, and what is damaged is told."""
+"""Files of the layers that a disk, a copy or a hand has changed: the rest is usable, and the damage is reported."""
 
 import json
 import logging

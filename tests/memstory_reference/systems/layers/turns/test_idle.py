@@ -170,7 +170,7 @@ async def test_a_look_does_not_put_back_what_was_heard_meanwhile(watch, clock):
 async def test_a_look_that_breaks_for_good_is_told(watch, clock, caplog):
     watch.keep_looking()
     await asyncio.sleep(0)
-    watch.store = ValueError("a row that is no session")
+    watch.store = ValueError("a row that is not a session")
     await clock.move(minutes=10)
     assert [record.levelno for record in caplog.records] == [logging.ERROR]
-    assert "a row that is no session" in caplog.text
+    assert "a row that is not a session" in caplog.text

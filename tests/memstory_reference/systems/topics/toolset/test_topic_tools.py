@@ -137,7 +137,7 @@ async def test_the_dual_tool_without_either_argument_names_both(serve, args):
         ("save_topic", {"topic": "user.name"}, "content is missing"),
         ("save_topic", {"topic": "user.name", "content": None}, "content is missing"),
         ("save_topic", {"topic": "feedback.q1", "content": "good"}, "user.*, project.* or constraint.*"),
-        ("search_memory", {"query": "query", "owner": "bob"}, "'owner' is no argument"),
+        ("search_memory", {"query": "query", "owner": "bob"}, "'owner' is not an argument"),
         ("search_memory", {"query": " "}, "query is blank"),
         ("save_memory", {"content": True}, "content must be string, not boolean"),
         ("save_memory", [], "the arguments must be an object, not array"),

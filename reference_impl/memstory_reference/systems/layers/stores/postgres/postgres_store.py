@@ -42,7 +42,7 @@ LOCK_SECONDS = 300.0
 
 
 class PostgresStore:
-    """A `LayersStore` in a schema of its own, open.
+    """A `LayersStore` in its own schema, open.
 
     What a task does under a lock goes over the connection that holds the lock: if that is lost, so is the lock, and
     every later write of the task fails instead of meeting somebody else's.

@@ -1,4 +1,4 @@
-"""The whole memory on a Postgres that goes away: the reply comes, nothing is half-written, the reason is told."""
+"""The whole memory on a Postgres that goes away: the reply comes, nothing is half-written, the reason is reported."""
 
 import asyncio
 import logging
