@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from tempfile import TemporaryFile
 from typing import Final
@@ -15,6 +15,7 @@ from memstory.reporting.overview.facts import facts_of
 from memstory.reporting.overview.links import Links
 from memstory.reporting.page.rendering import PageInput, render_page
 from memstory.reporting.page.story_lines import lines_in
+from memstory.results.extracts import with_extract
 from memstory.results.fingerprint import make_fingerprint
 from memstory.results.folder.holding import Hold
 from memstory.results.folder.recordings_file import RECORDINGS_NAME, read_recordings, with_steps, write_recordings
@@ -109,7 +110,8 @@ def write_reports(folder: Path, run: Run, *, recordings: bool = True, beside: Be
     write_text(folder / REPORT_NAME, render(written, last=beside.last, links=_links(folder, beside)))
     if recordings:
         write_recordings(folder / RECORDINGS_NAME, run.cases)
-    _write_page(folder, run, beside)
+    # Plots and causes read the extract, which only what results.json gives has.
+    _write_page(folder, replace(run, cases=tuple(map(with_extract, run.cases))), beside)
     Spool(folder).clear()
     (folder / SELECTED_NAME).unlink(missing_ok=True)
     return written

@@ -15,19 +15,27 @@ _JUDGED_WELL = ("passed", "measured", "unsupported")
 
 def without_steps(case: CaseResult) -> CaseResult:
     """Return `case` with an extract of its steps in the place of steps and tools."""
+    trials = (
+        replace(trial, recording=replace(trial.recording, steps=(), tools=())) for trial in with_extract(case).trials
+    )
+    return replace(case, trials=tuple(trials))
+
+
+def with_extract(case: CaseResult) -> CaseResult:
+    """Return `case` with an extract of its steps beside them."""
     return replace(case, trials=tuple(_extract(trial) for trial in case.trials))
 
 
 def _extract(trial: TrialResult) -> TrialResult:
     recording = trial.recording
-    if not recording.steps and not recording.tools:
+    if not recording.steps:
         return trial
     times = (
         StepTime(path=step.path, op=step.op, seconds=step.seconds, embedding_seconds=step.embedding_seconds)
         for step in recording.steps
     )
     agent = () if trial.outcome in _JUDGED_WELL else _agent_steps(recording.steps)
-    return replace(trial, recording=replace(recording, steps=(), tools=()), times=tuple(times), agent=tuple(agent))
+    return replace(trial, times=tuple(times), agent=tuple(agent))
 
 
 def _agent_steps(steps: Iterable[StepRecord]) -> Iterator[AgentStep]:

@@ -24,6 +24,16 @@ def test_both_reports_are_written_and_the_spool_is_gone(tmp_path, results):
     assert json.loads((folder / "results.json").read_text())["complete"] is True
 
 
+def test_the_page_of_a_run_and_of_its_files_have_the_same_plots(tmp_path, run):
+    steps = run.case(seconds=(0.25, 0.5))
+    write(tmp_path, [steps])
+    first = (tmp_path / "report.html").read_text()
+    report_from_spool(tmp_path)
+    again = (tmp_path / "report.html").read_text()
+    assert "Latency by operation" in first
+    assert first[first.index("<figure>") :] == again[again.index("<figure>") :]
+
+
 def test_a_report_that_cannot_be_made_leaves_the_old_one_and_the_spool(tmp_path, results, monkeypatch):
     write(tmp_path, results[:1])
     before = (tmp_path / "results.json").read_bytes()

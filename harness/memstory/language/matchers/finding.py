@@ -44,12 +44,13 @@ class Context:
 def show(value: Tree, limit: int = _SHOWN) -> str:
     """Return `value` for a sentence: texts in quotes, the rest as JSON, cut to `limit` characters.
 
-    >>> show([1, None]), show("abcdef", 4)
-    ('[1, null]', "'abc…'")
+    >>> print(show([1, None]), show("abcdef", 4), show("I don't know"))
+    [1, null] 'abc…' "I don't know"
     """
     if isinstance(value, str):
         cut = value if len(value) <= limit else f"{value[: limit - 1]}…"
-        return "'" + cut.replace("\\", "\\\\").replace("'", "\\'").replace("\n", "\\n") + "'"
+        quote = '"' if "'" in cut and '"' not in cut else "'"
+        return quote + cut.replace("\\", "\\\\").replace(quote, f"\\{quote}").replace("\n", "\\n") + quote
     text = json.dumps(value, ensure_ascii=False, default=str)
     return text if len(text) <= limit else f"{text[: limit - 1]}…"
 

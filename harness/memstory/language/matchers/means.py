@@ -146,7 +146,8 @@ def scores_of(record: RetrievalRecord, wanted: Sequence[str] = ()) -> tuple[Scor
     """Return all scores of a task; `wanted` names metrics beside those that are always reported.
 
     Categories that are kept apart have separate scores and are not part of the total. Questions that are not judged
-    count nowhere. Totals have intervals where the questions say which of them hang together.
+    count nowhere. Totals, and recall at the task's own k by category, have intervals where the questions say which of
+    them hang together.
     """
     names = dict.fromkeys((*default_metrics(record.k), *wanted))
     judged = [question for question in record.questions if question.judged]
@@ -154,7 +155,8 @@ def scores_of(record: RetrievalRecord, wanted: Sequence[str] = ()) -> tuple[Scor
     scores = [score for name in names if (score := _total(name, total, judged))]
     for category in sorted({question.category for question in judged if question.category is not None}):
         members = [question for question in judged if question.category == category]
-        scores += [score for name in names if (score := _of_category(name, members, category))]
+        found = [score for name in names if (score := _of_category(name, members, category))]
+        scores += [_with_interval(score, members) if score.metric == f"recall@{record.k}" else score for score in found]
     return tuple(replace(score, level=record.level) for score in scores)
 
 
@@ -180,9 +182,9 @@ def _total(name: str, total: Sequence[QuestionRecord], judged: Sequence[Question
         clusters=[question.cluster or question.id for question in counted],
         strata=strata,
     )
-    score = Score(metric=name, value=stratified_mean(sample), questions=len(counted))
-    if not any(question.cluster for question in counted):
-        return score
+
+
+def _resampled(score: Score, sample: Sample) -> Score:
     interval = cluster_bootstrap(sample, seed=_SEED)
     return replace(score, low=interval.low, high=interval.high)
 

@@ -8,7 +8,7 @@ from math import ceil, floor, log10
 from typing import Final
 
 WIDTH: Final = 900
-LEFT, RIGHT, TOP, BOTTOM = 52, 890, 12, 290
+LEFT, RIGHT, TOP, BOTTOM = 52, 850, 12, 290
 _HEIGHT, _TURNED_HEIGHT = 320, 400
 _ONE_LINE: Final = 90
 """Characters that fit below a plot; longer labels are turned."""

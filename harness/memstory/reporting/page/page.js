@@ -187,7 +187,7 @@
   const show = async (at, column) => {
     const row = rows[at], story = await unpack(at), names = Object.keys(story.cases);
     const own = story.cases[column], others = names.filter((name) => name !== column);
-    byId("c-title").textContent = row.cells[0].textContent;
+    byId("c-title").replaceChildren(...row.cells[0].cloneNode(true).childNodes);
     const inner = byId("c-body");
     inner.textContent = "";
     inner.append(make("p", "note", [story.where, ...(story.tags || []), ...(story.covers || [])].join(" · ")));

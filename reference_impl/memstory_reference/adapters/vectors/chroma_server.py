@@ -1,7 +1,7 @@
 """The vector store of a server started by `chroma run`, which several processes may share.
 
-Its rows lie in Chroma, and nothing is held in memory, for others write too. Chroma's server has no authentication of
-its own: let it listen on 127.0.0.1 only.
+Its rows lie in Chroma, and nothing is held in memory, for others write too. Chroma's server has no
+authentication: let it listen on 127.0.0.1 only.
 """
 
 from __future__ import annotations

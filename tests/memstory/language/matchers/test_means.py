@@ -52,6 +52,15 @@ def test_a_score_is_the_mean_over_the_questions_that_it_counts(metric, category,
     assert (found.value, found.questions) == (pytest.approx(value), questions)
 
 
+def test_recall_of_a_category_at_the_tasks_k_has_an_interval_where_questions_hang_together():
+    found = scores_of(SEVERAL)
+    single = score(found, "recall@10", "single")
+    assert (single.low, single.high) == (0.0, 1.0)
+    assert score(found, "mrr", "single").low is None
+    alone = record(question("q1", "a", "a", category="x"), question("q2", "a", "z", category="x"))
+    assert score(scores_of(alone), "recall@10", "x").low is None
+
+
 def test_the_macro_mean_weighs_a_small_category_like_a_large_one():
     uneven = record(question("q1", "a", "a", category="x"), *(question(f"y{n}", "a", "z", category="y") for n in "123"))
     found = scores_of(uneven)
@@ -84,5 +93,4 @@ def test_a_memory_without_scores_cannot_be_given_a_threshold():
 def test_totals_have_an_interval_where_questions_say_what_they_hang_on():
     found = score(scores_of(SEVERAL), "recall@10")
     assert found.low < found.value < found.high
-    assert score(scores_of(SEVERAL), "recall@10", "single").low is None
     assert score(scores_of(record(question("q1", "a", "a"))), "recall@10").low is None
