@@ -29,7 +29,7 @@ def compiled(pattern: str) -> re.Pattern[str]:
             warnings.simplefilter("error")
             return re.compile(pattern)
     except (re.error, OverflowError, RecursionError, Warning) as error:
-        raise ValueError(f"'{pattern:.60}' is no regular expression: {error}") from error
+        raise ValueError(f"'{pattern:.60}' is not a valid regular expression: {error}") from error
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

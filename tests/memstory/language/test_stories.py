@@ -140,8 +140,11 @@ def test_a_saved_field_becomes_a_path_into_the_recorded_result(step, save):
             "'parallel' cannot stand inside 'parallel'; put it before or after",
         ),
         ("steps: [{parallel: {times: 2, steps: [{crash: }]}}]", "'crash' cannot stand inside 'parallel'"),
-        ("steps: [{say: a, expect: {answer: {regex: '(a'}}}]", "'(a' is no regular expression: missing )"),
-        ("steps: [{say: a, expect: {answer: {regex: '[[a]'}}}]", "'[[a]' is no regular expression: Possible nested"),
+        ("steps: [{say: a, expect: {answer: {regex: '(a'}}}]", "'(a' is not a valid regular expression: missing )"),
+        (
+            "steps: [{say: a, expect: {answer: {regex: '[[a]'}}}]",
+            "'[[a]' is not a valid regular expression: Possible nested",
+        ),
         (
             "steps: [{say: a, expect: {answer: {regex: '(a+)+$'}}}]",
             "repeats a group that repeats, which can take forever",

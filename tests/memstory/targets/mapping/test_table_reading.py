@@ -71,7 +71,11 @@ def test_users_are_not_apart_where_one_operation_forgets_them():
             r"'scores' is one of similarity, distance; found \"nearness\"",
         ),
         ('scores = "similarity"', "", r"\[targets\.mine\.search\] reads a score, but 'scores' does not say what it is"),
-        ('scores = "similarity"', 'scores = "similarity"\nmissing = "("', r"'missing': '\(' is no regular expression"),
+        (
+            'scores = "similarity"',
+            'scores = "similarity"\nmissing = "("',
+            r"'missing': '\(' is not a valid regular expression",
+        ),
         ('scores = "similarity"', 'scores = "similarity"\nmissing = "[[a]"', "expression: Possible nested set"),
         ('scores = "similarity"', 'scores = "similarity"\nlook_up = true', "there is no \\[targets.mine.get\\]"),
         ('tool = "remember"', "", r"\[targets\.mine\.add\] wants exactly one of 'tool' or 'calls'"),

@@ -1,1 +1,1 @@
-"""Checks of what an agent says of its own memory."""
+"""Checks of what an agent says about its memory."""
