@@ -145,7 +145,8 @@ def harness(session: nox.Session) -> None:
 def browser(session: nox.Session) -> None:
     """Open the pages that memstory writes in a real Chromium; where there is none, each test says what to install."""
     install(session, "browser")
-    command = ("python", "-m", "pytest", "tests/memstory/browser", "-m", "slow or not slow")
+    pages = ("tests/memstory/browser", "tests/memstory_reference/commands/web/test_memories_page.py")
+    command = ("python", "-m", "pytest", *pages, "-m", "slow or not slow")
     session.run(*command, *session.posargs, env={"MEMSTORY_BROWSER": "all"})
 
 

@@ -46,8 +46,8 @@ class RunOptions:
     """How cases are run.
 
     `target` are options of the target, over which those of a story win. `hosted` puts the target into its own
-    process, which a story with `crash` gets anyway. `base` is the folder of the story's file, from which the paths of its
-    corpora are read. A target that is not `is_named` was chosen with others by the name of their group, and gets little
+    process, which a story with `crash` gets anyway. `base` is the folder of the story's file: paths of corpora start
+    there. A target that is not `is_named` was chosen with others by the name of their group, and gets little
     time for a large corpus. With `chats`, a story that talks with a backend that cannot goes through the chat shim.
     With `any_path`, a story may name files outside its root and its case's folder.
     """

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import base64
 import json
+import re
+import zlib
 
 import pytest
 
@@ -27,7 +30,14 @@ steps: [{{say: break}}]
 def shown(project, result):
     files = [path for path in (project.path / "reports").rglob("*") if path.is_file()]
     assert {path.name for path in files} == {"results.json", "report.md", "report.html", "recordings.jsonl"}
-    return result.stdout.str() + "".join(path.read_text("utf-8") for path in files)
+    texts = [path.read_text("utf-8") for path in files]
+    return result.stdout.str() + "".join([*texts, *(packed for text in texts for packed in unpacked(text))])
+
+
+def unpacked(page):
+    """What a page shows on a click, which is deflated in it."""
+    for one in re.findall(r'<script type="text/plain" id="d\d+">([^<]*)</script>', page):
+        yield zlib.decompress(base64.b64decode(one), -15).decode()
 
 
 def document(project):
@@ -39,6 +49,8 @@ def test_secrets_are_taken_out_of_files_and_of_the_terminal_unless_told_otherwis
     project.story(STORY)
     said = shown(project, project.run("-v"))
     assert "Quimperlune" in said
+    page = (project.path / "reports/latest/report.html").read_text("utf-8")
+    assert any("Quimperlune" in packed for packed in unpacked(page))
     assert KEY not in said
     assert document(project)["redacted"]["secrets"] > 0
     assert KEY in shown(project, project.run("--redact", "none"))

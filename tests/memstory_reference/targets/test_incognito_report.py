@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import base64
 import json
+import re
 import subprocess
 import sys
+import zlib
 from pathlib import Path
 
 ROOT = Path(__file__).parents[3]
@@ -24,7 +27,10 @@ def test_no_word_of_an_incognito_session_is_in_its_report(tmp_path):
     printed = run(tmp_path, "--redact", "none")  # the story's own wish stands
     files = {path.name: path.read_text("utf-8") for path in tmp_path.iterdir()}
     assert files.keys() == {"results.json", "report.md", "report.html", "recordings.jsonl"}
-    for text in (printed, *files.values()):
+    packed = re.findall(r'<script type="text/plain" id="d\d+">([^<]*)</script>', files["report.html"])
+    on_click = [zlib.decompress(base64.b64decode(one), -15).decode() for one in packed]
+    assert len(on_click) == 1
+    for text in (printed, *files.values(), *on_click):
         assert [word for word in SAID if word in text] == []
     (case,) = json.loads(files["results.json"])["cases"]
     assert case["outcome"] == "passed"

@@ -10,7 +10,9 @@
   const table = byId("matrix"), body = table.tBodies[0], rows = [...body.rows];
   const columns = [...table.tHead.rows[0].cells].slice(1).map((cell) => cell.textContent);
 
-  // Filters. Cells are read once; a filter only sets `hidden`.
+  // Filters. Cells are read once; a filter only sets `hidden`. Thousands of rows take seconds to lay out.
+  const MOST = 1000;
+  let limit = MOST;
   const facts = rows.map((row) => ({
     text: (row.cells[0].textContent + " " + row.dataset.t).toLowerCase(),
     groups: row.dataset.g.split(" "),
@@ -28,15 +30,18 @@
       const fits = found.length > 0 && words.every((word) => fact.text.includes(word))
         && (!group || fact.groups.includes(group)) && (!harm || row.dataset.h === harm)
         && (!outcome || found.includes(outcome)) && (!differ || new Set(found).size > 1);
-      row.hidden = !fits;
       count += fits;
+      row.hidden = !fits || count > limit;
     });
     while (sheet.cssRules.length > own) sheet.deleteRule(own);
     columns.forEach((_, column) => {
       if (!shown.includes(column)) sheet.insertRule(`#matrix tr>:nth-child(${column + 2}){display:none}`, own);
     });
-    byId("f-count").textContent = count === 1 ? "1 story" : `${count} stories`;
+    byId("f-count").textContent = (count === 1 ? "1 story" : `${count} stories`) + (count > limit ? `, the first ${limit} shown` : "");
+    byId("f-more").hidden = count <= limit;
   };
+  byId("f-more").addEventListener("click", () => { limit = Infinity; filter(); });
+  if (rows.length > MOST) filter();
   byId("filters").addEventListener("input", filter);
   byId("filters").addEventListener("reset", () => setTimeout(filter));
   byId("filters").addEventListener("submit", (event) => event.preventDefault());
