@@ -38,7 +38,7 @@ MARK = Mark("a.story.yaml", 1, 1)
 @pytest.fixture(scope="module")
 def folder():
     # In memory where the system has it: a disk takes longer to write a file than we to read it.
-    memory = Path("/dev/shm")  # noqa: S108  (a folder of its own is made there)
+    memory = Path("/dev/shm")  # noqa: S108  (its own folder is made there)
     with TemporaryDirectory(prefix="memstory-fuzz-", dir=memory if memory.is_dir() else None) as made:
         yield Path(made)
 

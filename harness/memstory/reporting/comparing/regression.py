@@ -152,7 +152,7 @@ def _of_case(was: CaseResult, now: CaseResult, steadiness: Steadiness) -> Iterat
 
 
 def _of_questions(lost: Sequence[str], won: Sequence[str], steadiness: Steadiness) -> Iterator[tuple[str, str]]:
-    """Yield what changed by question; many more losses than wins are not chance, however small the mean."""
+    """Yield what changed by question; many more losses than wins are not due to chance, however small the mean."""
     for kind, number, other, verb, ids in (
         ("regressions", len(lost), len(won), "lost", lost),
         ("improvements", len(won), len(lost), "won", won),

@@ -223,7 +223,7 @@ class RecordsDesk:
         return fit, why_not or next((reason for reason in gone if reason), None)
 
     def _fit(self, content: object) -> tuple[Content, str | None]:
-        """Return the content as it may be stored, and why it may not be; InputError for what is no content at all."""
+        """Return the content as it may be stored, and why it may not be; InputError for anything else."""
         given = checked_content(content)
         if isinstance(given, Arc):
             fit_arc = replace(given, summary=one_line(given.summary), topics=tuple(map(one_line, given.topics)))
