@@ -38,7 +38,7 @@ class Place:
         if variable := environ.get(self.variable):
             if self._is_there(Path(variable)):
                 return Path(variable)
-            raise SetupError(f"{self.variable} names {variable}, which is no {self._kind}: correct it or unset it")
+            raise SetupError(f"{self.variable} names {variable}, which is not a {self._kind}: correct it or unset it")
         around = (Path(bundled.__file__).parents[2], Path.cwd()) if self.beside else ()
         for path in (folder.parent / (self.beside or "") for folder in around):
             if self._is_there(path):

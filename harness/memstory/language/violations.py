@@ -141,7 +141,7 @@ def _wrong_name(error: _Violation) -> str:
     noun = error.schema.get("title", "name")
     if error.keyword == "enum":
         return unknown(error.found, noun, error.wanted)
-    return f"'{_short(error.found)}' is no {noun}{_examples(error.schema)}"
+    return f"'{_short(error.found)}' is not a valid {noun}{_examples(error.schema)}"
 
 
 def _examples(schema: Mapping[str, Tree]) -> str:
@@ -185,7 +185,7 @@ def _ill_formed(error: _Violation) -> str:
     if not error.found.strip():
         return "must not be blank"
     noun = error.schema.get("title")
-    return f"is '{_short(error.found)}', which is no {noun or 'such text'}{_examples(error.schema)}"
+    return f"is '{_short(error.found)}', which is not a valid {noun or 'text'}{_examples(error.schema)}"
 
 
 def _too_long(error: _Violation) -> str:

@@ -1,4 +1,4 @@
-"""What was forgotten for good, by digests: enough to know it again when it is told again, too little to read it."""
+"""What was forgotten for good, by digests: enough to recognise it, too little to read it."""
 
 from __future__ import annotations
 

@@ -128,7 +128,7 @@ def test_a_saved_field_becomes_a_path_into_the_recorded_result(step, save):
             "the steps 'wait' of a story last 3 s at most, here 4 s; 'advance' moves the clock",
         ),
         ("steps: [{add: {text: a, ttl: 0s}}]", "a memory that is forgotten at once was never told; 'ttl' is 1us or"),
-        ("steps: [{add: {text: a, ttl: soon}}]", "'ttl' is 'soon', which is not a duration"),
+        ("steps: [{add: {text: a, ttl: soon}}]", "'ttl' is 'soon', which is not a valid duration"),
         ("steps: [{add: {text: a, source: radio}}]", "radio"),
         ("steps: [{search: {query: q, as_of: noon}}]", "'noon' is not a moment"),
         ("steps: [{add: a}, {list: , forbid: [bb]}]", "mark an item of an earlier 'add' as 'twin'"),

@@ -55,7 +55,7 @@ def questions() -> Sequence[Labelled]:
 
 
 def marked(verdicts: Sequence[bool | None]) -> Marks:
-    """Return the marks for the verdicts on all `questions()`, in their order; None, which is not a verdict, is wrong."""
+    """Return the marks for the verdicts on all `questions()`, in order; None, which is not a verdict, is wrong."""
     pairs = list(zip(questions(), verdicts, strict=True))
     fitting, unfit = [said for one, said in pairs if one.fits], [said for one, said in pairs if not one.fits]
     return Marks(

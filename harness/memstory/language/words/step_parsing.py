@@ -66,7 +66,7 @@ def _read_one(reading: Reading, tree: Tree, path: TreePath, around: tuple[Word, 
 def _read_what_is_left(
     reading: Reading, word: Word, tree: Mapping[str, Tree], path: TreePath, around: tuple[Word, ...]
 ) -> None:
-    """Read the sound parts of a broken step for mistakes of their own, so that all are told in one go."""
+    """Read the sound parts of a broken step for further mistakes, so that all are reported at once."""
     value = tree[word.name]
     if isinstance(value, dict) and isinstance(value.get("steps"), list):
         _read(reading, value["steps"], (*path, word.name, "steps"), (*around, word))

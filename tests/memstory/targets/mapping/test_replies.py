@@ -63,8 +63,8 @@ def test_a_part_of_the_text_can_be_cut_out_first():
         ({"hits": [{"id": "1"}]}, "row 1: there is no 'text'"),
         ({"hits": [{"id": None, "text": "a", "score": 1}]}, "the id is neither a text nor a number"),
         ({"hits": [{"id": "1", "text": 5, "score": 1}]}, "the text is not a string"),
-        ({"hits": [{"id": "1", "text": "a", "score": "high"}]}, "no finite number"),
-        ({"hits": [{"id": "1", "text": "a", "score": True}]}, "no finite number"),
+        ({"hits": [{"id": "1", "text": "a", "score": "high"}]}, "not a finite number"),
+        ({"hits": [{"id": "1", "text": "a", "score": True}]}, "not a finite number"),
         ({"hits": ["a"]}, "row 1: 'id' wants an object"),
         ({"hits": "sorry"}, "a text where rows are expected: 'sorry'"),
         ({"results": []}, "there is no 'hits'; there is results"),
@@ -77,7 +77,7 @@ def test_a_malformed_reply_says_what_is_wrong_and_shows_it(data, message):
 
 
 def test_text_that_is_no_json_is_malformed_and_shown():
-    with pytest.raises(MalformedError, match="no JSON: Internal error"):
+    with pytest.raises(MalformedError, match="not JSON: Internal error"):
         read_rows(rows(id="id"), Reply(text="Internal error"))
 
 
@@ -100,7 +100,7 @@ def test_a_smaller_distance_is_never_a_smaller_score(distances, transform):
 
 @pytest.mark.parametrize("value", [float("nan"), float("inf"), "nan", None, [], {}, "x", False])
 def test_what_is_no_finite_number_is_no_score(value):
-    with pytest.raises(ValueError, match="no finite number"):
+    with pytest.raises(ValueError, match="not a finite number"):
         number_of(value, "x")
 
 

@@ -314,7 +314,7 @@ async def test_a_key_that_the_server_repeats_is_not_told(opened, server, status)
 async def test_a_key_in_a_reply_that_cannot_be_read_is_not_told(opened, server):
     server.trouble = always(lambda request: request.write(200, f"debug: {request.headers['Authorization']}".encode()))
     async with opened() as target:
-        with pytest.raises(TargetError, match="no JSON") as raised:
+        with pytest.raises(TargetError, match="not JSON") as raised:
             await target.add([Item(text="x")], ANN)
     assert KEY not in str(raised.value)
 
@@ -382,16 +382,16 @@ async def test_a_server_that_drips_does_not_get_round_the_limit(opened, server):
 @pytest.mark.parametrize(
     ("body", "said"),
     [
-        (b'{"found": [{"id": "n1", "te', "no JSON"),
-        (b"", "no JSON"),
-        (b"<html>Bad Gateway</html>", "no JSON"),
+        (b'{"found": [{"id": "n1", "te', "not JSON"),
+        (b"", "not JSON"),
+        (b"<html>Bad Gateway</html>", "not JSON"),
         (b'{"found": "nothing"}', "a text where rows are expected"),
         (b'{"results": []}', "there is no 'found'"),
         (b'{"found": [{"id": "n1", "score": 1}]}', "there is no 'text'"),
         (b'{"found": [{"id": "n1", "text": 7, "score": 1}]}', "the text is not a string"),
         (b'{"found": [{"id": ["n1"], "text": "x", "score": 1}]}', "neither a text nor a number"),
-        (b'{"found": [{"id": "n1", "text": "x", "score": NaN}]}', "no finite number"),
-        (b'{"found": [{"id": "n1", "text": "x", "score": "high"}]}', "no finite number"),
+        (b'{"found": [{"id": "n1", "text": "x", "score": NaN}]}', "not a finite number"),
+        (b'{"found": [{"id": "n1", "text": "x", "score": "high"}]}', "not a finite number"),
         (b'{"found": [3]}', "row 1"),
         (b'{"found": [{"id": "n1", "text": "\xff", "score": 1}]}', "cannot be read as text"),
     ],

@@ -213,7 +213,7 @@ async def test_a_failure_that_is_only_words_is_an_error(opened):
 async def test_a_score_that_is_no_number_is_an_error(opened):
     async with opened("--nan") as target:
         await target.add([Item(text=HARBOUR)], ANN)
-        with pytest.raises(TargetError, match="no finite number"):
+        with pytest.raises(TargetError, match="not a finite number"):
             await target.search(Query(text="harbour"), ANN)
 
 
