@@ -1,7 +1,7 @@
 """The layers on SQLite and Postgres: a turn's read at 10,000 facts of one owner among 100,000, and batched writing.
 
-Run it with `python benchmarks/layers.py [sqlite] [postgres]`. Postgres is the server that MEMSTORY_POSTGRES names, else
-one of its own that waits for the disk as any other. Vectors come from a table, so that no figure holds any embedding.
+Run it with `python benchmarks/layers.py [sqlite] [postgres]`. Postgres is the server that MEMSTORY_POSTGRES names, or
+a new one that waits for the disk as any other. Vectors come from a table, so that no figure includes embedding.
 The goals on a quiet machine: a turn's read (facts, sessions and rules) p50 at most 4 ms on SQLite and 8 ms on Postgres,
 independent of other owners; at least 1,000 records written a second on SQLite, 2,000 on Postgres.
 """

@@ -47,7 +47,10 @@ def messages(text):
         ("steps: [{say: 5}]", "'say' must be a text or a mapping, but is the number 5; quote it to mean a text"),
         ("steps: [{search: {q: x}}]", "f.yaml:3:10: 'search' needs 'query' (what is asked)."),
         ("steps: [{search: {query: x, topk: 5}}]", "unknown key of a query 'topk'. Did you mean 'top_k'?"),
-        ("steps: [{advance: 30x}]", "'advance' is '30x', which is not a valid duration; write it like '30d' or '1h 5m' or"),
+        (
+            "steps: [{advance: 30x}]",
+            "'advance' is '30x', which is not a valid duration; write it like '30d' or '1h 5m' or",
+        ),
         (
             "steps: [{fault: {embedder: dwn}}]",
             "'embedder' must be one of down, slow, garbage, ok, but is the text 'dwn'. D",

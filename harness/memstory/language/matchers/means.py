@@ -177,7 +177,20 @@ def _total(name: str, total: Sequence[QuestionRecord], judged: Sequence[Question
     strata = [question.category or "" if metric.by_category else "" for question in counted]
     if not counted or (metric.by_category and len(set(strata)) < _SEVERAL):
         return None
-    sample = Sample(
+    sample = _sample(name, counted, strata)
+    score = Score(metric=name, value=stratified_mean(sample), questions=len(counted))
+    return _resampled(score, sample) if any(question.cluster for question in counted) else score
+
+
+def _with_interval(score: Score, members: Sequence[QuestionRecord]) -> Score:
+    counted = [question for question in members if metric_of(score.metric).counts(question)]
+    if not any(question.cluster for question in counted):
+        return score
+    return _resampled(score, _sample(score.metric, counted, [""] * len(counted)))
+
+
+def _sample(name: str, counted: Sequence[QuestionRecord], strata: Sequence[str]) -> Sample:
+    return Sample(
         values=_values(name, counted),
         clusters=[question.cluster or question.id for question in counted],
         strata=strata,

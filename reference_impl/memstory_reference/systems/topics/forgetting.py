@@ -34,7 +34,7 @@ def forgotten(
     """Return what goes with `entry`: turns that had to do with its topic, or say the same, or repeat it in an answer.
 
     A turn takes along those of `topics` that it named and whose value it says. A name alone does not say whose it is:
-    who else mentions it is told, and kept. Short common words say nothing.
+    other turns that mention it are listed and kept. Common short words say nothing.
     """
     saved = list[TopicEntry]()
     if isinstance(entry, EngramEntry):
