@@ -1,7 +1,7 @@
 """What the proxy adds to a call that it replays: `python benchmarks/proxy.py`.
 
 Prints the median time of a replayed call, and of the same call to a server that answers with fixed bytes, which is what
-the client and the protocol cost by themselves; in turns. The goal is held against the processor's time,
+the client and the protocol cost by themselves; in turns. The goal is compared with the processor's time,
 for on a busy machine the clock says little.
 """
 

@@ -54,7 +54,7 @@ class Noon:
 
 
 class Perturbed:
-    """Texts are embedded once; each time one is told again, its vector has other noise."""
+    """Texts are embedded once; each time one comes again, its vector has other noise."""
 
     model, dimension = "perturbed", 384
 

@@ -190,7 +190,7 @@ FORMS: Final = (
         re.compile(r"([MNO](?<![A-Za-z0-9].)[A-Za-z0-9_-]{23,27}\.[A-Za-z0-9_-]{6}\.[A-Za-z0-9_-]{27,})"), (".",)
     ),  # Discord
     Form(re.compile(r"(?<![A-Za-z0-9])(\d{8,10}:AA[A-Za-z0-9_-]{32,34}(?![A-Za-z0-9_-]))"), (":aa",)),  # Telegram
-    _form(  # hosts of models, code, data and dashboards, each with a beginning of its own
+    _form(  # hosts of models, code, data and dashboards, each with its own beginning
         r"(?<![A-Za-z0-9])("
         r"shp(?:at|ca|pa|ss)_[0-9a-f]{32}|key-[0-9a-f]{32}|sq0[a-z]{3}-[\w-]{22,}|dapi[0-9a-f]{32}|lin_api_[A-Za-z0-9]{32,}"
         r"|ntn_[A-Za-z0-9]{40,}|dp\.(?:pt|st|ct)\.[A-Za-z0-9._-]{40,}|hv[sb]\.[\w-]{24,}|[A-Za-z0-9]{14}\.atlasv1\.[\w-]{40,}"
