@@ -156,3 +156,38 @@ async def test_the_topics_memory_is_served_with_all_its_tools(connect):
         assert await answer(client, "forget_memory", topic="user.name") == "Memory forgotten: user.name."
     async with connect("--system", "topics", "--owner", "bob") as client:
         assert await answer(client, "list_memories") == "No memories found."
+
+
+async def test_the_turns_memory_announces_recall_remember_and_forget_by_schema(connect):
+    async with connect("--system", "turns") as client:
+        schemas = {tool.name: tool.input_schema for tool in (await client.list_tools()).tools}
+    assert {name: (set(one["properties"]), one["required"]) for name, one in schemas.items()} == {
+        "recall": ({"query", "limit", "speaker", "since", "until", "as_of"}, ["query"]),
+        "remember": ({"text", "speaker", "said_at"}, ["text"]),
+        "forget": ({"id"}, ["id"]),
+    }
+
+
+async def test_a_client_remembers_recalls_and_forgets_turns_of_its_owner_alone(connect):
+    async with connect("--system", "turns", "--owner", "ann") as client:
+        told = {"text": "The parcel is for the neighbour.", "speaker": "Ben", "said_at": "2024-05-08"}
+        stored = await answer(client, "remember", **told)
+        assert (stored["content"], stored["speaker"], stored["said_at"]) == tuple(told.values())
+        assert [one["id"] for one in await answer(client, "recall", query="whose parcel?")] == [stored["id"]]
+        assert await answer(client, "recall", query="whose parcel?", until="2024-05-07") == []
+        assert await answer(client, "recall", query="whose parcel?", speaker="Ann") == []
+    async with connect("--system", "turns", "--owner", "bob") as client:
+        assert await answer(client, "recall", query="whose parcel?") == []
+        assert await answer(client, "forget", id=stored["id"]) == {"success": False, "id": stored["id"]}
+    async with connect("--system", "turns", "--owner", "ann") as client:
+        assert (await answer(client, "forget", id=stored["id"]))["success"]
+        assert await answer(client, "recall", query="whose parcel?") == []
+
+
+async def test_a_wrong_argument_of_a_turns_tool_is_refused_in_words_and_stores_nothing(connect):
+    async with connect("--system", "turns") as client:
+        assert "text must be string" in await refusal(client, "remember", text=3)
+        assert "ISO 8601" in await refusal(client, "remember", text="Tea is ready.", said_at="yesterday")
+        assert "ISO 8601" in await refusal(client, "recall", query="tea", since="soon")
+        assert "speeker" in await refusal(client, "remember", text="Tea is ready.", speeker="Ann")
+        assert await answer(client, "recall", query="*") == []
