@@ -28,7 +28,7 @@ from memstory.results.secrecy.secret_values import Secrets
 
 _TWO = 2
 PAGE = ".html"
-_DRAWN = (*APPENDIX, "By capability")
+_DRAWN = (*APPENDIX, "By capability", "What a memory owes")
 """Tables of a comparison that its page shows in its own way."""
 
 

@@ -14,6 +14,7 @@ from memstory.reporting.comparing.capability_scores import OTHER, capability_sco
 from memstory.reporting.comparing.columns import Column, columns_of
 from memstory.reporting.comparing.latency import latencies
 from memstory.reporting.comparing.matrix import JUDGED
+from memstory.reporting.comparing.owed import HEADER, HOW_TO_READ, best_first, owed_by
 from memstory.reporting.comparing.sections import Section
 from memstory.reporting.escaping import shorten, visible
 from memstory.reporting.overview.case_changes import changes_in_words, changes_since
@@ -72,6 +73,7 @@ def render_page(runs: Sequence[NamedRun], given: PageInput) -> str:
             for one in target_totals(columns)
         ],
         "has_last": given.last is not None, "changes": changes, "columns": [visible(one.title) for one in columns],
+        "owed": _owed(columns), "owed_header": HEADER, "how_to_read": HOW_TO_READ,
         "capabilities": list(_capabilities(columns)), "groups": _groups(columns), "causes": _causes(columns),
         "rows": list(_rows(columns)), "plots": [(one, plot.render(title=one.title, plot=one.plan)) for one in drawn],
         "sections": [one for one in given.sections if one.rows],
@@ -87,6 +89,11 @@ def _own(name: str) -> str:
 
 def _hashed(text: str) -> str:
     return f"sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}"
+
+
+def _owed(columns: Sequence[Column]) -> list[tuple[str, Sequence[str]]]:
+    found = {visible(column.title): owed for column in columns if (owed := owed_by(column.cases.values()))}
+    return [(name, owed.cells) for name, owed in best_first(found)]
 
 
 def _capabilities(columns: Sequence[Column]) -> Iterator[tuple[str, int, list[tuple[str, str, str]]]]:

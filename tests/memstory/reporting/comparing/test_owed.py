@@ -1,5 +1,7 @@
 """The two scores of what a memory owes, on runs of the controls: never pooled, and seen in report, compare, gate."""
 
+from dataclasses import replace
+
 import pytest
 
 from memstory.controls import CONTROLS
@@ -10,6 +12,7 @@ from memstory.reporting.comparing.owed import owed_by, owed_lines
 from memstory.reporting.comparing.regression import gate
 from memstory.reporting.comparing.sections import as_text
 from memstory.reporting.markdown import render
+from memstory.reporting.page.rendering import PageInput, render_page
 from memstory.results.baseline import as_baseline
 from memstory.results.runs import NamedRun
 
@@ -91,6 +94,19 @@ async def test_report_and_comparison_show_both_scores_the_best_first(whole):
     assert section.index("\noracle ") < section.index("\nundeleting ") < section.index("\nnothing ")
     row = next(line for line in section.splitlines() if line.startswith("undeleting ")).split("  ")
     assert [cell.strip() for cell in row if cell.strip()][1:3] == ["1 of 2", "0 of 1"]
+
+
+async def test_the_page_shows_both_scores_before_the_capabilities_the_best_first(whole):
+    given = PageInput(title="t", facts={}, lines_of=lambda _: None)
+    page = render_page([NamedRun(name="a", run=whole)], given)
+    table = page[page.index('<h3 id="owed">') : page.index("<h3>By capability</h3>")]
+    rows = [line for line in table.splitlines() if '<th scope="row">' in line]
+    assert [row.split("</th>")[0].rpartition(">")[2] for row in rows] == [
+        "oracle", "stale_search", "undeleting", "nothing"
+    ]  # fmt: skip
+    assert 'undeleting</th><td class="n">1 of 2</td><td class="n">0 of 1</td>' in rows[2]
+    unasked = [case for case in whole.cases if case.story == "W4"]
+    assert 'id="owed"' not in render_page([NamedRun(name="a", run=replace(whole, cases=unasked))], given)
 
 
 async def test_a_gate_tells_both_scores_and_calls_a_new_leak_a_regression(cases, run_of):
