@@ -117,6 +117,8 @@ async def test_what_mem0_declines_is_refused_in_its_words(factory, opened):
             await target.search(Query(text="  "), EVERYWHERE)
         with pytest.raises(Refused, match="cannot contain whitespace"):
             await target.add([Item(text="x")], Scope(user="ann b"))
+        with pytest.raises(Refused, match="cannot contain whitespace"):
+            await target.list(Scope(user="ann b"))
         with pytest.raises(NotSupported):
             await target.add([Item(text="x", key="k")], ANN)
 

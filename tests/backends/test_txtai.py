@@ -43,6 +43,15 @@ async def test_conditions_of_kind_session_and_metadata_hold_together(factory, op
         assert texts(await target.list(EVERYWHERE, kinds=("note",))) == ["a b d"]
 
 
+async def test_a_mapping_as_the_value_of_a_condition_is_refused(factory, opened):
+    async with opened(factory) as target:
+        await target.add([Item(text="a b", metadata={"project": "garden"})], ANN)
+        for value in ({"$ne": ""}, ["garden", {"$ne": ""}]):
+            with pytest.raises(Refused, match="is compared with values, not with a mapping"):
+                await target.search(Query(text="a b", where={"project": value}), EVERYWHERE)
+        assert texts(await target.search(Query(text="a b", where={"project": "garden"}), EVERYWHERE)) == ["a b"]
+
+
 async def test_a_key_is_its_users_own_and_replaces(factory, opened):
     async with opened(factory) as target:
         for scope, text in ((ANN, "June"), (BOB, "May"), (ANN, "July")):

@@ -179,6 +179,8 @@ def _conditions(equal: Mapping[str, Tree]) -> tuple[list[str], dict[str, Tree]]:
     for number, (name, value) in enumerate(equal.items()):
         if not name.replace(".", "").replace("_", "").isalnum():
             raise Refused(f"where: txtai has no column '{name}'; names are letters, digits, dots and underscores")
+        if any(isinstance(one, Mapping) for one in (value if isinstance(value, list) else [value])):
+            raise Refused(f"where: '{name}' is compared with values, not with a mapping")
         several = {f"v{number}_{place}": one for place, one in enumerate(value)} if isinstance(value, list) else {}
         values |= several or {f"v{number}": value}
         marks = ", ".join(f":{parameter}" for parameter in several)
