@@ -19,6 +19,7 @@ from memstory_reference.errors import StoreConflictError, UnavailableError
 
 _FIRST_ROWS = 64
 _LENGTH_SLACK = 1e-3
+_BLOCK = 1_000
 
 
 class MappedMatrix:
@@ -57,8 +58,9 @@ class MappedMatrix:
     def unwritten(self, places: NDArray[np.intp]) -> NDArray[np.intp]:
         """Return those of the places whose row is not of length 1."""
         within = places[places < len(self.rows)]
-        rows = self.rows[within]
-        lengths = np.einsum("ij,ij->i", rows, rows)
+        # Block by block: all at once would be a copy of the whole file.
+        blocks = np.split(within, range(_BLOCK, len(within), _BLOCK))
+        lengths = np.concatenate([np.einsum("ij,ij->i", rows, rows) for rows in map(self.rows.__getitem__, blocks)])
         missing: NDArray[np.intp] = np.concatenate(
             [places[places >= len(self.rows)], within[~(np.abs(lengths - 1) < _LENGTH_SLACK)]]
         )

@@ -169,6 +169,25 @@ def test_the_retrieval_table_has_total_categories_and_what_stands_apart_last(res
     assert "- q3: no document has the id 'z&#124;z'" in found
 
 
+def test_the_retrieval_section_says_who_got_speakers_and_dates_as_fields_and_who_as_text(make_case, report):
+    def case(target, as_turns):
+        made = make_case.retrieval(target=target)
+        (trial,) = made.trials
+        record = replace(trial.recording.retrieval[0], name="locomo", as_turns=as_turns)
+        return replace(made, trials=(replace(trial, recording=replace(trial.recording, retrieval=(record,))),))
+
+    forms = {"turns": True, "topics": False, "layers": False, "unsaid": None}
+    found = [
+        line
+        for line in section(report([case(*one) for one in forms.items()]), "Retrieval").split("\n")
+        if "speaker" in line
+    ]
+    assert found == [
+        "- locomo: speaker, session and date in the text alone for layers, topics",
+        "- locomo: speaker, session and date as fields for turns",
+    ]
+
+
 def test_a_score_that_was_not_taken_is_a_dash_and_not_a_zero_and_one_that_nobody_took_has_no_column(make_case, report):
     case = make_case.retrieval()
     (trial,) = case.trials

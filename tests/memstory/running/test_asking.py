@@ -343,3 +343,57 @@ async def test_what_comes_beyond_k_gains_nothing_and_is_counted(ask):
     assert [(len(question.retrieved), question.surplus) for question in record.questions] == [(2, 1), (2, 1)]
     (exact,) = (await ask(k=2)).retrieval
     assert [question.surplus for question in exact.questions] == [None, None]
+
+
+LOCOMO = {
+    "sample_id": "conv-1",
+    "conversation": {
+        "session_1_date_time": "1:56 pm on 8 May, 2023",
+        "session_1": [
+            {"speaker": "Ana", "dia_id": "D1:1", "text": "Ana: that is me."},
+            {"speaker": "Bob", "dia_id": "D1:2", "text": "Look!", "blip_caption": "a kite"},
+        ],
+    },
+    "qa": [{"question": "who flies a kite?", "evidence": ["D1:2"], "category": 4}],
+}
+
+
+@pytest.mark.parametrize(
+    ("able", "as_turns", "texts"),
+    [
+        ("add.turns", True, ["Ana: that is me.", "Look! [shares a kite]"]),
+        (
+            "add.wait",
+            False,
+            ["[1:56 pm on 8 May, 2023] Ana: Ana: that is me.", "[1:56 pm on 8 May, 2023] Bob: Look! [shares a kite]"],
+        ),
+    ],
+)
+async def test_locomo_gives_speaker_session_and_date_as_fields_to_a_target_of_turns_and_as_text_to_others(
+    tmp_path, able, as_turns, texts
+):
+    given = []
+
+    class Watched(Oracle):
+        async def add(self, items, scope):
+            given.extend(items)
+            return await super().add(items, scope)
+
+    (tmp_path / "locomo.json").write_text(json.dumps([LOCOMO]))
+    retrieval = Retrieval(mark=MARK, k=2, dataset="locomo", path=str(tmp_path / "locomo.json"))
+    made = Story(id="Q1", title="t", mark=MARK, digest="d", retrieval=retrieval)
+    case, options = Case(story=made, target="toy"), RunOptions(base=tmp_path)
+    recording = await run(case, Factory(Watched, [able]), tmp_path / "workspace", options, trial=0)
+    assert recording.failure is None
+    assert [one.text for one in given] == texts
+    said = {"session": "session_1", "said_at": "2023-05-08T13:56:00"}
+    fields = [{"speaker": name, **said} if as_turns else {} for name in ("Ana", "Bob")]
+    assert [
+        {name: value for name, value in one.metadata.items() if name in ("speaker", *said)} for one in given
+    ] == fields
+    assert recording.retrieval[0].as_turns is as_turns
+
+
+async def test_of_documents_that_nobody_said_no_form_is_recorded(ask):
+    (record,) = (await ask(able=("add.metadata", "add.turns"))).retrieval
+    assert record.as_turns is None

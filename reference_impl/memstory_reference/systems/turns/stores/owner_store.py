@@ -70,6 +70,7 @@ _INSERT = f"INSERT INTO turns ({', '.join(_ALL)}) VALUES ({_MARKS})"  # noqa: S6
 _UPDATE = f"UPDATE turns SET ({', '.join(_ALL)}) = ({_MARKS}) WHERE number = ?"  # noqa: S608
 _READ_AGAIN = "UPDATE turns SET moment = ?, signs = ?, stems = ?, read_by = ? WHERE number = ?"
 _LOAD = "SELECT number, moment, kind, session, speaker, signs, length(stems) / 4, stems FROM turns ORDER BY number"
+_LOADED = 500
 
 
 class OwnerStore:
@@ -245,13 +246,14 @@ class OwnerStore:
         self._columns, self._postings = Columns(), Postings()
         self._read_again()
         (last,) = self._db.execute("SELECT coalesce(max(seq), 0) FROM sqlite_sequence WHERE name = 'turns'").fetchone()
-        rows = self._db.execute(_LOAD).fetchall()
-        if rows:
-            *features, words = zip(*rows, strict=True)
+        self._columns.reserve(int(last) + 1)
+        rows = self._db.execute(_LOAD)
+        # In parts: the memory that Python takes for all rows at once would stay with the process.
+        while part := rows.fetchmany(_LOADED):
+            *features, words = zip(*part, strict=True)
             self._columns.load(features)
             numbers = np.repeat(np.array(features[0], np.int64), np.array(features[-1], np.int64))
             self._postings.add(numbers, np.frombuffer(b"".join(words), np.uint32))
-        self._columns.reserve(int(last) + 1)
         row = self._db.execute("SELECT length(vector) FROM vectors LIMIT 1").fetchone()
         if row is not None:
             self._matrix_for(row[0] // 4).reserve(self._columns.size)

@@ -54,8 +54,10 @@ class Postings:
     def _sort(self) -> None:
         if not self._waiting:
             return
-        base, newer = self._parts[0], np.sort(np.concatenate([self._parts[1], *self._waiting]))
+        base, newer = self._parts[0], np.concatenate([self._parts[1], *self._waiting])
         self._waiting = []
         if len(newer) > max(_FEW, len(base) // _SHARE):
-            base, newer = np.sort(np.concatenate([base, newer])), _NONE
+            base, newer = np.concatenate([base, newer]) if len(base) else newer, _NONE
+            base.sort()
+        newer.sort()
         self._parts = [base, newer]

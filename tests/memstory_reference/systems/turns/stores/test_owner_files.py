@@ -4,6 +4,7 @@ import asyncio
 import resource
 import sqlite3
 import sys
+import tracemalloc
 from datetime import UTC, datetime
 
 import numpy as np
@@ -178,3 +179,20 @@ async def test_more_owners_than_files_stay_open_are_all_found_and_forgotten(stor
     assert sum(file._open is not None for file in store._open.values()) <= 2
     assert [await store.forget_owner(name) for name in names] == [2] * 9
     assert await store.owners() == []
+
+
+async def test_opening_an_owner_takes_far_less_memory_than_the_vectors(store):
+    vectors = np.eye(1, 384, dtype=np.float32).repeat(8_000, axis=0)
+    words = " ".join(f"word{number}" for number in range(20))
+    await store.put("ann", [written(f"t{number}", words, vector) for number, vector in enumerate(vectors)])
+    file = file_of(store, "ann")
+    await store.close()
+    tracemalloc.start()
+    try:
+        opened = owner_store.OwnerStore(file, model="fixed-2")
+        _, most = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert opened.count() == len(vectors)
+    opened.close()
+    assert most < vectors.nbytes / 2
