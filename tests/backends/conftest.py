@@ -16,7 +16,8 @@ FAKES = Path(__file__).parents[1] / "memstory_reference"
 
 
 def pytest_runtest_setup(item):
-    wanted = getattr(item.cls or item.module, "vendor", None)
+    memory = item.callspec.params.get("memory") if hasattr(item, "callspec") else None
+    wanted = getattr(memory or item.cls or item.module, "vendor", None)
     if wanted is None or importlib.util.find_spec(wanted) is not None:
         return
     reason = f"the package '{wanted}' is not installed: it is for `nox -s backends`"

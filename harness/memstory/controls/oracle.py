@@ -115,6 +115,8 @@ class Oracle(Target):
         return {"memory": "oracle (a control, not a backend)"}
 
     async def fault(self, part: str, mode: str) -> None:
+        if part != "model":
+            raise NotSupported(f"fault.{part}")
         self._reader = mode
 
     async def faults_landed(self) -> Mapping[str, int]:

@@ -321,7 +321,7 @@ async def test_inspect_files_tells_what_changed_and_where_a_text_stands(go):
     )
     before, _, after = (record.result for record in recording.steps)
     assert before["files"] == []
-    assert [file["path"] for file in after["files"]] == ["oracle.json"]
+    assert [file["path"] for file in after["files"]] == ["oracle.index", "oracle.json"]
     assert after["containing"] == {"fox": ["oracle.json"], "bear": []}
     assert before["digest"] != after["digest"]
 

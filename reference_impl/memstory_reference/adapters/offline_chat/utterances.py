@@ -154,7 +154,7 @@ def _wish(sentence: str) -> Fact | str | None:
         return whole(_tagless(always["rest"] or always["before"]), rule=True)
     tag = _KEEP_TAG.search(text)
     before = text[: tag.start()].strip() if tag else ""
-    if before and not asks(before) and not re.fullmatch(_WANT, f"{before} ", re.IGNORECASE):
+    if words(before) and not asks(before) and not re.fullmatch(_WANT, f"{before} ", re.IGNORECASE):
         return _wish(before) or before
     found = _WISH.match(text)
     rest = _tagless(found["rest"].strip()).rstrip(".!? ") if found else ""
@@ -173,7 +173,7 @@ def _wished(wish: Fact | str, context: Context) -> Reading:
         return Reading(facts=[wish])
     if re.fullmatch(rf"(?:(?:all )?{_THAT})?", wish, re.IGNORECASE):
         said = context.statement
-        return Reading(facts=facts(said, context.known) or [whole(said)]) if said else Reading(unsaved=[wish])
+        return Reading(facts=facts(said, context.known) or [whole(said)]) if words(said) else Reading(unsaved=[wish])
     if len(words(wish)) < _LEAST_WORDS and re.match(rf"(?:the|a|an|my|our|{_THAT})\b|\S+$", wish, re.IGNORECASE):
         return Reading(unsaved=[wish])
     if _RULE.match(expanded(wish)):

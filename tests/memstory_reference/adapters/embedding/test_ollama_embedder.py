@@ -139,8 +139,8 @@ async def test_broken_server_is_unavailable_and_recovers(ollama_server):
         ({"embeddings": [[], []]}, "zeros or not finite"),
         ({"embeddings": [[0.0, 0.0], [1.0, 0.0]]}, "zeros or not finite"),
         ({"embeddings": [[float("nan"), 0.0], [1.0, 0.0]]}, "zeros or not finite"),
-        ({"embeddings": "none"}, "no list of embeddings"),
-        (["not", "an", "object"], "no list of embeddings"),
+        ({"embeddings": "none"}, "not a list of embeddings"),
+        (["not", "an", "object"], "not a list of embeddings"),
     ],
 )
 async def test_odd_answer_is_refused_with_its_reason(ollama_server, answer, message):

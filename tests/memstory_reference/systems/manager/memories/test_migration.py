@@ -33,8 +33,8 @@ def test_what_will_end_tonight_is_warned_of(name):
 @pytest.mark.parametrize(
     ("changes", "said"),
     [
-        ({"created_at": ""}, "no timestamp"),
-        ({"created_at": None}, "no timestamp"),
+        ({"created_at": ""}, "not a timestamp"),
+        ({"created_at": None}, "not a timestamp"),
         ({"type": "DREAM"}, "none of conversation, observation"),
         ({"type": None}, "none of"),
         ({"content": " "}, "content is blank"),
