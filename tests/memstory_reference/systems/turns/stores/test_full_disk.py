@@ -1,0 +1,89 @@
+"""A disk that is really full: a tmpfs of a few megabytes, which only root may mount."""
+
+import os
+import shutil
+import subprocess
+from datetime import UTC, datetime
+
+import numpy as np
+import pytest
+
+from memstory_reference.errors import UnavailableError
+from memstory_reference.systems.turns.conditions import Conditions
+from memstory_reference.systems.turns.stores.sqlite_store import SqliteTurns
+from memstory_reference.systems.turns.stores.store import Written
+from memstory_reference.systems.turns.turn import NewTurn, checked_turn
+
+IS_ROOT = hasattr(os, "geteuid") and os.geteuid() == 0 and shutil.which("mount") is not None
+NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
+SIZE = 384
+
+
+def run(*command):
+    return subprocess.run(command, capture_output=True, text=True, check=False)  # noqa: S603  (fixed words)
+
+
+@pytest.fixture
+def small_disk(tmp_path):
+    """Yield a folder on a disk of three megabytes, and a function that makes it larger."""
+    folder = tmp_path / "disk"
+    folder.mkdir()
+    mounted = run("mount", "-t", "tmpfs", "-o", "size=3m", "tmpfs", str(folder)) if IS_ROOT else None
+    if mounted is None or mounted.returncode:
+        pytest.skip("a full disk needs a tmpfs, and only root outside of a strict container may mount one")
+    yield folder, lambda: run("mount", "-o", "remount,size=300m", str(folder))
+    run("umount", "-l", str(folder))
+
+
+def vector_of(batch, number):
+    drawn = np.random.default_rng([batch, number]).standard_normal(SIZE).astype(np.float32)
+    return drawn / np.linalg.norm(drawn)
+
+
+def batch_of(batch):
+    turns = [checked_turn(NewTurn(text=f"Tea {number}."), f"b{batch:02}-{number}", NOON) for number in range(50)]
+    return [
+        Written(turn=turn, vector=vector_of(batch, number), stems=["tea", str(number)])
+        for number, turn in enumerate(turns)
+    ]
+
+
+@pytest.mark.slow
+async def test_on_a_full_disk_what_was_acknowledged_is_kept_and_found_and_the_rest_leaves_no_trace(small_disk):
+    folder, enlarge = small_disk
+    store = SqliteTurns(folder / "store", model="fixed")
+    kept, refused = {}, []
+    for batch in range(60):
+        rows = batch_of(batch)
+        try:
+            await store.put("ann", rows)
+            kept |= {row.turn.id: row for row in rows}
+        except UnavailableError:
+            refused.append(rows)
+    assert kept
+    assert refused
+
+    async def ids():
+        return [turn.id for turn in await store.listed("ann", Conditions())]
+
+    async def nearest(vector):
+        pool = await store.pool("ann", vector, [], 1, Conditions())
+        (turn,) = (await store.numbered("ann", [int(pool.numbers[int(np.argmax(pool.cosines))])])).values()
+        return turn.id
+
+    async def all_are_found():
+        return [await nearest(row.vector) for row in kept.values()] == list(kept)
+
+    assert await ids() == list(kept)
+    assert await all_are_found()
+    await store.close()
+    enlarge()
+    store = SqliteTurns(folder / "store", model="fixed")
+    assert await ids() == list(kept)
+    assert await all_are_found()
+    for rows in refused:
+        await store.put("ann", rows)
+        kept |= {row.turn.id: row for row in rows}
+    assert await ids() == list(kept)
+    assert await all_are_found()
+    await store.close()
