@@ -2,6 +2,8 @@
 
 import ast
 import re
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -72,3 +74,14 @@ def test_every_link_between_documents_leads_somewhere():
         if not (page.parent / target).exists()
     ]
     assert broken == []
+
+
+@pytest.mark.parametrize(("target", "code"), [("fts5", 0), ("control:stale", 1)])
+def test_the_first_story_of_the_readme_runs_in_a_clone_that_has_the_harness_alone(tmp_path, target, code):
+    """A plain install has no pytest-asyncio, whose settings are in pyproject.toml."""
+    (tmp_path / "pyproject.toml").write_text((ROOT / "pyproject.toml").read_text("utf-8"), "utf-8")
+    (tmp_path / "tea.story.yaml").write_text(re.search(r"```yaml\n(story: tea\n.*?)```", README, re.DOTALL)[1], "utf-8")
+    command = [sys.executable, "-m", "pytest", "-p", "no:asyncio", "tea.story.yaml", "--target", target]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=120, check=False)  # noqa: S603
+    assert done.returncode == code, done.stdout + done.stderr
+    assert f"{1 - code} passed, {code} failed" in done.stdout
