@@ -61,12 +61,10 @@ class Past:
 _WORDS: Final = """
 add add.key add.metadata add.metadata.lists add.ttl add.source add.role search.as_of update.about delete.about
 context inspect.log inspect.index job.reindex job.export job.snapshot job.restore job.share job.unshare
-add.by_model fault.model
-rank.newest rank.unstuffed
-delete.durable delete.erases identifiers.spellings identifiers.scripts integrity
+add.by_model fault.model rank.newest rank.unstuffed delete.durable integrity
 add.verbatim add.exact get.id get.key search search.scores search.min_score search.where list update
 restart crash clock persistent scope.user scope.session scope.session_all expiry.at
-delete delete.reports_missing delete.scope
+delete delete.reports_missing delete.scope delete.erases identifiers.spellings identifiers.scripts
 """
 VERIFIED = "verified"
 EXPIRES_AT = "expires_at"
