@@ -19,6 +19,13 @@ THREAD = "threading.Thread(target=time.sleep, args=(600,), name='left behind').s
 HANDLER = "atexit.register(time.sleep, 600)\n"
 CHILD = "subprocess.Popen([sys.executable, '-c', 'import time; time.sleep(600)'], start_new_session=True)\n"
 OURS = "atexit.register(print, 'the report is whole')\n"
+# As Python 3.12 does: from the moment it waits for threads, none can be started.
+NO_MORE_THREADS = """
+def refuse(thread):
+    raise RuntimeError("can't create new thread at interpreter shutdown")
+
+threading._register_atexit(setattr, threading.Thread, "start", refuse)
+"""
 
 
 def ended(script):
@@ -42,6 +49,12 @@ def test_what_would_never_end_is_named_and_the_exit_code_is_that_of_pytest(left,
 
 def test_the_handlers_at_exit_run_although_a_thread_does_not_end():
     assert ended(THREAD + OURS).stdout == "the report is whole\n"
+
+
+def test_they_run_too_where_python_starts_no_thread_any_more():
+    done = ended(NO_MORE_THREADS + THREAD + OURS)
+    assert (done.returncode, done.stdout) == (7, "the report is whole\n")
+    assert "thread 'left behind' did not end" in done.stderr
 
 
 def test_a_child_in_a_session_of_its_own_is_ended_and_named():

@@ -33,6 +33,15 @@ def watch_the_end() -> None:
     pid = os.getpid()
     is_leaving = threading.Event()
     is_over = threading.Event()
+    must_run = threading.Event()
+
+    # Started now: Python 3.12 starts no thread once it waits for threads. In a thread, for a handler may hang.
+    handlers = threading.Thread(target=_run_handlers, args=(must_run,), daemon=True)
+    handlers.start()
+
+    def run_handlers() -> None:
+        must_run.set()
+        handlers.join(_GRACE_SECONDS)
 
     def clear() -> None:
         if os.getpid() == pid:
@@ -40,7 +49,7 @@ def watch_the_end() -> None:
             _say_ended(mark)
 
     atexit.register(clear)
-    threading.Thread(target=_watch, args=(is_leaving, is_over, mark), daemon=True).start()
+    threading.Thread(target=_watch, args=(is_leaving, is_over, run_handlers, mark), daemon=True).start()
     _ARMED.append(is_leaving.set)
 
 
@@ -53,7 +62,12 @@ def about_to_leave() -> None:
 _ARMED: list[Callable[[], None]] = []
 
 
-def _watch(is_leaving: threading.Event, is_over: threading.Event, mark: str) -> None:
+def _run_handlers(must_run: threading.Event) -> None:
+    must_run.wait()
+    atexit._run_exitfuncs()  # noqa: SLF001  (Python offers no other way)
+
+
+def _watch(is_leaving: threading.Event, is_over: threading.Event, run_handlers: Callable[[], None], mark: str) -> None:
     waited = 0.0
     while waited < _GRACE_SECONDS:
         time.sleep(_PAUSE_SECONDS)
@@ -66,10 +80,7 @@ def _watch(is_leaving: threading.Event, is_over: threading.Event, mark: str) -> 
     what = f"thread {', '.join(names)}" if names else "what a target registered to run at exit"
     _say(f"memstory: {what} did not end; pytest leaves with exit code {code}")
     if not is_leaving.is_set():
-        # In its own thread: a hang there is not waited for either.
-        handlers = threading.Thread(target=atexit._run_exitfuncs, daemon=True)  # noqa: SLF001  (Python offers no other way)
-        handlers.start()
-        handlers.join(_GRACE_SECONDS)
+        run_handlers()
     _say_ended(mark)
     for stream in (sys.stdout, sys.stderr):
         with contextlib.suppress(Exception):
