@@ -190,8 +190,9 @@ def _count(hits: Hits, wanted: Group, context: Context) -> Finding:
 @hit_check("empty", summary="whether there is no hit", grammar={"type": "boolean"}, example="{empty: true}")
 def _empty(hits: Hits, wanted: Tree, context: Context) -> Finding:
     holds = (not hits) == wanted
-    return _finding(hits, context, "are none" if not hits else f"are {len(hits)}", holds=holds,
-                    expected="no hits" if wanted else "some hit")  # fmt: skip
+    expected = "none" if wanted else "some"
+    says = f"are {len(hits) or 'none'}" + ("" if holds else f", expected {expected}")
+    return _finding(hits, context, says, holds=holds, expected="no hits" if wanted else "some hit")
 
 
 def _scores_read(reading: Reading, argument: Tree, path: TreePath) -> Group | Mapping[str, Group]:

@@ -271,3 +271,11 @@ def test_how_a_correction_was_kept_is_told_beside_whether_it_holds(texts, kind, 
     assert (alone.kind, allowed.kind) == (kind, kind)
     assert (alone.passed, allowed.passed) == passed
     assert f"keep the correction 'Lisbon' for 'Porto' as: {kind}" in alone.reason
+
+
+@pytest.mark.parametrize(
+    ("hits", "expect", "says"),
+    [(HITS, "{empty: true}", "hits are 3, expected none"), ([], "{empty: false}", "hits are none, expected some")],
+)
+def test_a_failed_empty_says_what_it_expected(hits, expect, says):
+    assert says in str(verdicts_on_hits(hits, expect))
