@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import atexit
 import contextlib
+import gc
 import os
 import sys
 import threading
@@ -99,8 +100,17 @@ def _say(line: str) -> None:
 
 
 def _waits_for_threads() -> bool:
-    """Whether Python has begun to wait for threads, which is the last thing that it does before its handlers.
-
-    Not by `sys._current_frames`: on Python 3.11 it deadlocks where a garbage collection closes a SQLite statement.
-    """
-    return getattr(threading, "_SHUTTING_DOWN", False) or not threading.main_thread().is_alive()
+    """Whether the main thread waits for the others, which is the last thing that it does before its handlers."""
+    # Python 3.11 deadlocks where a garbage collection in there closes what lets other threads run.
+    collects = gc.isenabled()
+    gc.disable()
+    try:
+        frame = sys._current_frames().get(threading.main_thread().ident or 0)  # noqa: SLF001  (documented for this)
+    finally:
+        if collects:
+            gc.enable()
+    while frame is not None:
+        if frame.f_code.co_name == "_shutdown" and frame.f_code.co_filename == threading.__file__:
+            return True
+        frame = frame.f_back
+    return False
