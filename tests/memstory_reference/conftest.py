@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import shutil
+import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from importlib import util
@@ -71,3 +73,22 @@ def openai_fake() -> ModuleType:
 def openai_endpoint(openai_fake: ModuleType) -> Iterator[Any]:
     """A running `FakeOpenAi`; `.url` is where."""
     yield from openai_fake.serve(openai_fake.FakeOpenAi())
+
+
+_IS_ROOT = hasattr(os, "geteuid") and os.geteuid() == 0 and shutil.which("mount") is not None
+
+
+def _run(*command):
+    return subprocess.run(command, capture_output=True, text=True, check=False)  # noqa: S603  (fixed words)
+
+
+@pytest.fixture
+def small_disk(tmp_path):
+    """Yield a folder on a disk of three megabytes, and a function that makes it larger."""
+    folder = tmp_path / "disk"
+    folder.mkdir()
+    mounted = _run("mount", "-t", "tmpfs", "-o", "size=3m", "tmpfs", str(folder)) if _IS_ROOT else None
+    if mounted is None or mounted.returncode:
+        pytest.skip("a full disk needs a tmpfs, and only root outside of a strict container may mount one")
+    yield folder, lambda: _run("mount", "-o", "remount,size=300m", str(folder))
+    _run("umount", "-l", str(folder))

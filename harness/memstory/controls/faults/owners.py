@@ -164,7 +164,7 @@ class MixedUsers(Mutant):
 
 
 class KeepingShares(Mutant):
-    """Still shows what is no longer shared."""
+    """Keeps showing a memory after sharing it has ended."""
 
     fault_name: ClassVar[str] = "keeping_shares"
 

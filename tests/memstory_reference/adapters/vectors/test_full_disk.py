@@ -1,33 +1,12 @@
 """A disk that is really full: a tmpfs of a few megabytes, which only root may mount."""
 
 import asyncio
-import os
-import shutil
-import subprocess
 
 import pytest
 
 from memstory_reference.adapters.vectors import chroma_collections
 from memstory_reference.adapters.vectors.chroma import open_chroma
 from memstory_reference.errors import MemorySystemError
-
-IS_ROOT = hasattr(os, "geteuid") and os.geteuid() == 0 and shutil.which("mount") is not None
-
-
-def run(*command):
-    return subprocess.run(command, capture_output=True, text=True, check=False)  # noqa: S603  (fixed words)
-
-
-@pytest.fixture
-def small_disk(tmp_path):
-    """Yield a folder on a disk of so many megabytes, and a function that makes it larger."""
-    folder = tmp_path / "disk"
-    folder.mkdir()
-    mounted = run("mount", "-t", "tmpfs", "-o", "size=3m", "tmpfs", str(folder)) if IS_ROOT else None
-    if mounted is None or mounted.returncode:
-        pytest.skip("a full disk needs a tmpfs, and only root outside of a strict container may mount one")
-    yield folder, lambda: run("mount", "-o", "remount,size=300m", str(folder))
-    run("umount", "-l", str(folder))
 
 
 @pytest.mark.slow

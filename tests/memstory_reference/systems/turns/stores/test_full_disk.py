@@ -1,8 +1,5 @@
 """A disk that is really full: a tmpfs of a few megabytes, which only root may mount."""
 
-import os
-import shutil
-import subprocess
 from datetime import UTC, datetime
 
 import numpy as np
@@ -14,25 +11,8 @@ from memstory_reference.systems.turns.stores.sqlite_store import SqliteTurns
 from memstory_reference.systems.turns.stores.store import Written
 from memstory_reference.systems.turns.turn import NewTurn, checked_turn
 
-IS_ROOT = hasattr(os, "geteuid") and os.geteuid() == 0 and shutil.which("mount") is not None
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 SIZE = 384
-
-
-def run(*command):
-    return subprocess.run(command, capture_output=True, text=True, check=False)  # noqa: S603  (fixed words)
-
-
-@pytest.fixture
-def small_disk(tmp_path):
-    """Yield a folder on a disk of three megabytes, and a function that makes it larger."""
-    folder = tmp_path / "disk"
-    folder.mkdir()
-    mounted = run("mount", "-t", "tmpfs", "-o", "size=3m", "tmpfs", str(folder)) if IS_ROOT else None
-    if mounted is None or mounted.returncode:
-        pytest.skip("a full disk needs a tmpfs, and only root outside of a strict container may mount one")
-    yield folder, lambda: run("mount", "-o", "remount,size=300m", str(folder))
-    run("umount", "-l", str(folder))
 
 
 def vector_of(batch, number):

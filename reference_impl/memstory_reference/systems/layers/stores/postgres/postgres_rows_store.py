@@ -19,7 +19,7 @@ from memstory_reference.systems.layers.stores.postgres.held_vectors import Versi
 from memstory_reference.systems.layers.stores.postgres.postings_store import holding
 from memstory_reference.systems.layers.stores.store import Scored
 
-# Vectors lie apart and never out of line: a search reads them packed, and no contents between them. There is no HNSW:
+# Vectors are apart and never out of line: a search reads them packed, and no contents between them. There is no HNSW:
 # it looks through everybody's rows first, and may leave few of an owner's. JSON is text: jsonb refuses an escaped NUL.
 MIGRATIONS: Sequence[str] = (
     """
