@@ -87,14 +87,6 @@ class StoryItem(pytest.Function, BracketedItem):
     def reportinfo(self) -> tuple[os.PathLike[str], int, str]:
         return self.path, self.case.story.mark.line - 1, self.name
 
-    def repr_failure(self, excinfo: pytest.ExceptionInfo[BaseException], style: Any = None) -> Any:
-        """Return the failure with one sentence as its message: the short summary has the file in the id already."""
-        shown = super().repr_failure(excinfo)
-        crash = getattr(shown, "reprcrash", None)
-        if crash is not None and isinstance(excinfo.value, pytest.fail.Exception) and self.result is not None:
-            crash.message = printable(self.state.without_secrets(sentence(self.result)))
-        return shown
-
     def failure(self, text_of: Callable[[Path | None], str]) -> str:
         """Return the message that `text_of` makes of the story's file, without what must not be shown."""
         quoted = None if self.state.level_of(self.case.story.redact) == "texts" else self.path
@@ -180,7 +172,13 @@ def note_foreign_end(item: pytest.Item, report: pytest.TestReport) -> None:
 
 
 def show_safely(item: pytest.Item, report: pytest.TestReport) -> None:
-    """Take what must not be shown out of what a story's target printed or logged."""
+    """Take what must not be shown out of what a story's target printed or logged, and tell a failure in one sentence.
+
+    In CI pytest shows the whole message in the short summary too, where the id has the file already.
+    """
+    crash = getattr(report.longrepr, "reprcrash", None)
+    if crash is not None and report.when != "teardown" and isinstance(item, StoryItem) and item.result is not None:
+        crash.message = printable(item.state.without_secrets(sentence(item.result)))
     if report.sections and isinstance(item, StoryItem):
         level = item.state.level_of(item.case.story.redact)
         report.sections = [
