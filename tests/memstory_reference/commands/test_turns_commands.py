@@ -34,6 +34,25 @@ def test_what_was_said_is_listed_found_exported_and_forgotten(tmp_path, monkeypa
     assert "Nothing is remembered" in capsys.readouterr().out
 
 
+def test_what_is_forgotten_by_its_id_goes_with_what_repeats_it_in_a_talk_and_by_command(tmp_path, monkeypatch, capsys):
+    place = ("--system", "turns", "--store", str(tmp_path / "store"))
+    said = "My locker is number 88.\nMy bike is green.\n/quit\n"
+    assert typed(monkeypatch, said, "chat", *place, "--owner", "ann") == 0
+    capsys.readouterr()
+    assert main(["memory", "list", *place, "--json"]) == 0
+    ids = {row["text"]: row["id"] for row in json.loads(capsys.readouterr().out)}
+    locker, bike = ids["user: My locker is number 88."], ids["user: My bike is green."]
+    talk = f"/new\n/forget {locker[:8]}\nWhat is my locker?\n/forget\n/forget none\n/quit\n"
+    assert typed(monkeypatch, talk, "chat", *place, "--owner", "ann") == 1
+    shown = capsys.readouterr().out
+    assert shown.count("Forgotten:") == 3
+    assert "don't know" in shown
+    assert shown.count("! ") == 2
+    assert main(["memory", "forget", bike, "--yes", *place]) == 0
+    assert main(["memory", "list", *place, "--json"]) == 0
+    assert "green" not in capsys.readouterr().out.partition("[")[2]
+
+
 def test_a_folder_without_turns_is_told_and_nothing_is_made(tmp_path, capsys):
     assert main(["memory", "list", "--system", "turns", "--store", str(tmp_path / "none")]) == 1
     assert "no turns are stored here" in capsys.readouterr().err

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from memstory_reference import ports
 from memstory_reference.adapters.offline_chat import announced_tools as tools
 from memstory_reference.adapters.offline_chat import answers, lexicon
 from memstory_reference.adapters.offline_chat.questions import Question, parse_question
-from memstory_reference.adapters.offline_chat.statements import Fact, whole
+from memstory_reference.adapters.offline_chat.statements import Fact, facts, whole
 from memstory_reference.adapters.offline_chat.topic_naming import Holder
 from memstory_reference.adapters.offline_chat.utterances import Context, Reading, after, read
 from memstory_reference.adapters.offline_chat.wording import sentences
@@ -18,6 +18,7 @@ from memstory_reference.errors import MemorySystemError
 from memstory_reference.ports import Message, Reply, ToolRequest
 
 _COMMON, _BROAD = lexicon.listed("common"), lexicon.listed("broad")
+_OF_MANY = tuple(lexicon.listed("of_many"))
 _MOST_FORGOTTEN = 10
 
 
@@ -177,7 +178,10 @@ def _save(talk: _Conversation, fact: Fact) -> list[ToolRequest]:
 
 def _forget(talk: _Conversation, thing: str) -> Iterator[list[ToolRequest]]:
     """Yield the look for what is to be forgotten, then the calls that forget it."""
-    question = parse_question(thing, talk.known)
+    # What a value had replaced has the same key; it must not be the answer again.
+    said = [fact.topic for fact in facts(thing, talk.known) if not fact.topic.endswith(_OF_MANY)]
+    asked = parse_question(thing, talk.known)
+    question = replace(asked, keys=[*asked.keys, *said])
     if any("id" in tool.parameters for tool in talk.roles.forgets):
         shown = [tools.call(talk.roles.lists)] if talk.roles.lists else []
         yield [*_recalls(talk, question.keys), *(shown or _searches(talk, thing))]

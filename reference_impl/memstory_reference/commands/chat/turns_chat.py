@@ -6,15 +6,17 @@ import argparse
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from typing import ClassVar
 
 from memstory_reference.adapters.random_ids import random_id
 from memstory_reference.commands.chat.speech import Speech
 from memstory_reference.commands.chat.talk import Command, Conversation
 from memstory_reference.commands.layers_options import refuse_foreign
 from memstory_reference.commands.memory.opened_turns import DEFAULT_OWNER, chosen_turns, opened_turns
+from memstory_reference.commands.memory.turns_desk import turn_named, turn_row
+from memstory_reference.commands.memory_rows import table
 from memstory_reference.commands.terminal_text import printable
-from memstory_reference.systems.turns.context_block import line_of
+from memstory_reference.errors import InputError
+from memstory_reference.systems.turns.memory_tools import held
 from memstory_reference.systems.turns.system import TurnsSystem
 
 OF_OTHERS = ("user_id", "thread_id", "memory_mode", "toolset", "bus")
@@ -37,7 +39,13 @@ async def turns_conversation(parsed: argparse.Namespace, speech: Speech) -> Asyn
 class TurnsConversation(Conversation):
     """One owner's conversation with the turns memory."""
 
-    help: ClassVar[str] = "/recall TEXT shows what the memory finds, /status how much it holds, /quit ends."
+    help = """\
+/recall TEXT       what is remembered, best first
+/forget ID|KEY     delete one turn and those that repeat it word for word
+/status            how much is remembered, and of whom
+/new               start a new session: the memory stays, the conversation so far is out of sight
+/quit              end, as Ctrl-D does; Ctrl-C stops an answer"""
+
     system: TurnsSystem
     owner: str
     session: str
@@ -47,13 +55,27 @@ class TurnsConversation(Conversation):
         self.speech.answer(answer.answer)
 
     def commands(self) -> Mapping[str, Command]:
-        return {"/recall": self._recall, "/status": self._status}
+        return {"/recall": self._recall, "/forget": self._forget, "/status": self._status, "/new": self._new}
 
     async def _recall(self, text: str) -> None:
+        if not text:
+            raise InputError("/recall: say what to look for, such as '/recall where I live'")
         found = await self.system.memory.search(self.owner, text)
-        self.speech.aside("\n".join(printable(line_of(one.turn)) for one in found) or "Nothing is found.")
+        self.speech.aside(table([turn_row(self.owner, one.turn) for one in found]) if found else "Nothing is found.")
+
+    async def _forget(self, name: str) -> None:
+        if not name:
+            raise InputError("/forget: give an id as /recall shows it, or a key")
+        memory = self.system.memory
+        gone = await held(memory, self.owner, turn_named(await memory.listed(self.owner), name).id)
+        await memory.delete(self.owner, [one.id for one in gone])
+        self.speech.aside("\n".join(f"Forgotten: {printable(one.text)}" for one in gone))
 
     async def _status(self, _: str) -> None:
         status = await self.system.memory.status(self.owner)
         speakers = ", ".join(map(printable, status["speakers"])) or "none"
         self.speech.aside(f"turns {status['turns']}, speakers {speakers}")
+
+    async def _new(self, _: str) -> None:
+        self.session = random_id()
+        self.speech.aside("A new session.")

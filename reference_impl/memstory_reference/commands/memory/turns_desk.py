@@ -15,6 +15,7 @@ from memstory_reference.commands.terminal_text import cell
 from memstory_reference.errors import InputError
 from memstory_reference.systems.turns.conditions import Conditions
 from memstory_reference.systems.turns.exchange import jsonl, read_jsonl
+from memstory_reference.systems.turns.memory_tools import held
 from memstory_reference.systems.turns.service import TurnsMemory
 from memstory_reference.systems.turns.turn import KINDS, Turn
 from memstory_reference.text.near import hint
@@ -61,19 +62,20 @@ class TurnsDesk:
         if kind not in (None, *KINDS):
             raise InputError(f"--kind {kind} is not of the turns memory; it has {', '.join(KINDS)}")
         conditions = Conditions(kinds=() if kind is None else (kind,))
-        return [_row(owner, turn) for owner in self.owners for turn in await self.memory.listed(owner, conditions)]
+        return [turn_row(owner, turn) for owner in self.owners for turn in await self.memory.listed(owner, conditions)]
 
     async def search(self, text: str, top_k: int | None, min_score: float | None) -> Sequence[Row]:
         found = await self.memory.search(self._owner, text, top_k, min_score=min_score)
-        return [{**_row(self._owner, one.turn), "score": one.ranked.score} for one in found]
+        return [{**turn_row(self._owner, one.turn), "score": one.ranked.score} for one in found]
 
     async def named(self, names: Sequence[str]) -> Sequence[Row]:
         turns = await self.memory.listed(self._owner)
-        found = {turn.id: turn for turn in (_named(turns, name) for name in names)}
-        return [_row(self._owner, turn) for turn in found.values()]
+        found = {turn.id: turn for turn in (turn_named(turns, name) for name in names)}
+        return [turn_row(self._owner, turn) for turn in found.values()]
 
     async def with_echoes(self, rows: Sequence[Row]) -> Sequence[Row]:
-        return rows
+        found = [one for row in rows for one in await held(self.memory, self._owner, row["id"])]
+        return list({one.id: turn_row(self._owner, one) for one in found}.values())
 
     async def forget(self, ids: Sequence[str]) -> Sequence[str]:
         return await self.memory.delete(self._owner, ids)
@@ -110,7 +112,8 @@ class TurnsDesk:
         return self.owners[0]
 
 
-def _row(owner: str, turn: Turn) -> Row:
+def turn_row(owner: str, turn: Turn) -> Row:
+    """Return a turn as the commands show it."""
     return {
         "owner": owner,
         "kind": turn.kind,
@@ -122,7 +125,8 @@ def _row(owner: str, turn: Turn) -> Row:
     }
 
 
-def _named(turns: Sequence[Turn], name: str) -> Turn:
+def turn_named(turns: Sequence[Turn], name: str) -> Turn:
+    """Return the turn of an id, of the beginning of one, or of a key; InputError if there is not just one."""
     found = [turn for turn in turns if name in (turn.id, turn.key)]
     if not found and len(name) >= SHORT_ID_CHARACTERS:
         found = [turn for turn in turns if turn.id.startswith(name)]

@@ -108,12 +108,18 @@ class MemoryTools:
 
     async def _forget(self, arguments: Mapping[str, Tree]) -> Tree:
         identifier = arguments["id"]
-        turn = await self._memory.get(self._owner, identifier)
-        if turn is None:
+        gone = [turn.id for turn in await held(self._memory, self._owner, identifier)]
+        if not gone:
             return {"success": False, "id": identifier}
-        repeating = [one.id for one in await self._memory.listed(self._owner) if _repeats(one.text, turn.text)]
-        gone = await self._memory.delete(self._owner, list(dict.fromkeys([identifier, *repeating])))
+        gone = await self._memory.delete(self._owner, gone)
         return {"success": identifier in gone, "id": identifier, "forgotten": len(gone)}
+
+
+async def held(memory: TurnsMemory, owner: str, identifier: str) -> list[Turn]:
+    """Return a turn, and those that repeat it word for word; none if it is unknown."""
+    turn = await memory.get(owner, identifier)
+    others = await memory.listed(owner) if turn else []
+    return [turn, *(one for one in others if one.id != turn.id and _repeats(one.text, turn.text))] if turn else []
 
 
 def _repeats(text: str, said: str) -> bool:

@@ -288,3 +288,23 @@ async def test_value_that_is_over_is_retired_and_another_one_is_not(talk_with):
     assert talk.topics["user.employer"] == "Birch"
     await talk.say("I no longer work at Birch.")
     assert talk.topics["user.employer"] == "I no longer work at Birch"
+
+
+@pytest.mark.parametrize("thing", ["that my manager is Ben", "that Ben is my manager", "who my manager is"])
+async def test_with_a_value_that_is_forgotten_goes_the_one_that_it_had_replaced(talk_with, thing):
+    talk = talk_with("foreign")
+    for text in ("My manager is Ann.", "My manager is Ben now.", "My sister is Ida.", f"Please forget {thing}."):
+        await talk.say(text)
+        talk.new_session()
+    assert "don't know" in await talk.say("Who is my manager?")
+    assert "Ida" in await talk.say("Who is my sister?")
+
+
+async def test_forgetting_one_of_many_keeps_the_others(talk_with):
+    talk = talk_with("foreign")
+    for text in ("I am allergic to nuts.", "I am allergic to penicillin.", "Please forget that I am allergic to nuts."):
+        await talk.say(text)
+        talk.new_session()
+    answer = await talk.say("What am I allergic to?")
+    assert "penicillin" in answer
+    assert "nuts" not in answer

@@ -34,6 +34,14 @@ def test_what_is_forgotten_in_talk_is_forgotten_in_the_next_conversation_too(tal
     assert "Elixir" in ran.out.splitlines()[-1]
 
 
+def test_with_a_value_that_is_forgotten_goes_the_one_that_it_had_replaced(talk):
+    talk("My manager is Ann.", "My manager is Ben now.")
+    ran = talk("Who is my manager?", "Please forget that my manager is Ben.")
+    assert '"My manager is Ben now".' in ran.out
+    ran = talk("Who is my manager?", "What do you know about me?")
+    assert ran.out.count("don't know") == 2
+
+
 def test_forget_takes_what_was_replaced_and_what_says_the_same(talk):
     talk("I prefer tabs", "I prefer spaces", "Ilse lives in Graz.", "As I said, Ilse still lives in Graz, near Tom.")
     out = talk("/memories", "/forget prefer:indentation", "/memories", "/search Ilse").out

@@ -5,6 +5,7 @@ from datetime import UTC, datetime
 
 import pytest
 
+from memstory_reference.adapters.offline_chat import model
 from memstory_reference.systems.turns import context_block, loop, memory_tools, service, turn
 from memstory_reference.systems.turns.conditions import Conditions
 from memstory_reference.systems.turns.ranking import scoring, supersession
@@ -66,6 +67,7 @@ MUTANTS = [
     ("T50b: what repeats it stays", "forgotten", (memory_tools, "LEAST_WORDS", 1_000)),
     ("T50: the wish is kept word for word", "'walnuts'", (loop, "FORGET", lambda plain: replace(plain, name="none"))),
     ("T50: nothing is listed", "'bakery'", (memory_tools, "EVERYTHING", "**")),
+    ("X6: only what says the same is forgotten", "'Ann'", (model, "facts", lambda _plain: lambda *_: [])),
     ("T1: whoever spoke", "'ana' first", without("speaker")),
     ("T1: the same person is always meant", "'ben' first", about(named=("Ana Kern",))),
     ("T24: whoever spoke", "first", without("speaker")),
