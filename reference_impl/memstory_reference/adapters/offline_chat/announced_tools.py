@@ -188,9 +188,8 @@ def _plain_value(schema: Mapping[str, Tree]) -> Tree | None:
 
 
 def _types(spec: ToolSpec) -> Mapping[str, Mapping[str, Tree]]:
-    return {
-        name: one if isinstance(one, Mapping) else {} for name, one in (spec.parameters.get("properties") or {}).items()
-    }
+    types = spec.parameters.get("properties") or {}
+    return {name: one if isinstance(one, Mapping) else {} for name, one in types.items()}
 
 
 def _verbs(spec: ToolSpec) -> set[str]:

@@ -21,9 +21,7 @@ _OWN_WORDS, _TOLD = "I remember: ", "I remember that you told me: "
 _CHANGED = pattern(rf"\b{phrases('changes')}\b")
 _UNSURE = pattern(rf"\b{phrases('doubts')}\b")
 _TIME = pattern(rf"\d|\b(?:{phrases('weekdays')}|{phrases('months')}|{phrases('times')})\b")
-_PLACE = re.compile(
-    rf"\b(?:in|at|under|behind|near|to|from|on|by|with|inside|left) (?!(?:the )?(?:\d|{phrases('months')}\b))"
-)
+_PLACE = re.compile(rf"\b{phrases('before_places')} (?!(?:the )?(?:\d|{phrases('months')}\b))")
 _NUMBER = pattern(rf"\d|\b(?:{'|'.join(sorted(lexicon.NUMBERS))})\b")
 _ANSWERS_TO = (
     (pattern(r"^(?:when|(?:what|which) (?:day|date|time|year|month))\b"), _TIME),
@@ -36,16 +34,15 @@ _ASKED_FOR, _VERBS = lexicon.wordset("asked_for"), lexicon.wordset("verbs")
 _SAME_FACT, _HALF, _CLOSE = 3.0, 0.5, 0.12
 _RELATED, _NEAR_ENOUGH, _VERY_NEAR = 0.4, 0.45, 0.6
 """Cosines of MiniLM: by itself it does not tell an answer from a neighbour (my dog's name, my cat's name: 0.59)."""
-
 _MOST_QUOTED, _MOST_LISTED = 3, 15
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Candidate:
-    """A sentence that may answer; `age` orders those that say different things: in this talk, by day, by rank."""
+    """A sentence that may answer; `age` orders what says different things: in this talk, day, tells a change, rank."""
 
     text: str
-    age: tuple[bool, str, int]
+    age: tuple[bool, str, bool, int]
 
 
 def candidates(findings: Iterable[Finding], window: Sequence[str] = ()) -> list[Candidate]:
@@ -53,11 +50,12 @@ def candidates(findings: Iterable[Finding], window: Sequence[str] = ()) -> list[
     texts = [(text, (True, "", at)) for at, text in enumerate(window)][::-1]
     texts += [(finding.text, (False, finding.date, -finding.rank)) for finding in findings]
     unique: dict[str, Candidate] = {}
-    for sentence, age in [(sentence, age) for text, age in texts for sentence in sentences(text)]:
+    for sentence, (here, day, at) in [(sentence, age) for text, age in texts for sentence in sentences(text)]:
         meant = read(sentence, Context())
         if not (meant.question or meant.forget or meant.lists):
             # Of a wish to remember what is to be remembered.
             said = meant.facts[0].said if meant.facts else sentence
+            age = (here, day, bool(_CHANGED.search(said)), at)
             unique.setdefault(said.casefold().rstrip(".!"), Candidate(text=said, age=age))
     return list(unique.values())
 
@@ -69,10 +67,15 @@ def best(question: Question, found: Sequence[Candidate], nearness: Mapping[str, 
     if not fitting or question.open:
         return [one for _, one in fitting][:_MOST_QUOTED]
     close = [one for score, one in fitting if score >= fitting[0][0] - _CLOSE]
+    if any(key.endswith(lexicon.OF_MANY) for key in question.keys):
+        return close[:_MOST_QUOTED]
     holders = {tuple(word for word in re.findall(r"[\w-]+", one.text)[1:3] if is_name(word)) for one in close}
     if len(holders) == len(close) > 1 and len({words(one.text)[1] for one in close}) == 1:
         return close[:_MOST_QUOTED]
-    return [max(close, key=lambda one: (*one.age[:2], bool(_CHANGED.search(one.text)), one.age[2]))]
+    chosen = max(close, key=lambda one: one.age)
+    # What says that it changed repeats what it changed, and more: it is less near to the question.
+    retold = [one for _, one in fitting if one.age[2] and {*content_words(chosen.text)} <= {*content_words(one.text)}]
+    return [max([chosen, *retold], key=lambda one: one.age)]
 
 
 def support(question: Question, text: str, near: float | None) -> float:
@@ -127,17 +130,19 @@ def listed(kept: Mapping[str, str], found: Sequence[Candidate]) -> str:
     """Return all that is known: what topics hold, and sentences that say more."""
     known = [f'"{value}"' if _is_clause(value) else f"{as_words(topic)} is {value}" for topic, value in kept.items()]
     known = [one for one in known if FORGOTTEN not in one]
-    told = [one.text.rstrip(". ") for one in found if is_lasting(one.text)]
-    known += [f'"{text}"' for text in told if not any(value in text for value in kept.values())]
+    stated = {one.text: facts(one.text, {}) for one in sorted(found, key=lambda one: one.age)}
+    newest = {fact.topic: fact.value for one in stated.values() for fact in one} | dict(kept)
+    for text in [one.text for one in found if stated[one.text] or is_lasting(one.text)]:
+        current = [one for one in stated[text] if one.topic.endswith(lexicon.OF_MANY) or newest[one.topic] == one.value]
+        if bool(current) == bool(stated[text]) and not any(value in text for value in kept.values()):
+            known.append(f'"{text.rstrip(". ")}"')
     return f"{_OWN_WORDS}{'; '.join(known[:_MOST_LISTED])}." if known else UNKNOWN
 
 
 def _musts(question: Question) -> list[str]:
     """Return the stems that a sentence must have: names, and what is `mine`."""
     text = expanded(question.query)
-    named = [
-        word for word in re.findall(r"(?<=[\w,'’] )[\w-]+|^[\w-]+(?=['’]s)", text) if is_name(word) and word != "I"
-    ]
+    named = [one for one in re.findall(r"(?<=[\w,'’] )[\w-]+|^[\w-]+(?=['’]s)", text) if is_name(one) and one != "I"]
     most = 0 if re.search(r"\b(?:do|does|did) (?:my|our)\b", text) else 2
     owned = re.findall(rf"\b(?:my|our) ([\w'’-]+(?: (?!(?:is|are|was|on|at|in|for)\b)[\w'’-]+){{0,{most}}})", text)
     found = [stem(word) for group in [*named, *owned] for word in words(group) if word not in lexicon.STOP_WORDS]

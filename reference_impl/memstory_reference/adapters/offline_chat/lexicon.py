@@ -39,6 +39,7 @@ def pattern(text: str) -> re.Pattern[str]:
 
 STOP_WORDS, PLAIN_WORDS, PROJECT_WORDS = wordset("stop_words"), wordset("plain_words"), wordset("project_words")
 LIVING, STATES, NUMBERS = wordset("living"), wordset("states"), wordset("numbers")
+OF_MANY = tuple(listed("of_many"))
 KIND_OF: dict[str, str] = {name: kind for kind, names in _ENGLISH["kinds"].items() for name in names.split()}
 SAME_WORDS: dict[str, str] = {word: same for same, words in _ENGLISH["same"].items() for word in words.split()}
 PASTS: dict[str, str] = {past: row.split()[0] for row in _ENGLISH["pasts"].split(" | ") for past in row.split()[1:]}

@@ -18,7 +18,6 @@ from memstory_reference.errors import MemorySystemError
 from memstory_reference.ports import Message, Reply, ToolRequest
 
 _COMMON, _BROAD = lexicon.listed("common"), lexicon.listed("broad")
-_OF_MANY = tuple(lexicon.listed("of_many"))
 _MOST_FORGOTTEN = 10
 
 
@@ -143,7 +142,7 @@ def _closing(talk: _Conversation, answer: str) -> str:
 
 def _rounds(talk: _Conversation, *, answered: bool) -> Iterator[list[ToolRequest]]:
     reading, roles = talk.reading, talk.roles
-    yield _recalls(talk, [fact.topic for fact in reading.facts if fact.ends])
+    yield _recalls(talk, [fact.topic for fact in reading.facts if fact.ends or fact.topic.endswith(lexicon.OF_MANY)])
     yield [request for fact in reading.facts for request in _save(talk, fact)]
     if reading.forget:
         yield from _forget(talk, reading.forget)
@@ -166,8 +165,13 @@ def _searches(talk: _Conversation, *queries: str) -> list[ToolRequest]:
 
 def _save(talk: _Conversation, fact: Fact) -> list[ToolRequest]:
     """Save a fact; one that says that a value is over replaces this value, and no other."""
-    if fact.ends and fact.ends.casefold() not in talk.kept.get(fact.topic, "").casefold():
+    kept = talk.kept.get(fact.topic, "")
+    if fact.ends and fact.ends.casefold() not in kept.casefold():
         fact = whole(fact.said)
+    elif fact.topic.endswith(lexicon.OF_MANY) and not fact.corrects:
+        given, beside = fact.ends or fact.value, kept.split(" and ") if kept else []
+        beside = [one for one in beside if one.casefold() != given.casefold()]
+        fact = replace(fact, value=" and ".join(beside if fact.ends and beside else [*beside, fact.value]))
     if talk.roles.save_topic is not None and fact.of_the_world:
         # A memory with topics takes in every turn by itself; one that only keeps notes needs a call.
         return []
@@ -179,7 +183,7 @@ def _save(talk: _Conversation, fact: Fact) -> list[ToolRequest]:
 def _forget(talk: _Conversation, thing: str) -> Iterator[list[ToolRequest]]:
     """Yield the look for what is to be forgotten, then the calls that forget it."""
     # What a value had replaced has the same key; it must not be the answer again.
-    said = [fact.topic for fact in facts(thing, talk.known) if not fact.topic.endswith(_OF_MANY)]
+    said = [fact.topic for fact in facts(thing, talk.known) if not fact.topic.endswith(lexicon.OF_MANY)]
     asked = parse_question(thing, talk.known)
     question = replace(asked, keys=[*asked.keys, *said])
     if any("id" in tool.parameters for tool in talk.roles.forgets):
@@ -190,9 +194,8 @@ def _forget(talk: _Conversation, thing: str) -> Iterator[list[ToolRequest]]:
         yield _recalls(talk, question.keys)
         yield [tools.call(talk.roles.save_topic, key=topic, text=answers.FORGOTTEN) for topic in talk.kept]
     what = {"key": question.keys, "id": _ids(talk, question), "query": [thing], "text": [thing]}
-    yield [
-        tools.call(tool, **{kind: one}) for tool in talk.roles.forgets for kind in tool.parameters for one in what[kind]
-    ]
+    roles = talk.roles.forgets
+    yield [tools.call(tool, **{kind: one}) for tool in roles for kind in tool.parameters for one in what[kind]]
 
 
 def _ids(talk: _Conversation, question: Question) -> list[str]:

@@ -39,9 +39,8 @@ def asks(sentence: str) -> bool:
     if text.endswith("?") or _ASKS.match(text) or _OPEN.match(text):
         return True
     core = _bare(text)
-    return bool(
-        _COURTESY.match(text) and (_OWNED.match(core) or re.match(rf"{_WH}\b|if\b|whether\b", core, re.IGNORECASE))
-    )
+    is_core = _OWNED.match(core) or re.match(rf"{_WH}\b|if\b|whether\b", core, re.IGNORECASE)
+    return bool(_COURTESY.match(text) and is_core)
 
 
 def parse_question(sentence: str, known: Mapping[str, Holder]) -> Question:

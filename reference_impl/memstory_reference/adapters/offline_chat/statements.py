@@ -26,6 +26,7 @@ class Fact:
     said: str
     is_quote: bool = False
     ends: str = ""
+    corrects: bool = False
     aliases: Sequence[str] = ()
     of_the_world: bool = False
 
@@ -36,9 +37,7 @@ _DENIAL = pattern(r"\b(?:no longer|not|never|used to)\b")
 _DENIED_VERB = pattern(r"\b(?:do|does|did) not |\b(?:no longer|not|used to) ")
 _NOW = pattern(r"^(?:(?:but|and|now|it is|I am|he is|she is|they are|is|in|at|for|with|called) )+")
 _VERB_FIRST = pattern(r"(?:lives?|works?|am|is|are|have|has|comes?|speaks?|moved|joined|teach(?:es)?)\b")
-_CLAUSE = pattern(
-    rf"(?:I|we|my|our|the|he|she|they|it|not|in|at|now)\b|(?:[\w-]+(?:['’]s [\w-]+)? )?{_VERB_FIRST.pattern}"
-)
+_CLAUSE = pattern(rf"{phrases('clause_starts')}\b|(?:[\w-]+(?:['’]s [\w-]+)? )?{_VERB_FIRST.pattern}")
 _FROM_TO = pattern(r"\b(moved|changed|pushed|postponed|switched|migrated)(?: back)? from .+? to\b")
 _TRAILING = pattern(rf"(?:,?\s+{phrases('trailing')})+$")
 _NOT_THIS = pattern(r"(?:,\s*(?:and\s+)?|\s+and\s+)not\s+[^,]+$|\s+(?:rather than|instead of)\s+.+$")

@@ -48,9 +48,8 @@ def parse_holder(text: str) -> Holder | None:
     if named is bare and not is_name(named[0]):
         return None
     of_us = WE if first == "our" else ME
-    return of_us + tuple(
-        word if is_name(word) and word.casefold() not in lexicon.SAME_WORDS else plain(word) for word in named
-    )
+    same = lexicon.SAME_WORDS
+    return of_us + tuple(one if is_name(one) and one.casefold() not in same else plain(one) for one in named)
 
 
 def forms_of(holder: Holder) -> list[Holder]:

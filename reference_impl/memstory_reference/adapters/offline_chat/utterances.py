@@ -52,9 +52,7 @@ _WISH = re.compile(
     r"I want you to know|decision(?=:))(?P<joint>\s*[,:–—-]\s*|\s+that\b\s*:?\s*|\s+|$)(?P<rest>.*)$",
     re.IGNORECASE | re.DOTALL,
 )
-_ALWAYS = pattern(
-    rf"^(?:please,? )?{phrases('from_now_on')}[,:]? (?P<rest>.+)$|^(?P<before>.+?),? {phrases('from_now_on')}$"
-)
+_ALWAYS = pattern(rf"^(?:please,? )?{phrases('from_now_on')}[,:]? (.+)$|^(.+?),? {phrases('from_now_on')}$")
 _NO_WISH = pattern(rf"^{phrases('no_wish')}\b")
 _UNMARKED = pattern(r"save|store|record|log|write")
 _FORGET = pattern(
@@ -65,10 +63,8 @@ _RULE = pattern(rf"^(?:please )?{phrases('rules')}")
 _MARK = pattern(rf"^(?:{phrases('corrections')}\b\s*[,:;.!–—-]*\s*)+")
 _MEANT = pattern(rf"^{phrases('meant_is')} (?P<v>.+?)(?: (?:instead|now))?$|^(?P<first>[^,]+), not [^,]+$")
 _IT_IS = pattern(r"^(?:(?:it|that|he|she|they) (?:is|are|was|has (?:moved|changed) to)(?: now)? )?(?P<v>.+)$")
-_MOMENT = pattern(
-    rf"\b{phrases('moments')}\b|^I {phrases('feelings')}\b|\bmy \w+ is \w+ing\b|"
-    rf"\b(?:am|is|are|was|were) (?:so |very |really )?(?:{'|'.join(sorted(lexicon.STATES))})[.!]*$"
-)
+_STATE = rf"\b(?:am|is|are|was|were) (?:so |very |really )?(?:{'|'.join(sorted(lexicon.STATES))})[.!]*$"
+_MOMENT = pattern(rf"\b{phrases('moments')}\b|^I {phrases('feelings')}\b|\bmy \w+ is \w+ing\b|{_STATE}")
 _CHANGE = pattern(r"\b(?:used to|no longer|not .+ any ?more)\b.*\bnow\b")
 _TALK = frozenset(["greet", "thank", "chat"])
 _OF_LISTS = lexicon.wordset("of_lists")
@@ -103,9 +99,8 @@ def after(context: Context, sentence: str, reading: Reading) -> Context:
     elif reading.question is not None and reading.question.keys:
         last = Fact(topic=reading.question.keys[0], value="", said="")
     is_statement = not (reading.question or reading.forget or reading.lists or reading.talk)
-    return Context(
-        last=last, statement=sentence if is_statement else context.statement, known={**context.known, **known}
-    )
+    statement = sentence if is_statement else context.statement
+    return Context(last=last, statement=statement, known={**context.known, **known})
 
 
 def is_lasting(sentence: str) -> bool:
@@ -136,7 +131,7 @@ def _read_sentence(sentence: str, context: Context) -> Reading:
         return Reading(lists=True)
     if asks(said):
         return Reading(question=parse_question(said, context.known))
-    corrected = _corrected(said, context)
+    corrected = [replace(one, corrects=True) for one in _corrected(said, context)]
     return Reading(facts=corrected) if corrected else _told(said, label if near >= _SURE else "", context)
 
 
@@ -151,7 +146,7 @@ def _wish(sentence: str) -> Fact | str | None:
     text = re.sub(r"\bI['’]d\b", "I would", re.sub(r"\b([Dd])on['’]?t\b", r"\1o not", sentence)).strip()
     always = _ALWAYS.match(text.rstrip(".!"))
     if always:
-        return whole(_tagless(always["rest"] or always["before"]), rule=True)
+        return whole(_tagless(always[1] or always[2]), rule=True)
     tag = _KEEP_TAG.search(text)
     before = text[: tag.start()].strip() if tag else ""
     if words(before) and not asks(before) and not re.fullmatch(_WANT, f"{before} ", re.IGNORECASE):
@@ -203,11 +198,8 @@ def _corrected(sentence: str, context: Context) -> list[Fact]:
         or not (last.is_quote or not last.value or form == old)
     ):
         return []
-    return [
-        replace(last, value=said, said=said)
-        if last.is_quote
-        else Fact(topic=last.topic, value=value, said=f"{as_words(last.topic)} is {value}")
-    ]
+    told = said if last.is_quote else f"{as_words(last.topic)} is {value}"
+    return [replace(last, value=said if last.is_quote else value, said=told)]
 
 
 def _told(sentence: str, label: str, context: Context) -> Reading:

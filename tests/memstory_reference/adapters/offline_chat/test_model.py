@@ -5,7 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from memstory_reference.adapters.offline_chat import OfflineChat
+from memstory_reference.adapters.offline_chat import OfflineChat, answers
+from memstory_reference.adapters.offline_chat.announced_tools import Finding
+from memstory_reference.adapters.offline_chat.questions import parse_question
 from memstory_reference.ports import ChatModelUnavailableError, EmbedderUnavailableError, Message, Purpose, ToolRequest
 
 
@@ -308,3 +310,50 @@ async def test_forgetting_one_of_many_keeps_the_others(talk_with):
     answer = await talk.say("What am I allergic to?")
     assert "penicillin" in answer
     assert "nuts" not in answer
+
+
+@pytest.mark.parametrize("toolset", ["single", "notes"])
+async def test_a_value_that_was_corrected_is_not_listed_and_the_new_one_is(talk_with, toolset):
+    talk = talk_with(toolset)
+    for text in ("My manager is Ann.", "I live in Oslo.", "My manager is Ben now.", "I moved to Bergen."):
+        await talk.say(text)
+        talk.new_session()
+    answer = await talk.say("What do you know about me?")
+    assert "Ben" in answer
+    assert "Bergen" in answer
+    assert "Ann" not in answer
+    assert "Oslo" not in answer
+
+
+@pytest.mark.parametrize("toolset", ["single", "foreign"])
+async def test_a_second_allergy_does_not_replace_the_first(talk_with, toolset):
+    talk = talk_with(toolset)
+    for text in ("I am allergic to nuts.", "I'm allergic to penicillin.", "I am allergic to nuts."):
+        await talk.say(text)
+        talk.new_session()
+    answer = await talk.say("What am I allergic to?")
+    assert "nuts" in answer
+    assert "penicillin" in answer
+    assert talk.topics.get("user.allergy", "nuts").count("nuts") == 1
+
+
+async def test_one_of_two_allergies_that_is_over_leaves_the_other(talk_with):
+    talk = talk_with("single")
+    for text in ("I am allergic to nuts.", "I am allergic to penicillin.", "I am no longer allergic to nuts."):
+        await talk.say(text)
+    assert talk.topics["user.allergy"] == "penicillin"
+
+
+async def test_a_corrected_allergy_replaces_the_wrong_one(talk_with):
+    talk = talk_with("single")
+    for text in ("I am allergic to nuts.", "No, I am allergic to walnuts."):
+        await talk.say(text)
+    assert talk.topics["user.allergy"] == "walnuts"
+
+
+def test_a_newer_sentence_that_says_what_changed_beats_the_nearer_one_that_it_repeats():
+    told = ["I play the cello.", "I don't play the cello any more, I play the harp now.", "I play chess."]
+    found = answers.candidates([Finding(text=text, rank=-at) for at, text in enumerate(told)])
+    asked = parse_question("What instrument do I play?", {})
+    (best,) = answers.best(asked, found, {one.text: near for one, near in zip(found, (0.9, 0.5, 0.1), strict=True)})
+    assert "harp" in best.text
