@@ -12,6 +12,9 @@ from memstory.target import Tree, Turn
 Outcome = Literal["passed", "failed", "measured", "unsupported", "error", "invalid"]
 OUTCOMES: Final[Sequence[Outcome]] = get_args(Outcome)
 
+NO_HITS: Final = "no hits"
+"""The `kind` of a failed verdict on hits that were none at all: a memory that returns nothing leaks nothing."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Verdict:

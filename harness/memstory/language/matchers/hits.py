@@ -25,6 +25,7 @@ from memstory.language.matchers.groups import NUMBER, TEXTUAL, VALUE, group, gro
 from memstory.language.reading import Reading, TreePath
 from memstory.language.registry import Registry
 from memstory.language.story import Matcher
+from memstory.results.outcomes import NO_HITS
 from memstory.target import Capability, Tree
 
 HIT_CHECKS: Registry[Check] = Registry("check of hits")
@@ -48,9 +49,9 @@ def needs_of_hit_checks(checks: Sequence[Matcher]) -> frozenset[Capability]:
 
 def _finding(hits: Hits, context: Context, says: str, *, holds: bool, expected: str) -> Finding:
     actual = describe(hits, context)
-    return Finding(
-        holds=holds, says=says if holds else f"{says}; the hits are: {actual}", expected=expected, actual=actual
-    )
+    says = says if holds else f"{says}; the hits are: {actual}"
+    kind = NO_HITS if not holds and not hits else None
+    return Finding(holds=holds, says=says, expected=expected, actual=actual, kind=kind)
 
 
 @hit_check(

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from memstory.reporting.comparing.columns import Column
-from memstory.results.outcomes import CaseResult, Outcome
+from memstory.results.outcomes import NO_HITS, CaseResult, Outcome
 
 HARMS: Final = ("leak", "loss", "wrong", "rank", "cosmetic", "error")
 """What a failure does to a user, the worst first. A story says it in `harm:`; one that does not is `wrong`.
@@ -55,7 +55,10 @@ def causes(columns: Sequence[Column]) -> list[Cause]:
 
 
 def harm_of(case: CaseResult) -> str:
-    """Return what a failure of `case` does to a user."""
+    """Return what a failure of `case` does to a user: by its story, but a memory that gave nothing leaked nothing."""
+    failing = [one for trial in case.trials for one in trial.verdicts if not one.passed]
+    if case.harm == "leak" and failing and all(one.kind == NO_HITS for one in failing):
+        return "loss"
     return case.harm or "wrong"
 
 

@@ -39,6 +39,14 @@ def verdicts_on_hits(hits, expect, *, ids=True):
 HITS = [hit("good", 0.9, metadata={"score": 9.5}, explain={"final": 0.77}), hit("near", 0.8), hit("other", 0.5)]
 
 
+@pytest.mark.parametrize(
+    "expect", ["{first: near}", "{includes: near}", "{exactly: [near]}", "{count: 1}", "{empty: false}"]
+)
+def test_a_failed_check_of_no_hits_says_that_there_were_none(expect):
+    assert [verdict.kind for verdict in verdicts_on_hits([], expect) if not verdict.passed] == ["no hits"]
+    assert [verdict.kind for verdict in verdicts_on_hits([HITS[2]], expect) if not verdict.passed] in ([], [None])
+
+
 @pytest.mark.parametrize("ids", [True, False], ids=["by id", "by text"])
 @pytest.mark.parametrize(
     ("expect", "passed"),
