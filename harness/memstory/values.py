@@ -145,7 +145,8 @@ class Environment:
     """All that a case decides about a target: plain data, so that it crosses a process boundary unchanged.
 
     `workspace` is a folder for this case alone; ids and owners derive from `seed`; `vectors` maps a text to its vector;
-    `model_rules` script the language model; `faults` names parts that are to fail.
+    `model_rules` script the language model; `faults` names parts that are to fail. `other_embedder` asks for another
+    embedding model than the one that the memory was made with.
     """
 
     workspace: str
@@ -155,3 +156,4 @@ class Environment:
     vectors: Mapping[str, Sequence[float]] = field(default_factory=dict)
     model_rules: Sequence[Mapping[str, Json]] = ()
     faults: Mapping[str, str] = field(default_factory=dict)
+    other_embedder: bool = False

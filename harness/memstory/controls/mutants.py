@@ -21,7 +21,7 @@ class Mutant(Oracle):
     """Whether it runs stories with `crash`, which take a process for each: only where its fault is about them."""
 
     async def about(self) -> Mapping[str, str]:
-        return {"memory": f"oracle with a fault: {self.fault_name} (a control, not a backend)"}
+        return {**await super().about(), "memory": f"oracle with a fault: {self.fault_name} (a control, not a backend)"}
 
 
 class MutantFactory(OracleFactory):

@@ -63,7 +63,7 @@ add add.key add.metadata add.metadata.lists add.ttl add.source add.role search.a
 context inspect.log inspect.index job.reindex job.export job.snapshot job.restore job.share job.unshare
 add.by_model fault.model rank.newest rank.unstuffed delete.durable integrity
 add.verbatim add.exact get.id get.key search search.scores search.min_score search.where list update
-restart crash clock persistent scope.user scope.session scope.session_all expiry.at
+restart restart.embedder crash clock persistent scope.user scope.session scope.session_all expiry.at
 delete delete.reports_missing delete.scope delete.erases identifiers.spellings identifiers.scripts
 """
 VERIFIED = "verified"
@@ -85,7 +85,7 @@ class Oracle(Target):
         self._made = 0
         self._path: Path | None = None
         self._clock: Clock | None = None
-        self._seed = 0
+        self._seed, self._embedder = 0, "words"
         self._gold: dict[str, set[str]] = {}
 
     def take_gold(self, collection: Collection) -> None:
@@ -95,7 +95,7 @@ class Oracle(Target):
             self._gold.setdefault(question.text, set()).update(texts[gold] for gold in question.relevant)
 
     async def open(self, env: Environment, clock: Clock) -> None:
-        self._clock, self._seed = clock, env.seed
+        self._clock, self._seed, self._embedder = clock, env.seed, "other words" if env.other_embedder else "words"
         self._path = Path(env.workspace) / "oracle.json"
         if self._path.exists():
             digest, _, text = self._path.read_text(encoding="utf-8").partition("\n")
@@ -110,7 +110,7 @@ class Oracle(Target):
         self._memories, self._past, self._forgotten = [], [], set()
 
     async def about(self) -> Mapping[str, str]:
-        return {"memory": "oracle (a control, not a backend)"}
+        return {"memory": "oracle (a control, not a backend)", "embedder": self._embedder}
 
     async def fault(self, part: str, mode: str) -> None:
         if part != "model":

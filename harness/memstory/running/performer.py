@@ -172,7 +172,7 @@ class Performer:
                 await stage.reopen(lambda: tampered(Path(stage.env.workspace), args))
             case "restart":
                 await self.injected.end(stage)
-                await stage.reopen()
+                await (stage.change_embedder() if args else stage.reopen())
             case "inspect" if args["what"] == "files":
                 folder = Path(stage.env.workspace)
                 return await asyncio.to_thread(inspect_files, folder, tuple(args.get("search_for") or ()))
@@ -230,7 +230,9 @@ class Performer:
             except TargetError:
                 # What was in flight when the process died has no answer: that is what the story asked for.
                 self._broken = ()
-        await self._stage.crash()
+        else:
+            await self._stage.kill()
+        await self._stage.revive()
 
 
 def _twins(args: Mapping[str, Tree], user: str) -> list[Twin]:

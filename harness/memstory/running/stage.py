@@ -3,21 +3,23 @@
 from __future__ import annotations
 
 import asyncio
+import signal
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from pathlib import Path
 
 from memstory.chat import Agent, Shim
 from memstory.clock import StoryClock
-from memstory.errors import NotSupported, TargetError
-from memstory.requests import Settle, TimeMoved
+from memstory.errors import NotSupported, Refused, TargetError
+from memstory.requests import About, Settle, TimeMoved
 from memstory.running.hosting.guarded import GuardedTarget
 from memstory.running.hosting.host import HostedTarget
 from memstory.target import Connection, Environment, Scope, TargetFactory
 
 FIRST_SESSION = "session-1"
 CLOSING_SECONDS = 10.0
+KILLED = f" by signal {signal.SIGKILL:d} "
 
 
 @dataclass(slots=True, kw_only=True)
@@ -101,17 +103,37 @@ class Stage:
         self.target = self.make()
         await self.open()
 
-    async def crash(self) -> None:
-        """Kill the target's process, then open the same environment in a new one."""
-        await self.kill()
-        self.target = self.make()
-        await self.open()
+    async def change_embedder(self) -> None:
+        """Reopen with another embedding model.
+
+        Raises:
+            Refused: the memory declined, and is open with its own model again.
+            TargetError: it names the same model as before, so that nothing was changed.
+        """
+        own, before = self.env, await self.target.perform(About())
+        self.env = replace(own, other_embedder=True)
+        try:
+            await self.reopen()
+        except Refused:
+            self.env, self.target = own, self.make()
+            await self.open()
+            raise
+        if (await self.target.perform(About())).get("embedder") == before.get("embedder"):
+            raise TargetError("the other embedder did not land: the target names the same `embedder` as before")
 
     async def kill(self) -> None:
-        """End the target's process and its children at once, as a power cut would."""
+        """End the target's process and its children at once, as a power cut would; TargetError if it had ended."""
         if not isinstance(self.target, HostedTarget):
             raise NotSupported("crash", "this target runs inside the harness and cannot be killed")
-        await self.target.kill()
+        how = await self.target.kill()
+        if how is None or not how.startswith(KILLED):
+            end = "there was no process" if how is None else f"the process ended by itself{how}"
+            raise TargetError(f"the crash did not land: {end}, so that this shows nothing")
+
+    async def revive(self) -> None:
+        """Open the same environment in a new process."""
+        self.target = self.make()
+        await self.open()
 
     def scope(self, user: str | None, session: str | None, *, in_session: bool) -> Scope:
         """Return whose memory a step touches; where others share it, a user of the story is made this case's own."""

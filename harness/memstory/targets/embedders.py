@@ -6,6 +6,7 @@ A package offers one under the entry point group `memstory.embedders`: a callabl
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from difflib import get_close_matches
 from importlib.metadata import entry_points
 from typing import Final, Literal, Protocol, TypeAlias, cast
@@ -77,6 +78,21 @@ class TimedEmbedder:
         await self._inner.close()
 
 
+class OtherEmbedder:
+    """Another model than `inner`: its vectors have the same length, and no likeness to those of `inner`."""
+
+    def __init__(self, inner: TextEmbedder) -> None:
+        self.model = f"other-{inner.model}"
+        self._inner = inner
+
+    async def embed(self, texts: Sequence[str], purpose: Purpose) -> Sequence[Sequence[float]]:
+        """Return the vectors of `inner` backwards."""
+        return [[*reversed(vector)] for vector in await self._inner.embed(texts, purpose)]
+
+    async def close(self) -> None:
+        """Leave `inner` open: it is not its own."""
+
+
 class Embedders:
     """What one worker's targets embed with: each embedder is loaded once. `known` are those that are already there."""
 
@@ -86,9 +102,13 @@ class Embedders:
     def of(self, env: Environment) -> TimedEmbedder:
         """Return the vectors of the story where it has some, else the embedder that the option `embedder` names.
 
+        Where the story opens a memory with another one, it is neither.
+
         Raises:
             SetupError: nothing offers that embedder, or it cannot be loaded here.
         """
+        if env.other_embedder:
+            return TimedEmbedder(OtherEmbedder(self.of(replace(env, other_embedder=False))))
         if env.vectors:
             return TimedEmbedder(StoryVectors(env.vectors))
         name = str(env.options.get("embedder", DEFAULT))

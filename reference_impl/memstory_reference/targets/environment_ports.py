@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+
+import numpy as np
 
 from memstory.clock import Stopwatch
 from memstory.errors import NotSupported, StoryError
@@ -18,7 +20,7 @@ from memstory_reference.composition.chat_models import OFFLINE, make_chat, own_e
 from memstory_reference.composition.embedders import MINILM
 from memstory_reference.errors import InputError
 from memstory_reference.ollama_address import ollama_host
-from memstory_reference.ports import NewId, VectorStore
+from memstory_reference.ports import NewId, Purpose, Vectors, VectorStore
 from memstory_reference.targets.seeded_ids import seeded_ids
 
 MakeEmbedder = Callable[[str, str], ProfiledEmbedder]
@@ -59,6 +61,22 @@ class EnvironmentPorts:
         return any(switch.mode != "ok" for switch in self.switches.values())
 
 
+class OtherModel:
+    """Another model than that of `inner`: its vectors have the same length, and no likeness to those of `inner`."""
+
+    def __init__(self, inner: ProfiledEmbedder) -> None:
+        self.model = f"other-{inner.model}"
+        self.dimension = inner.dimension
+        self.profile = inner.profile
+        self._inner = inner
+
+    async def embed(self, texts: Sequence[str], purpose: Purpose) -> Vectors:
+        """Return the vectors of `inner` backwards."""
+        vectors = await self._inner.embed(texts, purpose)
+        self.dimension = self._inner.dimension
+        return np.flip(vectors, axis=1)
+
+
 def environment_ports(
     env: Environment,
     make_embedder: MakeEmbedder,
@@ -74,11 +92,13 @@ def environment_ports(
     stand-in embed.
     """
     host = text_option(env, "ollama_host", ollama_host())
-    inner = (
+    inner: ProfiledEmbedder = (
         FixedVectors(env.vectors, profile=profile)
         if env.vectors
         else make_embedder(text_option(env, "embedder", MINILM), host)
     )
+    if env.other_embedder:
+        inner = OtherModel(inner)
     switches = {"embedder": Switch("embedder"), "model": Switch("chat model"), "store": Switch("store")}
     if after_reply is not None:
         switches[after_reply] = Switch("chat model")

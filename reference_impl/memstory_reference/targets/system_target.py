@@ -10,11 +10,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, Protocol, TypeVar
 
 from memstory.clock import Clock
-from memstory.errors import NotSupported, StoryError, TargetError
+from memstory.errors import NotSupported, Refused, StoryError, TargetError
 from memstory.target import Capability, Environment, Query, Scope, Target, TargetFactory, ToolCall, ToolSchema, Tree
 from memstory_reference.composition.chat_models import OFFLINE
 from memstory_reference.composition.embedders import make_embedder
-from memstory_reference.errors import InputError
+from memstory_reference.errors import InputError, StoreConflictError
 from memstory_reference.ports import BY_RULES, ToolSpec
 from memstory_reference.targets.environment_ports import PORT_OPTIONS, EnvironmentPorts, MakeEmbedder, environment_ports
 from memstory_reference.targets.refusals import in_harness_words, of_the_story
@@ -27,7 +27,8 @@ if TYPE_CHECKING:
 
 COMMON: frozenset[Capability] = frozenset(
     {
-        *("restart", "crash", "clock", "persistent", "scope.user", "scope.required", "embedder.fixed", "llm.scripted"),
+        *("restart", "restart.embedder", "crash", "clock", "persistent", "scope.user", "scope.required"),
+        *("embedder.fixed", "llm.scripted"),
         *("inspect.embedder", "inspect.model", "inspect.log", "fault.embedder", "fault.model", "fault.store"),
     }
 )
@@ -106,8 +107,10 @@ class SystemTarget(Target, Generic[S]):
             try:
                 self._system = await self._open_system(Path(env.workspace))
                 self._is_open = True
-            except BaseException:
+            except BaseException as error:
                 self._log.detach()
+                if env.other_embedder and isinstance(error, StoreConflictError):
+                    raise Refused(str(error)) from error
                 raise
         for part, mode in env.faults.items():
             self._ports.set_fault(part, mode)

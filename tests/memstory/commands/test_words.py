@@ -56,8 +56,8 @@ def test_steps_lists_every_step_with_the_fields_of_its_result(terminal):
 
 
 def test_one_step_is_shown_with_its_example(terminal):
-    assert terminal.type("steps", "restart").out == (
-        "restart: close and open again\nexpect: error, latency_ms, eventually, refusal\n\n- restart:\n"
+    assert terminal.type("steps", "settle").out == (
+        "settle: wait until all background work is done\nexpect: error, latency_ms, eventually, refusal\n\n- settle:\n"
     )
 
 

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
 
 import pytest
 
 from memstory.case import Case
 from memstory.clock import StoryClock
 from memstory.controls import Oracle, OracleFactory
-from memstory.errors import Mark, NotSupported, Refused, StoryError
+from memstory.errors import Mark, NotSupported, Refused, StoryError, TargetError
 from memstory.language.story import Expectation, Matcher, Step, Story
+from memstory.running.hosting.host import HostedTarget
 from memstory.running.runner import RunOptions, run
+from memstory.running.stage import open_stage
 from memstory.target import Environment, Item, Receipt, ReceiptItem, Scope, TargetFactory, ToolSchema, Turn
 
 MARK = Mark("stories/x.yaml", 3, 1)
@@ -402,3 +405,57 @@ async def test_the_oracle_updates_by_key_and_keeps_scopes_apart(tmp_path):
     assert first.items[0].id == second.items[0].id
     assert second.items[0].outcome == "updated"
     assert await oracle.list(bob) == []
+
+
+class Declining(Oracle):
+    """Refuses any model but its own."""
+
+    async def open(self, env, clock):
+        if env.other_embedder:
+            raise Refused("another model made this")
+        await super().open(env, clock)
+
+
+class Unmoved(Oracle):
+    """Keeps its model, whatever the story says."""
+
+    async def open(self, env, clock):
+        await super().open(replace(env, other_embedder=False), clock)
+
+
+@pytest.mark.parametrize(("kind", "error"), [(Oracle, None), (Declining, "another model made this")])
+async def test_a_memory_that_refuses_another_embedder_is_opened_with_its_own_again(go, kind, error):
+    steps = add("kept"), step("restart", embedder="other"), step("list"), step("restart"), step("list")
+    recording = await go(*steps, factory=ToyFactory(kind))
+    assert recording.failure is None
+    assert recording.steps[1].error == error
+    assert [[hit["text"] for hit in recording.steps[number].result] for number in (2, 4)] == [["kept"], ["kept"]]
+
+
+async def test_another_embedder_that_a_target_does_not_take_is_an_error(go):
+    recording = await go(add("x"), step("restart", embedder="other"), factory=ToyFactory(Unmoved))
+    assert recording.failure.kind == "error"
+    assert "the other embedder did not land" in recording.failure.message
+
+
+class Gone(HostedTarget):
+    """Ended in some way before anybody killed it."""
+
+    how = None
+
+    async def kill(self):
+        await super().kill()
+        return self.how
+
+
+@pytest.mark.parametrize(
+    ("how", "said"),
+    [(None, "there was no process"), (" with exit code 3", "ended by itself with exit code 3"),
+     (" by signal 11 (Segmentation fault)", "ended by itself by signal 11")],
+)  # fmt: skip
+async def test_a_crash_of_what_had_ended_by_itself_is_an_error(tmp_path, how, said):
+    stage = open_stage(Environment(workspace=str(tmp_path / "w"), owner="ann"), OracleFactory(), hosted=True)
+    stage.target = Gone(OracleFactory(), tmp_path / "host")
+    stage.target.how = how
+    with pytest.raises(TargetError, match=f"the crash did not land: .*{said}"):
+        await stage.kill()

@@ -1,3 +1,4 @@
+from dataclasses import replace
 from importlib.metadata import EntryPoint
 
 import pytest
@@ -45,3 +46,10 @@ async def test_a_text_without_a_vector_is_a_mistake_of_the_story():
     assert await StoryVectors({"a": [1.0]}).embed(["a"], "query") == [[1.0]]
     with pytest.raises(StoryError, match="the story has no vector for 'b'"):
         await StoryVectors({"a": [1.0]}).embed(["b"], "query")
+
+
+async def test_another_embedder_has_another_name_and_vectors_of_the_same_length():
+    env = replace(ENV, vectors={"a": [1.0, 0.0]})
+    own, other = Embedders().of(env), Embedders().of(replace(env, other_embedder=True))
+    assert (own.model, other.model) == ("fixed-2", "other-fixed-2")
+    assert [*await own.embed(["a"], "query"), *await other.embed(["a"], "query")] == [[1.0, 0.0], [0.0, 1.0]]

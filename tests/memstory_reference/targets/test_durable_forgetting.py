@@ -70,3 +70,8 @@ async def test_a_memory_in_memory_alone_forgets_for_good_too(factories, tmp_path
     assert (again.outcome, again.reason) == ("dropped", "it was forgotten for good")
     await target.close()
     assert not list(tmp_path.rglob("forgotten*"))
+
+
+@pytest.mark.parametrize(("name", "store"), [("layers", "postgres"), ("turns", "postgres"), ("turns", "sqlite")])
+def test_forgetting_for_good_is_declared_where_it_is_possible(factories, name, store):
+    assert ("delete.durable" in factories[name].capabilities({"store": store})) is (store == "sqlite")

@@ -16,8 +16,9 @@ QUESTION = "Which musical instrument do I practise?"
 FOUND = "[Memory recall — 2026-05-31]\n1. (relevance: 0.50) 2026-05-30 Q: I play the cello. A: I see."
 
 
-def ports(tmp_path, **more) -> EnvironmentPorts:
-    env = Environment(workspace=str(tmp_path), owner="case.ann", vectors={"query": [1, 0]})
+def ports(tmp_path, *, other_embedder=False, **more) -> EnvironmentPorts:
+    vectors = {"query": [1, 0]}
+    env = Environment(workspace=str(tmp_path), owner="case.ann", vectors=vectors, other_embedder=other_embedder)
     return environment_ports(env, lambda name, host: make_embedder(name, ollama_host=host), **more)
 
 
@@ -56,3 +57,9 @@ async def test_stand_in_goes_by_words_where_there_are_no_weights(tmp_path, monke
     monkeypatch.setattr(weights, "find", find)
     chat_models._minilm.cache_clear()
     assert "don't know" in await answer(ports(tmp_path))
+
+
+async def test_another_embedder_has_another_name_and_vectors_of_the_same_length(tmp_path):
+    other = ports(tmp_path, other_embedder=True).embedder
+    assert (other.model, other.dimension) == ("other-fixed-2", 2)
+    assert (await other.embed(["query"], Purpose.QUERY)).tolist() == [[0, 1]]

@@ -75,6 +75,7 @@ FAULTS: Mapping[str, type[MutantFactory]] = {
         *(resisting.LookAlikeKeys, resisting.Echoing, resisting.Unsealed, resisting.SealingLength),
         *(resisting.IgnoringRoles, resisting.SealingLetters, resisting.ReadingHalves, resisting.ObeyingDisguised),
         *(durability.LeavingLocks, durability.TrustingIndex, durability.CrowdedOut, durability.LosingUnread),
+        durability.MixingEmbedders,
         *(owners.KeepingShares, owners.SharingWithAll, owners.SharingCopies, returning.ReturningByRestoring),
         forgetting.OneScript,
     )

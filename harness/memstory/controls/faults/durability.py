@@ -10,7 +10,7 @@ from typing import ClassVar
 from memstory.clock import Clock
 from memstory.controls.mutants import Mutant
 from memstory.controls.oracle import Memory
-from memstory.target import Environment, Hit, Item, Receipt, Ref, Scope
+from memstory.target import Environment, Hit, Item, Query, Receipt, Ref, Scope
 
 
 class Renumbering(Mutant):
@@ -154,6 +154,21 @@ class TrustingIndex(Mutant):
 
     def _searched(self, scope: Scope) -> Sequence[Memory]:
         return super()._searched(scope) if self._has_index else []
+
+
+class MixingEmbedders(Mutant):
+    """Compares what it embedded with one model with questions that another one embedded."""
+
+    fault_name: ClassVar[str] = "mixing_embedders"
+    _is_mixed = False
+
+    async def open(self, env: Environment, clock: Clock) -> None:
+        await super().open(env, clock)
+        self._is_mixed = env.other_embedder and bool(self._memories)
+
+    async def search(self, query: Query, scope: Scope) -> Sequence[Hit]:
+        found = await super().search(query, scope)
+        return [*reversed(await self.list(scope))][: query.top_k] if self._is_mixed else found
 
 
 class CrowdedOut(Mutant):

@@ -7,7 +7,7 @@ from typing import Final
 
 from memstory.language.reading import Reading, TreePath
 from memstory.language.words.parts import NOTHING, Schema, choice, free, keys, name_of
-from memstory.language.words.word import Args, Word, always
+from memstory.language.words.word import Args, Word, always, nothing
 from memstory.requests import Fault, Settle
 from memstory.target import Tree
 
@@ -39,13 +39,26 @@ STEPS: Final = (
     ),
     Word(
         name="restart",
-        summary="close and open again",
-        grammar=NOTHING,
-        able={"restart": "can be closed and opened again"},
+        summary="close and open again; a memory that refuses another embedding model is opened with its own again",
+        forms="nothing, or {embedder: other}",
+        grammar=keys(
+            "argument of restart",
+            {"embedder": choice("Open it with another embedding model than before.", "other")},
+            type=["object", "null", "boolean"],
+        ),
+        read=lambda reading, value, path: nothing(reading, value, path) or dict(value or {}),
+        args="embedder",
+        able={
+            "restart": "can be closed and opened again",
+            "restart.embedder": "can be opened again with another embedding model",
+        },
+        needs=lambda args: ["restart", *(["restart.embedder", "persistent"] if args else [])],
         barred_in=("parallel",),
         has_user=False,
         example="""
 - restart:
+- restart: {embedder: other}
+  expect: {refusal: allowed}
 """,
     ),
     Word(

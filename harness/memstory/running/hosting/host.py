@@ -73,9 +73,15 @@ class HostedTarget:
             # One that did not even close gets no time to say goodbye.
             await self._release(patient=patient)
 
-    async def kill(self) -> None:
-        """SIGKILL the child and all that it has started; what was in flight raises TargetError."""
+    async def kill(self) -> str | None:
+        """SIGKILL the child and all that it has started; what was in flight raises TargetError.
+
+        Return how the child ended, also if that was before; None where there was none.
+        """
+        process = self._process
+        before = process.how_it_ended() if process is not None else None
         await self._release(patient=False)
+        return before or (process.how_it_ended() if process is not None else None)
 
     @property
     def is_alive(self) -> bool:

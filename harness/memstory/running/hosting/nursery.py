@@ -106,10 +106,11 @@ class Nursery:
         with suppress(ProcessLookupError):  # It has no process group yet, so it has started nothing either.
             os.killpg(ward.pid, signal.SIGKILL)
         os.kill(ward.pid, signal.SIGKILL)
+        os.waitid(os.P_PID, ward.pid, os.WEXITED | os.WNOWAIT)
+        with suppress(KeyError):  # Its end was told already.
+            self._tell_end(ward)
         os.waitpid(ward.pid, 0)
         self._selector.unregister(ward.leash)
-        with suppress(KeyError):  # Its end was told already.
-            self._selector.unregister(ward.end)
         os.close(ward.end)
         ward.leash.close()
 

@@ -36,7 +36,7 @@ class HostProcess(Protocol):
         """The child's number, for people to read."""
 
     def how_it_ended(self) -> str | None:
-        """Return ` with exit code 3` or ` by signal 9 (Killed)`; None while it runs."""
+        """Return ` with exit code 3` or ` by signal 9 (Killed)`; None while it runs. It can be asked after `end`."""
 
     async def end(self) -> None:
         """SIGKILL the child's group, even if the child is gone, and return when that is done."""
@@ -84,15 +84,18 @@ class Cold:
 
     def __init__(self, process: subprocess.Popen[bytes]) -> None:
         self._process = process
+        self._told: str | None = None
         self.pid = process.pid
 
     def how_it_ended(self) -> str | None:
-        return end_of(self.pid)
+        return self._told or end_of(self.pid)
 
     async def end(self) -> None:
         with contextlib.suppress(ProcessLookupError):
             os.killpg(self.pid, signal.SIGKILL)
-        await asyncio.to_thread(self._process.wait)
+        await asyncio.to_thread(os.waitid, os.P_PID, self.pid, os.WEXITED | os.WNOWAIT)
+        self._told = end_of(self.pid)
+        self._process.wait()
 
 
 class Forked:
@@ -113,8 +116,8 @@ class Forked:
         try:
             with contextlib.suppress(ConnectionError):
                 self._leash.shutdown(socket.SHUT_WR)
-                while await asyncio.get_running_loop().sock_recv(self._leash, 4096):
-                    pass
+                while more := await asyncio.get_running_loop().sock_recv(self._leash, 4096):
+                    self._told += more.decode()
         finally:
             self._leash.close()
 

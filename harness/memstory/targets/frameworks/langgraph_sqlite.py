@@ -19,7 +19,9 @@ if TYPE_CHECKING:
     from langgraph.store.sqlite.aio import AsyncSqliteStore
 
 # The store does not embed the text alone (see docs/how-to/backends.md), so that vectors of texts do not fit it.
-CAPABILITIES: frozenset[Capability] = (IN_MEMORY - {"embedder.fixed"}) | {"add.ttl", "restart", "crash", "persistent"}
+CAPABILITIES: frozenset[Capability] = (IN_MEMORY - {"embedder.fixed"}) | {
+    *("add.ttl", "restart", "restart.embedder", "crash", "persistent")
+}
 # What `aiosqlite.connect` sets: how many rows it fetches at once.
 _ROWS_AT_ONCE = 64
 

@@ -28,6 +28,12 @@ EMBEDDED_CHARACTERS = 10_000
 FIELDS = ("speaker", "session", "said_at")
 """Fields of a turn that metadata may bring."""
 
+FOREIGN = ("assistant", "tool", "web")
+"""Values of the metadata field `source` for what the user did not say."""
+
+VERIFIED = "verified"
+"""A metadata field that only the user's own turns keep."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Turn:
@@ -47,6 +53,11 @@ class Turn:
     def moment(self) -> datetime:
         """When it was said, or noted where nobody knows; aware."""
         return self.noted_at if self.said_at is None else moment_of(self.said_at)
+
+    @property
+    def is_foreign(self) -> bool:
+        """Whether it comes from a page, a tool or the assistant, and not from the user."""
+        return self.metadata.get("source") in FOREIGN
 
     @property
     def embedded(self) -> str:
@@ -77,6 +88,8 @@ def checked_turn(new: NewTurn, identifier: str, noted_at: datetime, limits: Limi
     """Return the turn that `new` asks for; InputError says what of it cannot be taken."""
     rest = dict(checked_mapping(new.metadata, "metadata"))
     brought = {name: rest.pop(name, None) for name in FIELDS}
+    if rest.get("source") in FOREIGN:
+        rest.pop(VERIFIED, None)
     speaker = _name("speaker", brought["speaker"] if brought["speaker"] is not None else new.speaker)
     session = _name("session", brought["session"] if brought["session"] is not None else new.session)
     said_at = brought["said_at"] if brought["said_at"] is not None else new.said_at

@@ -59,7 +59,7 @@ class TurnsTarget(CorrectsInWords, SystemTarget[TurnsSystem]):
     operations = frozenset(
         {
             *("add", "add.verbatim", "add.exact", "add.key", "add.batch_atomic"),
-            *("add.metadata", "add.metadata.lists", "add.turns", "delete.erases"),
+            *("add.metadata", "add.metadata.lists", "add.turns", "add.source", "delete.erases"),
             *("get.id", "get.key", "list", "update", "delete", "delete.reports_missing", "delete.scope", "context"),
             *("search", "search.scores", "search.min_score", "search.where", "search.budget", "search.explain"),
             *("search.as_of", "delete.about", "delete.durable", "update.about", "identifiers.spellings"),

@@ -18,7 +18,8 @@ SEARCH_OPTIONS = ("since", "until")
 
 def new_turn(item: Item, scope: Scope) -> NewTurn:
     """Return what an item asks to remember; its metadata may say speaker, session and said_at."""
-    return NewTurn(text=item.text, kind=item.kind, key=item.key, session=scope.session, metadata=item.metadata)
+    metadata = item.metadata if item.source is None else {**item.metadata, "source": item.source}
+    return NewTurn(text=item.text, kind=item.kind, key=item.key, session=scope.session, metadata=metadata)
 
 
 def conditions_of(query: Query, scope: Scope) -> Conditions:

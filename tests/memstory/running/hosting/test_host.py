@@ -195,6 +195,8 @@ async def test_a_child_that_dies_is_an_error_with_its_last_words(opened):
         await target.perform(Inspect(what="die"), ANN)
     with pytest.raises(TargetError, match="not running"):
         await target.perform(List(), ANN)
+    assert await target.kill() == " with exit code 7"
+    assert await target.kill() is None
 
 
 async def test_a_kill_fails_what_is_in_flight_and_leaves_what_was_acknowledged(opened, odd, env):
@@ -202,7 +204,7 @@ async def test_a_kill_fails_what_is_in_flight_and_leaves_what_was_acknowledged(o
     await target.perform(Add(items=[Item(text="kept")]), ANN)
     waiting = asyncio.create_task(target.perform(Inspect(what="wait"), ANN))
     await asyncio.sleep(0)
-    await target.kill()
+    assert await target.kill() == " by signal 9 (Killed)"
     with pytest.raises(TargetError, match="ended"):
         await waiting
     again = odd()

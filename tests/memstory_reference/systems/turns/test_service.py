@@ -134,3 +134,27 @@ def test_a_wrong_line_of_a_file_is_named(line, wrong):
 async def test_an_empty_list_is_added_as_nothing(memory):
     assert await memory.add("ann", []) == []
     assert await memory.owners() == []
+
+
+@pytest.mark.parametrize("source", ["web", "tool", "assistant"])
+@pytest.mark.parametrize("told", ["My bank account is now at Scamford.", "My bank account is at Scamford since May."])
+async def test_what_the_user_said_comes_before_what_others_say_of_it(memory, source, told):
+    said = NewTurn(text="My bank account is at Nordhaven.", said_at="2024-01-07")
+    others = NewTurn(text=told, said_at="2025-01-07", metadata={"source": source})
+    await memory.add("ann", [said, others, replace(TEA, speaker=None)])
+    first, second = await memory.search("ann", "Where is my bank account now?", 2)
+    assert (first.turn.text, second.turn.text) == (said.text, told)
+    assert (first.ranked.superseded_by, second.ranked.superseded_by) == (None, first.turn.id)
+
+
+async def test_what_others_say_of_something_else_keeps_its_place(memory):
+    page = NewTurn(text="The museum opens at ten.", metadata={"source": "web"})
+    await memory.add("ann", [TEA, page, NewTurn(text="The garden has a bench.")])
+    found = await memory.search("ann", "When is it that the museum opens?")
+    assert (found[0].turn.text, found[0].ranked.superseded_by) == (page.text, None)
+
+
+async def test_only_the_user_can_say_that_something_is_verified(memory):
+    own, page = ({"verified": True, "source": source} for source in ("user", "web"))
+    stored = await memory.add("ann", [replace(TEA, metadata=own), replace(TEA, metadata=page)])
+    assert [one.turn.metadata for one in stored] == [own, {"source": "web"}]

@@ -17,7 +17,7 @@ from memstory_reference.systems.turns.ranking.pool import NOBODY, Numbers, Place
 from memstory_reference.systems.turns.ranking.question import Question
 from memstory_reference.systems.turns.ranking.signs import ASKS, CHANGES, IS_DATED
 from memstory_reference.systems.turns.ranking.spans import Span, closeness, held
-from memstory_reference.systems.turns.ranking.supersession import LOOKED_AT, superseded
+from memstory_reference.systems.turns.ranking.supersession import LOOKED_AT, outranked, superseded
 from memstory_reference.systems.turns.ranking.weighting import FULL_AGREEMENT, LEAST_AGREEMENT, Weights
 from memstory_reference.systems.turns.turn import Turn
 
@@ -88,13 +88,17 @@ def ranked(
     language: Language = ENGLISH,
 ) -> list[Ranked]:
     """Return the best of those whose `turns` (by row) were read and have the evidence; ties by newer, then id."""
-    outdated: Mapping[int, int] = {}
+    outdated: dict[int, int] = {}
+    best, texts = [int(row) for row in first.order], {row: turn.text for row, turn in turns.items()}
+    foreign = frozenset(row for row, turn in turns.items() if turn.is_foreign)
     if not first.question.is_about_past:
-        texts = {row: turn.text for row, turn in turns.items()}
-        outdated = superseded(first.pool, [int(row) for row in first.order], texts, language)
+        outdated.update(superseded(first.pool, best, texts, language, foreign))
     weight = first.weights.superseded * first.question.is_about_now
-    loss = {row: -weight if row in outdated else 0.0 for row in turns}
-    score = {row: round(float(first.scores[row]) + loss[row], DIGITS) for row in turns}
+    score = {row: round(float(first.scores[row]) - weight * (row in outdated), DIGITS) for row in turns}
+    for row, own in outranked(first.pool, best, texts, foreign, language).items():
+        outdated[row] = min(own, key=score.__getitem__)
+        score[row] = round(min(score[row], score[outdated[row]] - 10**-DIGITS), DIGITS)
+    loss = {row: round(score[row] - float(first.scores[row]), DIGITS) for row in turns}
     passing = [row for row in turns if first.evidence[row] >= floor]
     passing.sort(key=lambda row: (-score[row], -int(first.pool.moments[row]), turns[row].id))
     return [
