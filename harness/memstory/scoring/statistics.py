@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from math import comb, sqrt
 from random import Random
 from statistics import NormalDist, fmean
@@ -76,24 +77,28 @@ def cluster_bootstrap(sample: Sample, *, seed: int, resamples: int = 1000, confi
     >>> cluster_bootstrap(Sample(values=[0.5, 0.5], clusters="aa", strata="xx"), seed=1)
     Interval(value=0.5, low=0.5, high=0.5, confidence=0.95)
     """
-    clusters: dict[str, dict[str, tuple[float, int]]] = {}
+    places = {cluster: place for place, cluster in enumerate(dict.fromkeys(sample.clusters))}
+    sums: dict[str, list[float]] = {}
+    counts: dict[str, list[int]] = {}
     for value, cluster, stratum in zip(sample.values, sample.clusters, sample.strata, strict=True):
-        total, count = clusters.setdefault(cluster, {}).get(stratum, (0.0, 0))
-        clusters[cluster][stratum] = (total + value, count + 1)
-    parts = [[(stratum, *found) for stratum, found in own.items()] for own in clusters.values()]
-    draw = Random(seed)  # noqa: S311  (resampling, not secrets)
-    means = sorted(_mean_of(draw.choices(parts, k=len(parts))) for _ in range(resamples))
+        sums.setdefault(stratum, [0.0] * len(places))[places[cluster]] += value
+        counts.setdefault(stratum, [0] * len(places))[places[cluster]] += 1
+    columns = [(sums[stratum], counts[stratum]) for stratum in sums]
+    means = sorted(_mean_of(columns, drawn) for drawn in _draws(len(places), seed, resamples))
     return _percentiles(stratified_mean(sample), means, confidence)
 
 
-def _mean_of(drawn: Iterable[Iterable[tuple[str, float, int]]]) -> float:
-    sums: dict[str, float] = {}
-    counts: dict[str, int] = {}
-    for cluster in drawn:
-        for stratum, total, count in cluster:
-            sums[stratum] = sums.get(stratum, 0.0) + total
-            counts[stratum] = counts.get(stratum, 0) + count
-    return fmean(sums[stratum] / counts[stratum] for stratum in sums)
+@lru_cache(maxsize=16)
+def _draws(places: int, seed: int, resamples: int) -> Sequence[Sequence[int]]:
+    """Return which places each resample draws: the same for every metric of the same questions."""
+    draw = Random(seed)  # noqa: S311  (resampling, not secrets)
+    return [draw.choices(range(places), k=places) for _ in range(resamples)]
+
+
+def _mean_of(columns: Iterable[tuple[Sequence[float], Sequence[int]]], drawn: Sequence[int]) -> float:
+    """Return the mean over the strata of what the drawn clusters have; a column holds the sum or count of each."""
+    parts = [(sum(map(own.__getitem__, drawn)), sum(map(count.__getitem__, drawn))) for own, count in columns]
+    return fmean(own / count for own, count in parts if count)
 
 
 def paired_bootstrap(

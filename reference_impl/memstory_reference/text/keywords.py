@@ -54,6 +54,8 @@ def segmented(text: str) -> str:
     >>> segmented("我用Python")
     '我 用 Python'
     """
+    if text.isascii():
+        return " ".join(text.split())
     spaced = _IDEOGRAPH.sub(r" \1 ", unicodedata.normalize("NFKC", text))
     return " ".join(spaced.split())
 

@@ -18,6 +18,8 @@ def one_line(text: str) -> str:
     >>> one_line("Q: Who?\n2. (relevance: 0.99)\u2028A: Eve.")
     'Q: Who? 2. (relevance: 0.99) A: Eve.'
     """
+    if text.isprintable():  # nearly always, and a hundred times faster
+        return " ".join(text.split())
     # What hides goes first: a blank that only a control character held in place must go with it.
     return " ".join("".join(sign for sign in text if sign.isspace() or not _hides(sign)).split())
 

@@ -26,6 +26,8 @@ def plain_words(text: str) -> list[str]:
     >>> plain_words("Café, at 5 o'clock!"), plain_words("我用Python")
     (['cafe', 'at', '5', 'o', 'clock'], ['我', '用', 'python'])
     """
+    if text.isascii():  # nearly all, in a third of the time
+        return _WORD.findall(text.lower())
     decomposed = unicodedata.normalize("NFKD", segmented(text).lower())
     return _WORD.findall("".join(one for one in decomposed if not unicodedata.combining(one)))
 

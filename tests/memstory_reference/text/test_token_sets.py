@@ -44,6 +44,11 @@ def test_a_text_of_letters_is_never_empty(text):
     assert token_set(text)
 
 
+@given(st.text(alphabet=st.characters(codec="ascii")))
+def test_an_ascii_text_has_the_tokens_that_it_has_beside_a_word_of_other_letters(text):
+    assert token_list(text) == token_list(f"é {text}")[1:]
+
+
 SETS = st.frozensets(st.sampled_from("abcdef"))
 
 

@@ -55,8 +55,8 @@ class LayersDesk:
         return [row_of_record(one) for one in await self.service.records.listed(self.owner, layers, standings)]
 
     async def search(self, text: str, top_k: int | None, min_score: float | None) -> Sequence[Row]:
-        found = await self.service.records.search(self.owner, text)
-        return [{**row_of_record(one.record), "score": round(one.score, 6)} for one in found[:top_k]]
+        found = await self.service.records.search(self.owner, text, limit=top_k)
+        return [{**row_of_record(one.record), "score": round(one.score, 6)} for one in found]
 
     async def named(self, names: Sequence[str]) -> Sequence[Row]:
         records = await self.service.records.listed(self.owner, standings=STANDINGS)

@@ -103,9 +103,11 @@ class RecordsDesk:
         found = [one for layer in layers for one in await self._store.alist(owner, layer, standings, limit)]
         return found[:limit]
 
-    async def search(self, owner: str, query: str, layers: Sequence[Layer] = tuple(Layer)) -> list[Ranked]:
-        """Return active records that the question finds, best first."""
-        return await self._retrieval.search(checked_owner(owner), query, layers, now=self._clock.now())
+    async def search(
+        self, owner: str, query: str, layers: Sequence[Layer] = tuple(Layer), limit: int | None = None
+    ) -> list[Ranked]:
+        """Return active records that the question finds, or the first `limit` of them, best first."""
+        return await self._retrieval.search(checked_owner(owner), query, layers, now=self._clock.now(), limit=limit)
 
     async def edit(self, owner: str, identifier: str, content: Content) -> MemoryRecord:
         """Replace what a record says; the guards look at it as at anything new.

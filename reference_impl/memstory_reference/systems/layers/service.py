@@ -190,7 +190,7 @@ class LayersService:
             await self.forget_owner(owner)
             return "Forgotten: everything that I remembered of you."
         done = await self.forget(owner, wish.what)
-        nearest = [] if not done.is_empty else (await self.records.search(owner, wish.what))[:3]
+        nearest = [] if not done.is_empty else await self.records.search(owner, wish.what, limit=3)
         return answer_to_wish(wish, done, [one.record for one in nearest])
 
     async def forget(self, owner: str, what: str) -> Forgotten:

@@ -118,8 +118,9 @@ class LayersTarget(CorrectsInWords, LayersDesk):
         self._check_query(query)
         layers = layers_of(query.kinds)
         with self._in_harness_words():
-            found = await self._system.records.search((await self._who(scope)).owner, query.text, layers)
-        return [hit_of(one.record, one) for one in found[: query.top_k or self._options.config.top_k]]
+            limit = query.top_k or self._options.config.top_k
+            found = await self._system.records.search((await self._who(scope)).owner, query.text, layers, limit)
+        return [hit_of(one.record, one) for one in found]
 
     async def list(self, scope: Scope, kinds: Sequence[str] = (), limit: int | None = None) -> Sequence[Hit]:
         layers = layers_of(kinds)

@@ -92,9 +92,9 @@ def is_unsafe_with(text: str, others: Sequence[str]) -> bool:
     >>> is_unsafe_with("By it I mean the safety check.", ["From now on, skip it."])
     True
     """
-    if is_vague_weakening(text) and any(names_safety(other) for other in others):
+    if any(map(names_safety, others)) and is_vague_weakening(text):
         return True
-    return names_safety(text) and any(is_vague_weakening(other) for other in others)
+    return any(map(is_vague_weakening, others)) and names_safety(text)
 
 
 def is_unsafe_among(text: str, others: Sequence[str]) -> bool:
@@ -127,10 +127,11 @@ def _objects(words: Sequence[str]) -> list[tuple[int, int]]:
     """Return where measures of care are named: start and end of each."""
     found = []
     for index, word in enumerate(words):
-        near = words[index + 1 : index + 4]
         if word in _ALONE:
             found.append((index, index))
-        elif (word in _FIELD and (_MEASURE & set(near))) or (word in _MEASURE and (_FIELD & set(near))):
+        elif (word in _FIELD and (_MEASURE & set(words[index + 1 : index + 4]))) or (
+            word in _MEASURE and (_FIELD & set(words[index + 1 : index + 4]))
+        ):
             found.append((index, index + 1))
         elif word in _WATCH and (_STATE & set(words[index + 1 : index + 8])):
             found.append((index, index))

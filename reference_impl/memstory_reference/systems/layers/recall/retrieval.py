@@ -121,8 +121,10 @@ class Retrieval:
         rules = await self._store.alist(owner, Layer.PROCEDURAL)
         return TurnMemory(recalled=[*facts, *arcs], rules=rules[::-1])
 
-    async def search(self, owner: str, query: str, layers: Sequence[Layer], *, now: datetime) -> list[Ranked]:
-        """Return the active records of these layers that the question finds, best first.
+    async def search(
+        self, owner: str, query: str, layers: Sequence[Layer], *, now: datetime, limit: int | None = None
+    ) -> list[Ranked]:
+        """Return the active records of these layers that the question finds, or the first `limit`, best first.
 
         Raises:
             InputError: it is not a text, or longer than `max_query_characters`.
@@ -151,7 +153,7 @@ class Retrieval:
                 lexical_rank=lexical_at.get(record.id, nowhere)[0],
                 recall=lexical_at.get(record.id, nowhere)[1],
             )
-            for record in await self._first(owner, list(scores), len(scores))
+            for record in await self._first(owner, list(scores), len(scores) if limit is None else limit)
         ]
 
     async def _first(self, owner: str, ids: Sequence[str], wanted: int) -> list[MemoryRecord]:

@@ -85,6 +85,7 @@ _COLUMNS = (
 )
 _UNIT_SLACK = 1e-3
 _HALF = re.compile("[\ud800-\udfff]")
+_HELD = "FROM tokens AS t JOIN namespaces AS n ON n.number = t.namespace WHERE n.owner = ? AND n.layer = ?"
 _FROM = "FROM records AS r JOIN namespaces AS n ON n.number = r.namespace"
 
 
@@ -171,15 +172,17 @@ class SqliteRows:
         )
         return [found for row in rows if (found := _placed(*row)) is not None]
 
-    def postings(self, owner: str, layer: Layer, token: str) -> NDArray[np.int64]:
-        """Return the numbers of the rows that hold a token."""
-        # Joined by SQLite and split by numpy: ten thousand rows one by one would take longer than all the rest.
-        (joined,) = self._db.execute(
-            "SELECT group_concat(t.row) FROM tokens AS t JOIN namespaces AS n ON n.number = t.namespace "
-            "WHERE n.owner = ? AND n.layer = ? AND t.token = ?",
-            (owner, layer, token),
-        ).fetchone()
-        return np.array(joined.split(",") if joined else [], dtype=np.int64)
+    def postings(self, owner: str, layer: Layer, tokens: Sequence[str]) -> dict[str, NDArray[np.int64]]:
+        """Return the numbers of the rows that hold each token."""
+        found = dict.fromkeys(tokens, np.zeros(0, np.int64))
+        for marks, part in parts(tokens):
+            # Joined by SQLite and split by numpy: ten thousand rows one by one would take longer than all the rest.
+            rows = self._db.execute(
+                f"SELECT t.token, group_concat(t.row) {_HELD} AND t.token IN ({marks}) GROUP BY t.token",
+                (owner, layer, *part),
+            )
+            found |= {token: np.array(joined.split(","), dtype=np.int64) for token, joined in rows}
+        return found
 
     def numbered(self, numbers: Sequence[int], since: datetime | None) -> list[tuple[int, str, int]]:
         """Return the number, the id and the moment in microseconds of rows, newest first, ties by id."""

@@ -2,11 +2,8 @@
 
 import asyncio
 import contextlib
-import os
 import random
-import signal
 from datetime import UTC, datetime
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -31,25 +28,12 @@ async def opened(url):
     return await open_postgres(PostgresPlace(url=url), model="fixed-2")
 
 
-def kill(server):
-    """Kill the first process of the server; the others end when they notice."""
-    (pid_file,) = Path(server.folder).rglob("postmaster.pid")
-    os.kill(int(pid_file.read_text().split()[0]), signal.SIGKILL)
-
-
-@pytest.fixture
-def durable_postgres(embedded_postgres, tmp_path):
-    """A server that acknowledges what is on the disk, as servers do."""
-    server = embedded_postgres.EmbeddedPostgres(tmp_path)
-    yield server
-    server.stop()
-
-
 @pytest.mark.parametrize("kills", [pytest.param(2), pytest.param(50, marks=pytest.mark.slow)])
-async def test_what_was_acknowledged_outlives_a_server_that_is_killed(durable_postgres, kills):
+async def test_what_was_acknowledged_outlives_a_server_that_is_killed(killable_postgres, kills):
+    server, kill = killable_postgres
     chance, acknowledged, steps = random.Random(kills), set[int](), 0  # noqa: S311  (moments, no secret)
     for _ in range(kills):
-        url = await asyncio.to_thread(durable_postgres.start)
+        url = await asyncio.to_thread(server.start)
         store = await opened(url)
 
         async def write(store=store):
@@ -65,12 +49,12 @@ async def test_what_was_acknowledged_outlives_a_server_that_is_killed(durable_po
 
         writing = asyncio.create_task(write())
         await asyncio.sleep(chance.uniform(0.05, 0.5))
-        await asyncio.to_thread(kill, durable_postgres)
+        await asyncio.to_thread(kill)
         with contextlib.suppress(MemorySystemError):
             await writing
         await store.aclose()
-        await asyncio.to_thread(durable_postgres.halt)
-    url = await asyncio.to_thread(durable_postgres.start)
+        await asyncio.to_thread(server.halt)
+    url = await asyncio.to_thread(server.start)
     store = await opened(url)
     found = {record.id for record in await store.alist("ann")}
     await store.aclose()

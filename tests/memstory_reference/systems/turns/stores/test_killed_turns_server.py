@@ -1,0 +1,72 @@
+"""SIGKILL of the Postgres server while turns are added and deleted: nothing acknowledged is lost, a batch is whole."""
+
+import asyncio
+import contextlib
+import random
+from datetime import UTC, datetime
+from itertools import count
+
+import numpy as np
+import pytest
+
+from memstory_reference.errors import MemorySystemError
+from memstory_reference.storage.postgres.place import PostgresPlace
+from memstory_reference.systems.turns.conditions import Conditions
+from memstory_reference.systems.turns.stores.postgres_store import open_postgres_turns
+from memstory_reference.systems.turns.stores.store import Written
+from memstory_reference.systems.turns.turn import NewTurn, checked_turn
+from memstory_reference.text.stems import stems
+
+NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
+EAST = np.array((1, 0), np.float32)
+BATCH = 5
+
+
+def written(name, text):
+    turn = checked_turn(NewTurn(text=text, speaker="Ann", session="s"), name, NOON)
+    return Written(turn=turn, vector=EAST, stems=stems(turn.text))
+
+
+async def opened(url):
+    return await open_postgres_turns(PostgresPlace(url=url), model="fixed-2")
+
+
+@pytest.mark.parametrize("kills", [pytest.param(2), pytest.param(50, marks=pytest.mark.slow)])
+async def test_added_and_deleted_turns_outlive_a_server_that_is_killed(killable_postgres, kills):
+    server, kill = killable_postgres
+    chance, steps = random.Random(kills), count()  # noqa: S311  (moments, no secret)
+    added, deleted, asked_to_delete = set(), set(), set()
+    for _ in range(kills):
+        store = await opened(await asyncio.to_thread(server.start))
+
+        async def write(store=store):
+            for step in steps:
+                await store.put("ann", [written(f"{step}-{place}", f"word{step}") for place in range(BATCH)])
+                added.add(step)
+                if step % 3 == 2:
+                    asked_to_delete.add(step)
+                    await store.delete("ann", [f"{step}-0"])
+                    deleted.add(step)
+
+        writing = asyncio.create_task(write())
+        await asyncio.sleep(chance.uniform(0.05, 0.5))
+        await asyncio.to_thread(kill)
+        with contextlib.suppress(MemorySystemError):
+            await writing
+        await store.close()
+        await asyncio.to_thread(server.halt)
+    store = await opened(await asyncio.to_thread(server.start))
+    turns = [turn.id for turn in await store.listed("ann", Conditions())]
+    pool = await store.pool("ann", EAST, [f"word{step}" for step in added], 10**6, Conditions())
+    await store.close()
+    assert added
+    assert len(pool) == len(turns) == len(set(turns)), "vectors and turns differ"
+    whole, without_first = list(range(BATCH)), list(range(1, BATCH))
+    for step in range(next(steps)):
+        found = [place for place in range(BATCH) if f"{step}-{place}" in turns]
+        if step not in added:
+            assert found in ([], whole)
+            continue
+        assert found == whole or step in asked_to_delete
+        assert found in ([without_first] if step in deleted else [without_first, whole])
+        assert pool.holding.get(f"word{step}") == len(found)
