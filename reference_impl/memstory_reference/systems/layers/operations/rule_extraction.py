@@ -12,11 +12,19 @@ USER = "User"
 _HEDGE = r"(?:(?:i think|i guess|maybe|perhaps|probably|well|and|but|so|by the way|actually)[,]?\s+)*"
 _REST = r"(?P<object>[^.!?;]+)"
 
+_NAME = r"(?P<object>(?-i:[^\Wa-z_])[^.!?;,]*)"
+_PLACE = (
+    r"(?P<object>(?:(?:an?|the|my|our) )?(?-i:[^\Wa-z_])[^.!?;,]*?|(?:an?|the|my|our) [^.!?;,]+?)(?= with |[.,!?;]|$)"
+)
+
 _FORMS: Sequence[tuple[str, str, str]] = (
-    ("identity", "IS_NAMED", rf"(?:my name is|i am called|call me)\s+{_REST}"),
-    ("location", "LIVES_IN", rf"i (?:now )?(?:live|am living|moved|have moved) (?:in|to)\s+{_REST}"),
+    ("identity", "IS_NAMED", rf"(?:my name is|i am called|call me)\s+{_NAME}"),
+    ("identity", "BORN_IN", rf"i was born (?:in|on)\s+{_NAME}"),
+    ("location", "LIVES_IN", rf"i (?:now )?(?:live|am living) in\s+{_PLACE}"),
+    ("location", "LIVES_IN", rf"i(?: have|'ve)?(?: just)? moved (?:back )?(?:from .+? )?to\s+{_PLACE}"),
     ("work", "WORKS_AS", rf"i (?:now )?work as (?:an? )?{_REST}"),
-    ("work", "WORKS_AT", rf"i (?:now )?work (?:at|for)\s+{_REST}"),
+    ("work", "WORKS_AT", rf"i (?:now )?work (?:at|for)\s+{_PLACE}"),
+    ("work", "WORKS_AT", rf"i(?: am|'m) at\s+{_NAME} now\b"),
     ("health", "IS_ALLERGIC_TO", rf"i(?: am|'m) allergic to\s+{_REST}"),
     (
         "health",
@@ -34,7 +42,7 @@ _FORMS: Sequence[tuple[str, str, str]] = (
     ("preference", "HAS_FAVOURITE", rf"my favou?rite\s+{_REST}"),
     ("routine", "USUALLY", rf"i (?:usually|always|often)\s+{_REST}"),
     ("goal", "WANTS_TO", rf"i (?:want|plan|hope|intend) to\s+{_REST}"),
-    ("possession", "HAS", rf"i (?:have|own)\s+(?:an?|one|two|three|some|several|many|\d+) {_REST}"),
+    ("possession", "HAS", rf"i (?:have|own)\s+(?=(?:an?|one|two|three|some|several|many|\d+) )(?:an? )?{_REST}"),
     ("mood", "FEELS", rf"i(?: feel|'m feeling| am feeling)\s+{_REST}"),
 )
 _COMPILED = tuple(
@@ -46,6 +54,26 @@ _RELATION = re.compile(
     r"friend|dog|cat)(?:'s name)? is (?P<object>[^.!?;]+)",
     re.IGNORECASE,
 )
+_CLAUSE = re.compile(
+    r";\s*|,\s+(?=(?:i|i'm|my|we|our|he|she|they)\b)|,?\s+(?:and|but|so)\s+(?=(?:i|i'm|my|we|our|he|she|they|it|"
+    r"is|lives?|works?|have|am|own|prefer|like|love|enjoy|hate)\b)",
+    re.IGNORECASE,
+)
+_FIRST_PERSON = re.compile(r"(?:live|work|have|am|own|prefer|like|love|enjoy|hate)\b", re.IGNORECASE)
+_UNSURE = re.compile(
+    r"\b(?:if|unless|wish(?:es)?|imagine|suppose|pretend|kidding|joking|said|says|told|tells|claims?)\b|[\"“”«»]",
+    re.IGNORECASE,
+)
+"""A sentence with one of these may not be so, or somebody else says it."""
+_DENIED = re.compile(
+    r"\b(?:no longer|any ?more|used to|might|would|could|(?:is|am|are) not|isn't|never)\b", re.IGNORECASE
+)
+_VAGUE = re.compile(r"(?:to say|it|this|that|these|those|him|her|them|you)\b", re.IGNORECASE)
+_TRAILING = re.compile(
+    r"(?:,? (?:now|currently|these days|at the moment|too|again|as well|please|though)|,? (?:but|and) not .+)+$",
+    re.IGNORECASE,
+)
+_OF_ONE = frozenset(["boss", "manager", "mother", "mom", "father", "dad", "wife", "husband", "partner"])
 # Of other things only what has a name, or is the user's own: "the Zorvane relay", "our boat".
 _NAMED = re.compile(
     r"(?P<subject>(?:(?:[Mm]y|[Oo]ur) [^.!?;,]{2,60}?|[^.!?;,]{1,40}? [A-Z][^.!?;,]{1,60}?)) (?P<verb>is|are) " + _REST
@@ -74,9 +102,8 @@ def facts_by_rules(said: str) -> list[Fact | Rule]:
     """
     found: list[Fact | Rule] = []
     for sentence in _statements(said):
-        fact = _fact(sentence)
-        if fact is not None and not rules_by_rules(sentence):
-            found.append(fact)
+        if not rules_by_rules(sentence) and not _UNSURE.search(sentence):
+            found += [fact for clause in _clauses(sentence) if (fact := _fact(clause, sentence))]
     return found
 
 
@@ -110,41 +137,49 @@ def _statements(said: str) -> list[str]:
     return [sentence for sentence in sentences(plain) if not sentence.endswith("?")]
 
 
-def _fact(sentence: str) -> Fact | None:
-    relation = _RELATION.match(sentence)
+def _clauses(sentence: str) -> list[str]:
+    """Return the clauses of a sentence; one without a subject takes over the `I` of the one before.
+
+    >>> _clauses("I work at Acme and live in Oslo with Tom.")
+    ['I work at Acme', 'I live in Oslo with Tom.']
+    """
+    found: list[str] = []
+    for clause in _CLAUSE.split(sentence):
+        is_mine = bool(found) and re.match(r"i\b", found[-1], re.IGNORECASE)
+        found.append(f"I {clause}" if is_mine and _FIRST_PERSON.match(clause) else clause)
+    return found
+
+
+def _fact(clause: str, quote: str) -> Fact | None:
+    if _DENIED.search(clause):
+        return None
+    relation = _RELATION.match(clause)
     if relation:
-        who = relation["who"].lower()
-        return Fact(
-            category="relationship",
-            subject=f"User's {who}",
-            predicate="IS",
-            object=_trimmed(relation["object"]),
-            evidence_quote=sentence,
-        )
+        who, what = relation["who"].lower(), _trimmed(relation["object"])
+        is_name = who in _OF_ONE and what[:1].isupper()
+        return _made("relationship", f"User's {who}", "IS_NAMED" if is_name else "IS", what, quote)
     for category, predicate, form in _COMPILED:
-        match = form.match(sentence)
-        if match and _trimmed(match["object"]):
-            return Fact(
-                category=category,
-                subject=USER,
-                predicate=predicate,
-                object=_trimmed(match["object"]),
-                evidence_quote=sentence,
-            )
-    named = _NAMED.match(sentence)
+        match = form.match(clause.rstrip(".!"))
+        if match:
+            is_vague = category in ("preference", "goal") and _VAGUE.match(match["object"])
+            return None if is_vague else _made(category, USER, predicate, match["object"], quote)
+    named = _NAMED.match(clause)
     if named is None or named["subject"].split()[0].lower() in ("what", "who", "i", "if", "there"):
         return None
-    return Fact(
-        category="note",
-        subject=_trimmed(named["subject"]),
-        predicate=named["verb"].upper(),
-        object=_trimmed(named["object"]),
-        evidence_quote=sentence,
+    return _made("note", _trimmed(named["subject"]), named["verb"].upper(), named["object"], quote)
+
+
+def _made(category: str, subject: str, predicate: str, value: str, quote: str) -> Fact | None:
+    value = _trimmed(value)
+    return (
+        Fact(category=category, subject=subject, predicate=predicate, object=value, evidence_quote=quote)
+        if value
+        else None
     )
 
 
 def _trimmed(text: str) -> str:
-    return text.strip().strip(",:\"'").strip()
+    return _TRAILING.sub("", text.strip()).strip(",:\"' ")
 
 
 def _imperative(text: str) -> str:
