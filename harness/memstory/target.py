@@ -16,6 +16,7 @@ from memstory.values import (
     Hit,
     Item,
     Json,
+    ModelUse,
     Query,
     Receipt,
     ReceiptItem,
@@ -39,6 +40,7 @@ __all__ = [
     "Hit",
     "Item",
     "Json",
+    "ModelUse",
     "Query",
     "Receipt",
     "ReceiptItem",
@@ -82,6 +84,9 @@ class Connection(Protocol):
     @property
     def embedding_seconds(self) -> float | None: ...
 
+    @property
+    def model_use(self) -> ModelUse | None: ...
+
 
 class Target:
     """One open memory. Override what the backend can do; never fall back, swallow an error or answer from a copy.
@@ -96,6 +101,11 @@ class Target:
     def embedding_seconds(self) -> float | None:
         """Seconds that the embedder has taken up to now; None if this target does not count them."""
         return None if self.embedding is None else self.embedding.seconds
+
+    @property
+    def model_use(self) -> ModelUse | None:
+        """What its language model was asked up to now; None if it has none, or does not count."""
+        return None
 
     async def open(self, env: Environment, clock: Clock) -> None:
         """Open the memory of `env`; opening the same environment again finds what was durable."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 if TYPE_CHECKING:
     Json: TypeAlias = "bool | int | float | str | Sequence[Json] | Mapping[str, Json] | None"
@@ -17,6 +17,56 @@ Tree: TypeAlias = Any
 
 Capability: TypeAlias = str
 """`search`, `search.min_score`, `job.compress`, `option.toolset`, `scope.user` …: see `memstory.language.needs`."""
+
+
+STAND_IN: Final = "stand-in"
+"""What the name of a chat model has in it that follows fixed rules."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ModelUse:
+    """What a language model was asked: calls, how many failed, tokens (None where its server counts none), seconds."""
+
+    calls: int = 0
+    failed: int = 0
+    prompt_tokens: int | None = None
+    answer_tokens: int | None = None
+    seconds: float = 0.0
+
+    @classmethod
+    def of(cls, reply: Tree, seconds: float) -> ModelUse:
+        """Return one call, answered with `reply`; None for one that failed."""
+        given, made = (None, None) if reply is None else (reply.prompt_tokens, reply.answer_tokens)
+        return cls(calls=1, failed=int(reply is None), prompt_tokens=given, answer_tokens=made, seconds=seconds)
+
+    def __add__(self, other: ModelUse) -> ModelUse:
+        return ModelUse(
+            calls=self.calls + other.calls,
+            failed=self.failed + other.failed,
+            prompt_tokens=_sum(self.prompt_tokens, other.prompt_tokens),
+            answer_tokens=_sum(self.answer_tokens, other.answer_tokens),
+            seconds=self.seconds + other.seconds,
+        )
+
+    def __str__(self) -> str:
+        tokens = [str("?" if one is None else one) for one in (self.prompt_tokens, self.answer_tokens)]
+        failed = f", {self.failed} failed" if self.failed else ""
+        return f"model: calls {self.calls}{failed}, tokens {' + '.join(tokens)}, {self.seconds:.2f} s"
+
+    def since(self, before: ModelUse | None) -> ModelUse:
+        """Return what came after `before`; None is the beginning."""
+        old = before or ModelUse()
+        return ModelUse(
+            calls=self.calls - old.calls,
+            failed=self.failed - old.failed,
+            prompt_tokens=None if self.prompt_tokens is None else self.prompt_tokens - (old.prompt_tokens or 0),
+            answer_tokens=None if self.answer_tokens is None else self.answer_tokens - (old.answer_tokens or 0),
+            seconds=self.seconds - old.seconds,
+        )
+
+
+def _sum(one: int | None, other: int | None) -> int | None:
+    return None if one is None and other is None else (one or 0) + (other or 0)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -55,8 +55,8 @@ def letters():
 @pytest.fixture
 def opened(tmp_path):
     @asynccontextmanager
-    async def open_target(factory, **fields):
-        workspace = tmp_path / "workspace"
+    async def open_target(factory, *, folder="workspace", **fields):
+        workspace = tmp_path / folder
         workspace.mkdir(exist_ok=True)
         await factory.start(tmp_path)
         target = factory.target()
@@ -76,6 +76,14 @@ def ollama_server():
     _fake("local_server")
     fake = _fake("ollama_server")
     yield from fake.serve(fake.FakeOllama())
+
+
+@pytest.fixture
+def openai_endpoint():
+    """A server of OpenAI's protocol; its attributes steer it, `url` says where it is."""
+    _fake("local_server")
+    fake = _fake("openai_fake")
+    yield from fake.serve(fake.FakeOpenAi())
 
 
 def _fake(name):

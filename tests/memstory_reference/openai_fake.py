@@ -81,7 +81,8 @@ class _Handler(LocalHandler):
         else:
             content = "".join(delta.get("content", "") for delta in fake.deltas)
             choice = {"index": 0, "message": {"role": "assistant", "content": content}, "finish_reason": fake.finish}
-            self.send(200, {"id": "c", "model": fake.model, "choices": [choice], "usage": USAGE}, **RETRY)
+            usage = {"usage": USAGE} if fake.has_usage else {}
+            self.send(200, {"id": "c", "model": fake.model, "choices": [choice], **usage}, **RETRY)
 
     def _pieces(self, chunks: list[bytes]) -> Iterator[bytes]:
         for number, data in enumerate(chunks):

@@ -6,13 +6,15 @@ import asyncio
 from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from time import perf_counter
 from typing import Final
 
 from memstory.chat.model import ChatModel, Message, Reply
 from memstory.chat.tools import MemoryTools
 from memstory.errors import Refused
 from memstory.requests import Add
-from memstory.target import Item, Scope, ToolCall, ToolSchema, Turn
+from memstory.target import Item, ModelUse, Scope, ToolCall, ToolSchema, Turn
+from memstory.values import STAND_IN
 
 STEPS: Final = 6
 """Replies of the model that may ask for tools, in one turn."""
@@ -48,13 +50,15 @@ class _Turn:
 class Agent:
     """Talks for one open backend. A new agent knows nothing: what it is to know of earlier must be in the backend.
 
-    Every message of the user is added to the backend, as it was said, once it is answered.
+    Every message of the user is added to the backend, as it was said, once it is answered. `use` is what the model was
+    asked, None for a stand-in.
     """
 
     def __init__(self, model: ChatModel, tools: MemoryTools) -> None:
         self._model = model
         self._tools = tools
         self._windows: dict[Scope, _Window] = {}
+        self.use: ModelUse | None = None if STAND_IN in model.name.lower() else ModelUse()
 
     @property
     def tools(self) -> Sequence[ToolSchema]:
@@ -94,7 +98,12 @@ class Agent:
 
     async def _reply(self, past: Sequence[Message], turn: _Turn, tools: Sequence[ToolSchema]) -> Reply:
         system = Message(role="system", content=SYSTEM_PROMPT)
-        reply = await self._model.chat([system, *past, *turn.messages], tools)
+        begun, reply = perf_counter(), None
+        try:
+            reply = await self._model.chat([system, *past, *turn.messages], tools)
+        finally:
+            if self.use is not None:
+                self.use += ModelUse.of(reply, perf_counter() - begun)
         if reply.thinking:
             turn.thoughts.append(reply.thinking)
         return reply

@@ -39,11 +39,13 @@ class Message:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reply:
-    """What a model said: words, tool requests, or both."""
+    """What a model said: words, tool requests, or both; tokens as its server counts them, None if it counts none."""
 
     content: str
     requests: Sequence[ToolRequest] = ()
     thinking: str | None = None
+    prompt_tokens: int | None = None
+    answer_tokens: int | None = None
 
 
 class ChatModel(Protocol):

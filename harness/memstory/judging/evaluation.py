@@ -9,8 +9,8 @@ from memstory.judging.score_verdicts import score_verdicts, wanted_metrics
 from memstory.judging.step_verdicts import StepPlace, locate, step_verdicts
 from memstory.language.matchers.means import scores_of, warnings_of
 from memstory.language.story import Story, Trials
-from memstory.results.outcomes import CaseResult, Outcome, Score, TrialResult, Verdict
-from memstory.results.recording import Failure, Recording
+from memstory.results.outcomes import KEPT_NOTHING, CaseResult, Outcome, Score, TrialResult, Verdict
+from memstory.results.recording import Failure, Recording, StepRecord
 from memstory.results.totals import with_totals
 
 
@@ -48,10 +48,26 @@ def judge_trial(story: Story, recording: Recording) -> TrialResult:
     scores = tuple(score for task in recording.retrieval for score in scores_of(task, wanted_metrics(story)))
     verdicts = (*step_verdicts(story, recording), *score_verdicts(story, recording, scores))
     outcome, reason = _outcome(story, recording, verdicts, scores)
-    warnings = tuple(warning for task in recording.retrieval for warning in warnings_of(task))
+    warnings = (
+        *(warning for task in recording.retrieval for warning in warnings_of(task)),
+        *(_kept_nothing(story, step) for step in recording.steps if _is_silent_loss(story, step)),
+    )
     return TrialResult(
         outcome=outcome, reason=reason, verdicts=verdicts, scores=scores, recording=recording, warnings=warnings
     )
+
+
+def _is_silent_loss(story: Story, step: StepRecord) -> bool:
+    """Say whether a memory asked its model, kept nothing, and the story expects nothing of that."""
+    items = step.result.get("items") if step.op == "add" and isinstance(step.result, dict) else None
+    dropped = bool(items) and all(item.get("outcome") == "dropped" for item in items or ())
+    place = locate(story, step.path) if dropped and step.model else None
+    return place is not None and not place.step.expect
+
+
+def _kept_nothing(story: Story, step: StepRecord) -> str:
+    reason = step.result["items"][0].get("reason")
+    return _one_line(f"{_place(story, locate(story, step.path))}: {KEPT_NOTHING}; {reason}")
 
 
 def _outcome(

@@ -15,21 +15,28 @@ from typing import Final, Protocol
 import httpx
 
 from memstory.proxy.blanking import Asked, asked
-from memstory.proxy.cassette import Call, Recorder
+from memstory.proxy.cassette import AGAIN, Call, Recorder
 from memstory.values import Tree
 
 TIMEOUT_SECONDS: Final = 600.0
+ANSWER_BYTES: Final = 64_000_000
+"""Of one answer, thousands of embeddings included: a server that repeats itself never ends."""
+
 DIMENSION: Final = 384
 _SHOWN_LINES: Final = 60
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answer:
-    """What is sent back: an HTTP status and JSON; `how` is forwarded, replayed, scripted or missed."""
+    """What is sent back: an HTTP status and JSON; `how` is forwarded, replayed, scripted or missed.
+
+    `retry_after` is what the server says of another try.
+    """
 
     status: int
     body: Tree
     how: str
+    retry_after: str | None = None
 
 
 class Answering(Protocol):
@@ -57,16 +64,18 @@ class Forwarding:
         bearer = self._key or key
         headers = {"Authorization": f"Bearer {bearer}"} if bearer else {}
         try:
-            got = await self._client.post(path, json=sent, headers=headers)
-            answer = got.json()
+            async with self._client.stream("POST", path, json=sent, headers=headers) as got:
+                content = await _whole(got)
+            answer = json.loads(content)
         except httpx.HTTPError as error:
             said = f"the proxy got no answer from {self._url}: {str(error) or type(error).__name__}"
             return _failed(502, said)
-        except ValueError:
-            return _failed(502, f"{self._url} answered with what is not JSON")
+        except ValueError as error:
+            return _failed(502, f"{self._url} answered with what is not JSON: {str(error)[:100]}")
         if got.is_success and self._recorder is not None:
             self._recorder.write(asked(path, body), answer)
-        return Answer(status=got.status_code, body=answer, how="forwarded")
+        wait = got.headers.get("retry-after")
+        return Answer(status=got.status_code, body=answer, how="forwarded", retry_after=wait)
 
     async def close(self) -> None:
         """Close the connections."""
@@ -101,14 +110,14 @@ class Replaying:
         head = f"the recording has no such request to {request.path}"
         there = [call.request for call in self._calls if call.path == request.path]
         if not there:
-            return f"{head}, and none to this path at all. Record the run again."
+            return f"{head}, and none to this path at all. {AGAIN}"
         new = _lines(request.body)
         nearest = max(
             (_lines(one) for one in there),
             key=lambda lines: difflib.SequenceMatcher(None, lines, new, autojunk=False).quick_ratio(),
         )
         difference = difflib.unified_diff(nearest, new, "nearest recorded request", "this request", lineterm="", n=1)
-        return "\n".join([f"{head}. Record the run again.", *islice(difference, _SHOWN_LINES)])
+        return "\n".join([f"{head}. {AGAIN}", *islice(difference, _SHOWN_LINES)])
 
 
 class Scripted:
@@ -147,6 +156,15 @@ class Scripted:
 
     async def close(self) -> None:
         """Release nothing."""
+
+
+async def _whole(got: httpx.Response) -> bytes:
+    content = bytearray()
+    async for piece in got.aiter_bytes():
+        content += piece
+        if len(content) > ANSWER_BYTES:
+            raise httpx.ReadError(f"its answer did not end within {ANSWER_BYTES:,} bytes")
+    return bytes(content)
 
 
 def hashed(text: str, size: int = DIMENSION) -> list[float]:

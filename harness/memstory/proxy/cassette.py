@@ -15,6 +15,8 @@ from memstory.results.secrecy.secret_values import Secrets
 from memstory.values import Tree
 
 SCHEMA: Final = "memstory.proxy/1"
+AGAIN: Final = "Record the run again."
+"""In the answer to a request that a recording does not have."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -29,7 +29,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Counted:
-    """One call: where, which model, how it was answered, its tokens as the server counts them, and its seconds."""
+    """One call: where, which model, how it was answered, its tokens as the server counts them, and its seconds.
+
+    `failure` says why it got no answer, `said` what the model said or which tools it called, for a chat.
+    """
 
     number: int
     path: str
@@ -39,6 +42,8 @@ class Counted:
     prompt_tokens: int | None
     answer_tokens: int | None
     seconds: float
+    failure: str | None = None
+    said: str | None = None
 
 
 class Proxy:
@@ -46,7 +51,6 @@ class Proxy:
 
     def __init__(self, answering: Answering, port: int = 0) -> None:
         self.calls: list[Counted] = []
-        self.failures: list[str] = []
         self._answering = answering
         self._socket = _listening(port)
         self.url = f"http://127.0.0.1:{self._socket.getsockname()[1]}/v1"
@@ -58,6 +62,11 @@ class Proxy:
         config = uvicorn.Config(Starlette(routes=routes, lifespan=self._closing), log_level="error", lifespan="on")
         self._server = uvicorn.Server(config)
         self._thread = threading.Thread(target=self._server.run, kwargs={"sockets": [self._socket]}, daemon=True)
+
+    @property
+    def failures(self) -> Sequence[str]:
+        """Why calls got no answer, in their order."""
+        return [one.failure for one in self.calls if one.failure is not None]
 
     def start(self) -> None:
         """Serve from now on; who asks before waits."""
@@ -98,6 +107,7 @@ class Proxy:
         answer = await self._answering.answer(path, body, bearer)
         seconds = perf_counter() - begun
         usage = answer.body.get("usage") if isinstance(answer.body, Mapping) else None
+        failed = answer.status >= 400  # noqa: PLR2004  (of HTTP)
         self.calls.append(
             Counted(
                 number=len(self.calls) + 1,
@@ -108,14 +118,15 @@ class Proxy:
                 prompt_tokens=_tokens(usage, "prompt_tokens", "input_tokens"),
                 answer_tokens=_tokens(usage, "completion_tokens", "output_tokens"),
                 seconds=seconds,
+                failure=_failure(answer.body) if failed else None,
+                said=None if failed else _said(answer.body),
             )
         )
-        if answer.status >= 400:  # noqa: PLR2004  (of HTTP)
-            self.failures.append(str((answer.body.get("error") or {}).get("message", answer.body)))
-        elif body.get("stream"):
+        if body.get("stream") and not failed:
             wanted = (body.get("stream_options") or {}).get("include_usage", False)
             return StreamingResponse(as_stream(answer.body, with_usage=wanted), media_type="text/event-stream")
-        return JSONResponse(answer.body, status_code=answer.status)
+        headers = {"Retry-After": answer.retry_after} if answer.retry_after else None
+        return JSONResponse(answer.body, status_code=answer.status, headers=headers)
 
     async def _told(self, request: Request) -> Response:
         since = request.query_params.get("since", "0")
@@ -147,6 +158,23 @@ def _sum(numbers: object) -> int | None:
 def _tokens(usage: Tree, *names: str) -> int | None:
     found = [usage.get(name) for name in names] if isinstance(usage, Mapping) else []
     return next((number for number in found if isinstance(number, int)), None)
+
+
+def _failure(body: Tree) -> str:
+    error = body.get("error") if isinstance(body, Mapping) else body
+    return str(error.get("message", error) if isinstance(error, Mapping) else error or body)
+
+
+def _said(body: Tree) -> str | None:
+    """Return the words of a chat's answer, or the calls that it asks for; None for other answers."""
+    try:
+        message = body["choices"][0]["message"]
+        calls = [
+            f"{one['function']['name']}({one['function']['arguments']})" for one in message.get("tool_calls") or ()
+        ]
+        return "; ".join(calls) or str(message.get("content") or message.get("refusal") or "nothing")
+    except (LookupError, TypeError, AttributeError):
+        return None
 
 
 def _error(status: int, message: str) -> Response:

@@ -11,10 +11,12 @@ from memstory.reporting.comparing.capability_scores import capability_scores
 from memstory.reporting.comparing.columns import Column, columns_of
 from memstory.reporting.comparing.matrix import JUDGED
 from memstory.reporting.comparing.owed import owed_section
+from memstory.reporting.comparing.sections import model_sections
 from memstory.reporting.escaping import inline, table
 from memstory.reporting.measured import measured_page
 from memstory.reporting.overview.case_changes import changes_since
 from memstory.reporting.overview.causes import causes
+from memstory.reporting.overview.comparison_markdown import laid_out
 from memstory.reporting.overview.facts import facts_of
 from memstory.reporting.overview.first_screen import causes_table, conclusion, harms_in_words, totals_table
 from memstory.reporting.overview.links import Links
@@ -23,7 +25,6 @@ from memstory.reporting.overview.unlocks import unlocks_table
 from memstory.reporting.repetition import repetition
 from memstory.reporting.retrieval_tables import retrieval
 from memstory.reporting.talk.honesty import honesty, judged
-from memstory.reporting.talk.models import models
 from memstory.results.outcomes import CaseResult, Outcome
 from memstory.results.runs import NamedRun, Run, natural
 
@@ -59,7 +60,7 @@ def render(run: Run, *, last: Run | None = None, links: Links | None = None) -> 
         _section("Measured", measured_page(run)),
         _section("Retrieval", retrieval(run)),
         _section("Repeated trials", repetition(run)),
-        _section("Language models by story", models(run)),
+        *map(laid_out, model_sections(columns)),
         _section("Honest talk", honesty(run)),
         _section("Judged by a language model", judged(run)),
         _section("Could not run", could_not_run(run)),

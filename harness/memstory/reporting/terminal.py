@@ -17,7 +17,7 @@ from memstory.reporting.overview.case_changes import changes_in_words, changes_s
 from memstory.reporting.overview.causes import short_reason
 from memstory.reporting.overview.target_totals import target_totals
 from memstory.reporting.overview.unlocks import unlocks_in_words
-from memstory.results.outcomes import OUTCOMES
+from memstory.results.outcomes import KEPT_NOTHING, OUTCOMES
 from memstory.results.runs import NamedRun, Run
 from memstory.results.secrecy.redaction import told
 
@@ -72,6 +72,9 @@ def _notices(run: Run) -> Iterator[str]:
     models = [f"'{_plain(model)}'" for model in views.stand_ins(run)]
     if models:
         yield f"No language model was used: {', '.join(models)} chose tools and words by fixed rules."
+    lost = sum(KEPT_NOTHING in warning for case in run.cases for warning in case.warnings)
+    if lost:
+        yield f"Adds of which nothing was kept after the memory had asked its model: {lost}. See Warnings in report.md."
     if any(run.redacted.values()):
         yield f"Redacted from all that was written: {told(run.redacted)}."
     if hint := unlocks_in_words(run):

@@ -9,6 +9,7 @@ from typing import Final
 from memstory.results.outcomes import CaseResult, Outcome, Score
 from memstory.results.runs import Run
 from memstory.tasks.perturbation import level_name
+from memstory.values import STAND_IN
 
 SYMBOLS: Final[Mapping[str, str]] = {
     "passed": "✅",
@@ -22,7 +23,6 @@ SCORE_COLUMNS: Final = {
     "recall@5": "R@5", "recall@10": "R@10", "ndcg@5": "nDCG@5", "ndcg@10": "nDCG@10", "mrr": "MRR",
 }  # fmt: skip
 ABSTENTION: Final = "abstention"
-STAND_IN: Final = "stand-in"
 UNREADABLE: Final = "(could not be read)"
 
 

@@ -10,6 +10,8 @@ from typing import Final
 
 from memstory.errors import SetupError
 from memstory.reporting import views
+from memstory.reporting.comparing.columns import columns_of
+from memstory.reporting.comparing.sections import model_sections
 from memstory.reporting.markdown import render
 from memstory.reporting.overview.facts import facts_of
 from memstory.reporting.overview.links import Links
@@ -156,11 +158,13 @@ def _roots(beside: Beside) -> Sequence[Path]:
 
 
 def _write_page(folder: Path, run: Run, beside: Beside) -> None:
+    named = [NamedRun(name=folder.name, run=run)]
     page = PageInput(
         title=views.headline(run),
         facts=facts_of(run),
         lines_of=lines_in(_roots(beside), beside.clean),
         last=beside.last,
         safe=beside.safe,
+        sections=model_sections(columns_of(named)),
     )
-    write_text(folder / PAGE_NAME, render_page([NamedRun(name=folder.name, run=run)], page))
+    write_text(folder / PAGE_NAME, render_page(named, page))

@@ -67,7 +67,9 @@ def _slim_trial(trial: TrialResult) -> TrialResult:
         # A traceback names folders of the machine that it comes from.
         failure=failure and replace(failure, detail=None),
         retrieval=tuple(
-            replace(task, seconds=0.0, embedding_seconds=None, questions=tuple(map(_by_rank, task.questions)))
+            replace(
+                task, seconds=0.0, embedding_seconds=None, model=None, questions=tuple(map(_by_rank, task.questions))
+            )
             for task in recording.retrieval
         ),
     )
@@ -75,7 +77,7 @@ def _slim_trial(trial: TrialResult) -> TrialResult:
 
 
 def _by_rank(question: QuestionRecord) -> QuestionRecord:
-    slim = replace(question, scores=(), seconds=0.0, embedding_seconds=None, ranks=question.places)
+    slim = replace(question, scores=(), seconds=0.0, embedding_seconds=None, model=None, ranks=question.places)
     # Where outdated documents count, so does what came before them.
     return replace(slim, relevant=(), retrieved=()) if question.is_answered and not question.stale else slim
 

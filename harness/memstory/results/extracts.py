@@ -31,7 +31,13 @@ def _extract(trial: TrialResult) -> TrialResult:
     if not recording.steps:
         return trial
     times = (
-        StepTime(path=step.path, op=step.op, seconds=step.seconds, embedding_seconds=step.embedding_seconds)
+        StepTime(
+            path=step.path,
+            op=step.op,
+            seconds=step.seconds,
+            embedding_seconds=step.embedding_seconds,
+            model=step.model,
+        )
         for step in recording.steps
     )
     agent = () if trial.outcome in _JUDGED_WELL else _agent_steps(recording.steps)

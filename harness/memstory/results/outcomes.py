@@ -7,10 +7,12 @@ from dataclasses import dataclass, field
 from typing import Final, Literal, get_args
 
 from memstory.results.recording import Recording, RetrievalRecord
-from memstory.target import Tree, Turn
+from memstory.target import ModelUse, Tree, Turn
 
 Outcome = Literal["passed", "failed", "measured", "unsupported", "error", "invalid"]
 OUTCOMES: Final[Sequence[Outcome]] = get_args(Outcome)
+KEPT_NOTHING: Final = "nothing was kept of it"
+"""In the warning of an `add` of which a memory kept nothing, after it had asked its model."""
 
 NO_HITS: Final = "no hits"
 """The `kind` of a failed verdict on hits that were none at all: a memory that returns nothing leaks nothing."""
@@ -54,12 +56,16 @@ class Score:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StepTime:
-    """How long a step took; `embedding_seconds` is the part in which the memory waited for its embedder, if known."""
+    """How long a step took; `embedding_seconds` is the part in which the memory waited for its embedder, if known.
+
+    `model` is what a language model was asked because of it.
+    """
 
     path: Sequence[int]
     op: str
     seconds: float
     embedding_seconds: float | None = None
+    model: ModelUse | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
-from memstory.target import ToolSchema, Tree
+from memstory.target import ModelUse, ToolSchema, Tree
 
 FailureKind = Literal["failed", "unsupported", "error", "invalid"]
 
@@ -60,6 +60,8 @@ class StepRecord:
     `probe` is what was looked for afterwards, `witness` what was there before and afterwards.
     `judged` says of the facts of each `judged:` whether the answer fits them, as a judge said.
     `embedding_seconds` is the part of `seconds` in which the memory waited for its embedder, None if it cannot say.
+    `model` is what a language model was asked because of the step, tries and background work included; of what runs at
+    the same time only the `parallel` around it has it.
     """
 
     path: Sequence[int]
@@ -76,6 +78,7 @@ class StepRecord:
     probe: Probe | None = None
     witness: Witness | None = None
     judged: Mapping[str, bool] = field(default_factory=dict)
+    model: ModelUse | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -100,6 +103,7 @@ class QuestionRecord:
     tokens: int | None = None
     surplus: int | None = None
     ranks: Sequence[int] | None = None
+    model: ModelUse | None = None
 
     @property
     def places(self) -> tuple[int, ...]:
@@ -120,7 +124,7 @@ class RetrievalRecord:
 
     `documents` counts all of them, `smallest` those of the smallest collection, against which k is held; `level` is the
     perturbation that this run had. `as_turns` says of dialogues whether the target got speaker, session and said_at as
-    fields, or all of it as text.
+    fields, or all of it as text. `model` is what remembering asked of a language model.
     """
 
     name: str
@@ -135,6 +139,7 @@ class RetrievalRecord:
     embedding_seconds: float | None = None
     level: Mapping[str, Tree] = field(default_factory=dict)
     as_turns: bool | None = None
+    model: ModelUse | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

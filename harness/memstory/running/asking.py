@@ -17,7 +17,7 @@ from memstory.running.environments import for_collection
 from memstory.running.hosting.guarded import GuardedTarget
 from memstory.running.remembering import DocumentIds, Rememberer, refuse_outdated
 from memstory.running.stage import Stage, open_stage
-from memstory.target import Environment, Hit, Query, Scope, TargetFactory, Tree
+from memstory.target import Environment, Hit, ModelUse, Query, Scope, TargetFactory, Tree
 from memstory.tasks.perturbation import Perturbed, level_name, levels_of, perturbed
 from memstory.tasks.retrieval import Collection, Document, Question, RetrievalTask, as_turn, turns_of
 
@@ -54,6 +54,7 @@ class _Gave:
     documents: int
     add_seconds: float
     add_embedding_seconds: float | None
+    add_model: ModelUse | None
 
 
 async def run_retrieval(
@@ -100,7 +101,7 @@ async def _one_collection(task: Perturbed, asked: Asked, stage: Stage, factory: 
             stage.target.inner.take_gold(task.collection)
         begun, embedded = perf_counter(), stage.target.embedding_seconds
         ids = await Rememberer(stage, able, retrieval.kind, asked.corpus_seconds).remember(task)
-        seconds, embedding = perf_counter() - begun, stage.embedding_since(embedded)
+        seconds, embedding, model = perf_counter() - begun, stage.embedding_since(embedded), stage.model_use
         asker = Asker(stage, Scope(user=stage.env.owner), retrieval, ids)
         return _Gave(
             about=await stage.target.perform(About()),
@@ -108,6 +109,7 @@ async def _one_collection(task: Perturbed, asked: Asked, stage: Stage, factory: 
             documents=len(task.collection.documents),
             add_seconds=seconds,
             add_embedding_seconds=embedding,
+            add_model=model,
         )
     finally:
         await stage.close()
@@ -142,6 +144,7 @@ def _record(asked: Asked, level: Mapping[str, Tree], gave: Sequence[_Gave]) -> R
         seconds=sum(one.add_seconds for one in gave),
         embedding_seconds=sum(embedding) if gave and len(embedding) == len(gave) else None,
         level=level,
+        model=sum(model, ModelUse()) if (model := [one.add_model for one in gave if one.add_model]) else None,
     )
 
 
@@ -158,9 +161,11 @@ class Asker:
     async def ask(self, question: Question) -> QuestionRecord:
         """Return the documents that came back, cut to k: a backend that returns more gains nothing by it."""
         query = Query(text=question.text, kinds=self._kinds, top_k=self._k)
-        begun, embedded = perf_counter(), self._stage.target.embedding_seconds
+        begun, embedded, before = perf_counter(), self._stage.target.embedding_seconds, self._stage.model_use
         hits = await self._stage.target.perform(Search(query=query), self._scope)
         seconds, embedding = perf_counter() - begun, self._stage.embedding_since(embedded)
+        use = self._stage.model_use
+        used = use.since(before) if use else None
         best: dict[str, float | None] = {}
         for hit in hits[: self._k]:
             # Several pieces of one document count once, at the rank of the best of them.
@@ -180,6 +185,7 @@ class Asker:
             cluster=question.cluster,
             tokens=sum(map(_tokens, hits[: self._k])),
             surplus=max(len(hits) - self._k, 0) or None,
+            model=used if used and used.calls > 0 else None,
         )
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from time import perf_counter
@@ -28,6 +28,7 @@ Holds = Callable[[Step, StepRecord], bool]
 """Whether all that a step expects is so; given from outside, because the runner judges nothing."""
 
 _FIRST_PAUSE_SECONDS, _LONGEST_PAUSE_SECONDS = 0.02, 0.5
+_OF_PARTS = frozenset({"repeat", "crash"})
 
 
 @dataclass(slots=True, kw_only=True)
@@ -87,12 +88,17 @@ class Performer:
     async def _perform_one(self, step: Step, path: tuple[int, ...], branch: Branch) -> None:
         self._begun = path
         until = max((expected.eventually_seconds or 0.0 for expected in step.expect), default=0.0)
-        begun, pause = perf_counter(), _FIRST_PAUSE_SECONDS
+        begun, pause, asked = perf_counter(), _FIRST_PAUSE_SECONDS, self._stage.model_use
         record = await self._attempt(step, path, branch)
         while until and self._holds and perf_counter() - begun < until and not self._holds(step, record):
             await asyncio.sleep(pause)
             pause = min(pause * 2, _LONGEST_PAUSE_SECONDS)
             record = await self._attempt(step, path, branch)
+        use = self._stage.model_use
+        # A `repeat` has it step by step; of steps that run at once, nobody can say whose a call was.
+        if use is not None and not self._at_once and step.op not in _OF_PARTS:
+            used = use.since(asked)
+            record = replace(record, model=used) if used.calls > 0 else record
         branch.records.append(record)
 
     async def _attempt(self, step: Step, path: tuple[int, ...], branch: Branch) -> StepRecord:

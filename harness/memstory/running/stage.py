@@ -15,7 +15,7 @@ from memstory.errors import NotSupported, Refused, TargetError
 from memstory.requests import About, Settle, TimeMoved
 from memstory.running.hosting.guarded import GuardedTarget
 from memstory.running.hosting.host import HostedTarget
-from memstory.target import Connection, Environment, Scope, TargetFactory
+from memstory.target import Connection, Environment, ModelUse, Scope, TargetFactory
 
 FIRST_SESSION = "session-1"
 CLOSING_SECONDS = 10.0
@@ -67,6 +67,12 @@ class Stage:
         """Return the seconds that the embedder has taken since there were `before`; None if the target cannot say."""
         now = self.target.embedding_seconds
         return None if now is None else now - (before or 0.0)
+
+    @property
+    def model_use(self) -> ModelUse | None:
+        """What the language model inside the target was asked up to now, or that which talks for it."""
+        own, talking = self.target.model_use, self.agent.use if self.agent else None
+        return own + talking if own and talking else own or talking
 
     async def settle(self) -> None:
         """Wait until the target has done its background work."""

@@ -5,12 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from time import perf_counter
+from typing import Any
 
 import numpy as np
 
 from memstory.clock import Stopwatch
 from memstory.errors import NotSupported, StoryError
-from memstory.target import Environment
+from memstory.target import Environment, ModelUse
+from memstory.values import STAND_IN
 from memstory_reference.adapters.chat_models.scripted_chat import ScriptedChat
 from memstory_reference.adapters.embedding.fixed_vectors import FixedVectors
 from memstory_reference.adapters.embedding.prefixes import NO_PREFIXES, Profile, ProfiledEmbedder
@@ -20,7 +23,16 @@ from memstory_reference.composition.chat_models import OFFLINE, make_chat, own_e
 from memstory_reference.composition.embedders import MINILM
 from memstory_reference.errors import InputError
 from memstory_reference.ollama_address import ollama_host
-from memstory_reference.ports import NewId, Purpose, Vectors, VectorStore
+from memstory_reference.ports import (
+    ChatModel,
+    Message,
+    NewId,
+    Purpose,
+    Reply,
+    ToolSpec,
+    Vectors,
+    VectorStore,
+)
 from memstory_reference.targets.seeded_ids import seeded_ids
 
 MakeEmbedder = Callable[[str, str], ProfiledEmbedder]
@@ -34,11 +46,13 @@ PORT_OPTIONS = ("chat", "embedder", "ollama_host")
 class EnvironmentPorts:
     """What a system runs on in a case.
 
-    `switches` are the parts that the story can make fail; `embedding` runs while something is embedded.
+    `switches` are the parts that the story can make fail; `embedding` runs while something is embedded, `counted`
+    counts what the language model is asked.
     """
 
     embedder: WatchedEmbedder
     embedding: Stopwatch
+    counted: CountedModel
     chat: WatchedModel
     new_id: NewId
     switches: dict[str, Switch]
@@ -115,13 +129,33 @@ def environment_ports(
         if env.model_rules
         else make_chat(text_option(env, "chat", OFFLINE), compared, ollama_host=host)
     )
+    counted = CountedModel(model)
     return EnvironmentPorts(
         embedder=embedder,
         embedding=embedding,
-        chat=WatchedModel(model, switches["model"], after_reply=switches.get(after_reply or "")),
+        counted=counted,
+        chat=WatchedModel(counted, switches["model"], after_reply=switches.get(after_reply or "")),
         new_id=new_id or seeded_ids(Path(env.workspace), env.seed),
         switches=switches,
     )
+
+
+class CountedModel:
+    """`inner`; `use` is what it was asked, None for a stand-in."""
+
+    def __init__(self, inner: ChatModel) -> None:
+        self.name = inner.name
+        self.use = None if STAND_IN in inner.name.lower() else ModelUse()
+        self._inner = inner
+
+    async def chat(self, messages: Sequence[Message], tools: Sequence[ToolSpec] = (), **more: Any) -> Reply:
+        begun, reply = perf_counter(), None
+        try:
+            reply = await self._inner.chat(messages, tools, **more)
+            return reply
+        finally:
+            if self.use is not None:
+                self.use += ModelUse.of(reply, perf_counter() - begun)
 
 
 def text_option(env: Environment, name: str, default: str) -> str:

@@ -36,7 +36,13 @@ class OfferedChat:
         with _of_the_machine():
             reply = await self._inner.chat([_message(message) for message in messages], specs)
         requests = [ShimRequest(name=one.name, args=one.arguments) for one in reply.tool_requests]
-        return ShimReply(content=reply.content, requests=requests, thinking=reply.thinking)
+        return ShimReply(
+            content=reply.content,
+            requests=requests,
+            thinking=reply.thinking,
+            prompt_tokens=reply.prompt_tokens,
+            answer_tokens=reply.answer_tokens,
+        )
 
     async def close(self) -> None:
         """Release nothing: it holds nothing open."""

@@ -11,7 +11,18 @@ from typing import TYPE_CHECKING, Any, ClassVar, Generic, Protocol, TypeVar
 
 from memstory.clock import Clock
 from memstory.errors import NotSupported, Refused, StoryError, TargetError
-from memstory.target import Capability, Environment, Query, Scope, Target, TargetFactory, ToolCall, ToolSchema, Tree
+from memstory.target import (
+    Capability,
+    Environment,
+    ModelUse,
+    Query,
+    Scope,
+    Target,
+    TargetFactory,
+    ToolCall,
+    ToolSchema,
+    Tree,
+)
 from memstory_reference.composition.chat_models import OFFLINE
 from memstory_reference.composition.embedders import make_embedder
 from memstory_reference.errors import InputError, StoreConflictError
@@ -114,6 +125,10 @@ class SystemTarget(Target, Generic[S]):
                 raise
         for part, mode in env.faults.items():
             self._ports.set_fault(part, mode)
+
+    @property
+    def model_use(self) -> ModelUse | None:
+        return self._ports.counted.use if self._is_open else None
 
     async def close(self) -> None:
         self._log.detach()

@@ -131,3 +131,17 @@ async def test_turns_of_a_session_wait_for_each_other_and_those_of_others_do_not
     await asyncio.gather(*(talking.say(scope.user, scope) for scope in (ANN, bob) for _ in range(3)))
     assert (model.most["ann"], model.most["bob"], model.most["all"]) == (1, 1, 2)
     assert sorted(model.windows) == [2, 2, 4, 4, 6, 6]
+
+
+async def test_calls_of_a_language_model_are_counted_also_where_it_fails_and_those_of_a_stand_in_are_not(
+    agent, written
+):
+    model = written("Hi.", SetupError("down"))
+    talking = agent(model)
+    assert talking.use is None
+    model.name = "openai:m"
+    talking = agent(model)
+    await talking.say("Hello", ANN)
+    with pytest.raises(SetupError):
+        await talking.say("Again", ANN)
+    assert (talking.use.calls, talking.use.failed, talking.use.prompt_tokens) == (2, 1, None)

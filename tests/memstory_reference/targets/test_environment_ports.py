@@ -63,3 +63,11 @@ async def test_another_embedder_has_another_name_and_vectors_of_the_same_length(
     other = ports(tmp_path, other_embedder=True).embedder
     assert (other.model, other.dimension) == ("other-fixed-2", 2)
     assert (await other.embed(["query"], Purpose.QUERY)).tolist() == [[0, 1]]
+
+
+async def test_calls_of_a_model_are_counted_and_those_of_the_stand_in_are_not(tmp_path):
+    assert ports(tmp_path).counted.use is None
+    env = Environment(workspace=str(tmp_path), owner="ann", vectors={"q": [1, 0]}, model_rules=[{"reply": "Hi."}])
+    made = environment_ports(env, lambda name, host: make_embedder(name, ollama_host=host))
+    await made.chat.chat([Message(role="user", content="Hello")])
+    assert (made.counted.use.calls, made.counted.use.prompt_tokens, made.counted.use.failed) == (1, None, 0)

@@ -70,6 +70,8 @@ def _step(step: StepRecord, limit: int) -> Iterator[str]:
     said = step.args.get("text", "") if step.op == "say" else _json(step.args) if step.args else ""
     yield f"{step_number(step.path):<4} {step.op} {_cut(said, limit)}".rstrip()
     yield visible(f"{_INDENT}by {step.user}{session}, at {step.at}, {1000 * step.seconds:.0f} ms")
+    if step.model:
+        yield f"{_INDENT}{step.model}"
     if step.error is not None:
         yield f"{_INDENT}refused: {_cut(step.error, limit)}"
     else:

@@ -17,6 +17,7 @@ import yaml
 from memstory.commands.command import FINDINGS, OK, Command
 from memstory.commands.output import complain, say, table
 from memstory.errors import SetupError
+from memstory.proxy.counted_model import HOW
 from memstory.values import Tree
 
 if TYPE_CHECKING:
@@ -53,7 +54,9 @@ def _run(chosen: argparse.Namespace) -> int:
     except ImportError as error:
         raise SetupError(f"the proxy needs '{error.name}'. Install it with: pip install 'memstory[proxy]'") from error
     with Proxy(_answering(chosen), chosen.port) as proxy:
-        code = _carried_out(chosen.command, proxy)
+        # Whoever reads a report must see that no model answered.
+        how = "replayed" if chosen.replay else "scripted" if chosen.script else ""
+        code = _carried_out(chosen.command, proxy, how)
     if proxy.calls:
         heads = ["path", "model", "answer", "calls", "prompt tokens", "answer tokens", "seconds"]
         say(table(heads, totals(proxy.calls), [None] * len(heads)))
@@ -64,7 +67,7 @@ def _run(chosen: argparse.Namespace) -> int:
     return code or (FINDINGS if proxy.failures else OK)
 
 
-def _carried_out(command: Sequence[str], proxy: Proxy) -> int:
+def _carried_out(command: Sequence[str], proxy: Proxy, how: str) -> int:
     if not command:
         say(
             f"{proxy.url} answers; in another terminal: export OPENAI_BASE_URL={proxy.url} {_KEY}=none. Ctrl-C ends it."
@@ -73,7 +76,7 @@ def _carried_out(command: Sequence[str], proxy: Proxy) -> int:
         with suppress(KeyboardInterrupt):
             signal.sigwait({signal.SIGINT, signal.SIGTERM})
         return OK
-    environ = {**os.environ, "OPENAI_BASE_URL": proxy.url}
+    environ = {**os.environ, "OPENAI_BASE_URL": proxy.url, HOW: how}
     environ.setdefault(_KEY, "none")
     try:
         return subprocess.run(command, env=environ, check=False).returncode  # noqa: S603  (what the user typed)

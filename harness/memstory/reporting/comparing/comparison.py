@@ -21,6 +21,7 @@ from memstory.reporting.comparing.matrix import (
     rows_of,
     shares_of,
 )
+from memstory.reporting.comparing.model_tables import ModelCalls, ModelStory, model_calls, models_by_story
 from memstory.reporting.comparing.owed import Owed, owed_by
 from memstory.reporting.comparing.paired import Difference, differences, metrics_of
 from memstory.results.outcomes import OUTCOMES, CaseResult, Outcome
@@ -79,6 +80,8 @@ class Comparison:
     latencies: Sequence[Latency]
     inabilities: Sequence[Inability]
     owed: Mapping[str, Owed]
+    model_calls: Sequence[ModelCalls]
+    models: Sequence[ModelStory]
 
 
 def compare(runs: Sequence[NamedRun], against: Column | None = None) -> Comparison:
@@ -96,6 +99,8 @@ def compare(runs: Sequence[NamedRun], against: Column | None = None) -> Comparis
         disagreements=disagreements_of(columns),
         latencies=latencies(columns),
         inabilities=inabilities_of(columns),
+        model_calls=model_calls(columns),
+        models=models_by_story(columns),
         owed={column.title: found for column in columns if (found := owed_by(column.cases.values()))},
     )
 

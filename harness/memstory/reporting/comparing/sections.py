@@ -10,9 +10,20 @@ from typing import TypeVar
 from tabulate import tabulate
 
 from memstory.reporting import views
+from memstory.reporting.comparing.columns import Column
 from memstory.reporting.comparing.comparison import Comparison, Made
 from memstory.reporting.comparing.latency import Latency, Spread
 from memstory.reporting.comparing.matrix import JUDGED, Row
+from memstory.reporting.comparing.model_tables import (
+    BY_STORY_NOTE,
+    CALLS_NOTE,
+    ModelCalls,
+    ModelStory,
+    calls_table,
+    model_calls,
+    models_by_story,
+    stories_table,
+)
 from memstory.reporting.comparing.owed import HEADER, HOW_TO_READ, best_first
 from memstory.reporting.comparing.paired import Difference
 from memstory.reporting.escaping import shorten, visible
@@ -125,8 +136,32 @@ def _partial(made: Made) -> str:
 
 def sections(comparison: Comparison) -> Iterator[Section]:
     """Yield the tables that have rows, in order."""
-    every = [_owed, _columns, _capabilities, _matrix, _alone, _flips, _scores, _differences, _latencies, _inabilities]
-    yield from (section for make in every if (section := make(comparison)).rows)
+    every = [_owed, _columns, _capabilities, _matrix, _alone, _flips, _scores, _differences, _latencies, _models]
+    yield from (section for make in [*every, _calls, _inabilities] if (section := make(comparison)).rows)
+
+
+def model_sections(columns: Sequence[Column]) -> list[Section]:
+    """Return what language models did in these columns; nothing where none was asked."""
+    made = [_calls_section(model_calls(columns)), _models_section(models_by_story(columns))]
+    return [section for section in made if section.rows]
+
+
+def _calls(comparison: Comparison) -> Section:
+    return _calls_section(comparison.model_calls)
+
+
+def _calls_section(found: Sequence[ModelCalls]) -> Section:
+    header, rows = calls_table(found)
+    return Section(title="Calls of language models", header=header, rows=rows, right=4, note=CALLS_NOTE)
+
+
+def _models(comparison: Comparison) -> Section:
+    return _models_section(comparison.models)
+
+
+def _models_section(found: Sequence[ModelStory]) -> Section:
+    header, rows = stories_table(found)
+    return Section(title="Language models by story", header=header, rows=rows, right=1, note=BY_STORY_NOTE)
 
 
 def _columns(comparison: Comparison) -> Section:

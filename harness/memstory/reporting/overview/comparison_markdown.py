@@ -26,13 +26,14 @@ def as_markdown(comparison: Comparison, columns: Sequence[Column], links: Links)
     if found:
         parts.append(f"## Failures by cause\n\n{causes_table(found, links)}")
     every = list(sections(comparison))
-    parts += [_laid_out(one) for one in every if one.title not in APPENDIX]
-    parts += [_laid_out(one, fold=True) for one in every if one.title in APPENDIX]
+    parts += [laid_out(one) for one in every if one.title not in APPENDIX]
+    parts += [laid_out(one, fold=True) for one in every if one.title in APPENDIX]
     legend = ", ".join(f"{symbol} {outcome}" for outcome, symbol in views.SYMBOLS.items())
     return "\n\n".join(filter(None, [*parts, f"{legend}."])) + "\n"
 
 
-def _laid_out(section: Section, *, fold: bool = False) -> str:
+def laid_out(section: Section, *, fold: bool = False) -> str:
+    """Return a section as markdown, folded where it is long and may be."""
     right = range(len(section.header) if section.right is None else section.right, len(section.header))
     cells = [[views.SYMBOLS.get(cell := inline(each), cell) for each in row] for row in section.rows]
     text = table([inline(title) for title in section.header], cells, right=right)

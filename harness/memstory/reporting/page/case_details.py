@@ -23,7 +23,7 @@ LIST_LIMIT: Final = 30
 """Items of one list, such as the hits of a search."""
 
 _MILLI: Final = 1000
-_TIMES: Final = ("ms", "seconds")
+_TIMES: Final = ("ms", "seconds", "model")
 _EMPTY: Final[Sequence[Tree]] = (None, "", [], {})
 
 
@@ -89,6 +89,7 @@ def _step(step: StepRecord) -> dict[str, Any]:
     return {
         "n": step_number(step.path), "op": step.op, "user": step.user, "session": step.session, "at": step.at,
         "ms": _ms(step.seconds), "args": step.args, "error": step.error, "result": step.result,
+        "model": str(step.model) if step.model else None,
     }  # fmt: skip
 
 

@@ -166,7 +166,7 @@
       if (!step.n) { made.append(pre(step)); continue; }
       const differs = other && bare(byStep.get(step.n)) !== bare(step);
       const box = make("div", differs ? "step differs" : "step"), head = make("h4", "", `${step.n} ${step.op} `);
-      head.append(make("small", "", [step.user, step.session, step.at, step.ms + " ms", differs ? "differs" : ""].filter(Boolean).join(" · ")));
+      head.append(make("small", "", [step.user, step.session, step.at, step.ms + " ms", step.model, differs ? "differs" : ""].filter(Boolean).join(" · ")));
       box.append(head);
       const args = step.args || {}, said = Object.keys(args);
       if (said.length) box.append(pre(plainly(said, args)));

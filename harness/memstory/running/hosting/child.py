@@ -78,6 +78,7 @@ class Child:
         except BaseException as error:  # noqa: BLE001  (carried to the parent, which raises it again)
             reply["error"] = error_to_json(error)
         reply["embedding_seconds"] = None if self._target is None else self._target.embedding_seconds
+        reply["model_use"] = None if self._target is None else encode(self._target.model_use)
         self._writer.write(to_line(reply))
         with contextlib.suppress(ConnectionError):
             await self._writer.drain()

@@ -18,7 +18,7 @@ from memstory.clock import Clock
 from memstory.errors import TargetError
 from memstory.requests import answer_of
 from memstory.running.endings import told
-from memstory.target import NOBODY, Environment, Request, Scope, Target
+from memstory.target import NOBODY, Environment, ModelUse, Request, Scope, Target
 
 Answer = TypeVar("Answer")
 Check = Callable[[Any], str]
@@ -53,6 +53,10 @@ class GuardedTarget:
     @property
     def embedding_seconds(self) -> float | None:
         return self.inner.embedding_seconds
+
+    @property
+    def model_use(self) -> ModelUse | None:
+        return self.inner.model_use
 
     async def perform(self, request: Request[Answer], scope: Scope = NOBODY) -> Answer:
         with contained():

@@ -20,7 +20,7 @@ from memstory.errors import NotSupported, TargetError
 from memstory.requests import answer_of
 from memstory.running.hosting.process import HostProcess, start
 from memstory.running.hosting.protocol import LONGEST_LINE, error_from_json, to_line
-from memstory.target import NOBODY, Environment, Request, Scope, TargetFactory, Tree
+from memstory.target import NOBODY, Environment, ModelUse, Request, Scope, TargetFactory, Tree
 
 Answer = TypeVar("Answer")
 
@@ -50,6 +50,7 @@ class HostedTarget:
         self._writer: StreamWriter | None = None
         self._clock: Clock | None = None
         self.embedding_seconds: float | None = None
+        self.model_use: ModelUse | None = None
 
     async def open(self, env: Environment, clock: Clock) -> None:
         self._clock = clock
@@ -120,6 +121,7 @@ class HostedTarget:
         finally:
             del self._waiting[number]
         self.embedding_seconds = message["embedding_seconds"]
+        self.model_use = decode(ModelUse | None, message["model_use"])
         if "error" in message:
             raise error_from_json(message["error"])
         return message["value"]

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, ClassVar, Final
 
 from memstory.target import Capability, Environment, Hit, Query, Target, TargetFactory, Tree
-from memstory.targets.extracting.model_inside import ABLE, ModelInside
+from memstory.targets.extracting.model_inside import ABLE, NO_KEY, ModelInside
 
 CAPABILITIES: Final = ABLE | {"restart", "persistent"}
 
@@ -27,7 +27,7 @@ class AgnoTarget(ModelInside):
         model = None
         if self.model is not None:
             model = import_module("agno.models.openai.like").OpenAILike(
-                id=self.model.name, base_url=self.model.url, api_key=self.model.key, temperature=0
+                id=self.model.name, base_url=self.model.url, api_key=NO_KEY, temperature=0
             )
         self._manager = import_module("agno.memory").MemoryManager(
             model=model, db=database, delete_memories=True, update_memories=True
@@ -37,7 +37,7 @@ class AgnoTarget(ModelInside):
         self._manager.db.db_engine.dispose()
 
     async def about(self) -> Mapping[str, str]:
-        return {"store": f"agno {version('agno')}, sqlite", "infer": self.model.name if self.model else "off"}
+        return {"store": f"agno {version('agno')}, sqlite", "infer": self.model.label if self.model else "off"}
 
     async def learn(self, text: str, user: str) -> None:
         await asyncio.to_thread(self._manager.create_user_memories, message=text, user_id=user)

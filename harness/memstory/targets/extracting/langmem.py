@@ -11,7 +11,7 @@ from urllib.parse import quote
 from memstory.target import Environment, Hit, Query, Target
 from memstory.targets.embedders import Embedders, TimedEmbedder
 from memstory.targets.embedding_factory import EmbeddingFactory, vector_length
-from memstory.targets.extracting.model_inside import ABLE, ModelInside
+from memstory.targets.extracting.model_inside import ABLE, NO_KEY, ModelInside
 
 _EVERYTHING = 100_000
 CAPABILITIES = ABLE | {"search.scores", "embedder.fixed", "option.embedder"}
@@ -36,7 +36,7 @@ class LangmemTarget(ModelInside):
         self._store = import_module("langgraph.store.memory").InMemoryStore(index=index)
         if self.model is not None:
             self._model = import_module("langchain_openai").ChatOpenAI(
-                model=self.model.name, base_url=self.model.url, api_key=self.model.key, temperature=0
+                model=self.model.name, base_url=self.model.url, api_key=NO_KEY, temperature=0
             )
             self._manager = import_module("langmem").create_memory_store_manager(
                 self._model, namespace=("memories", "{langgraph_user_id}"), store=self._store, enable_deletes=True
@@ -49,7 +49,7 @@ class LangmemTarget(ModelInside):
 
     async def about(self) -> Mapping[str, str]:
         store = f"langmem {version('langmem')}, langgraph {version('langgraph')}"
-        return {"embedder": self._embedder.model, "store": store, "infer": self.model.name if self.model else "off"}
+        return {"embedder": self._embedder.model, "store": store, "infer": self.model.label if self.model else "off"}
 
     async def learn(self, text: str, user: str) -> None:
         config = {"configurable": {"langgraph_user_id": _label(user)}}

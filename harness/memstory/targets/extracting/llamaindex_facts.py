@@ -8,8 +8,9 @@ from importlib import import_module
 from importlib.metadata import version
 from typing import Any, ClassVar
 
+from memstory.proxy.counted_model import CountedModel
 from memstory.target import Capability, Environment, Hit, Query, Target, TargetFactory, Tree
-from memstory.targets.extracting.model_inside import ABLE, Model, ModelInside
+from memstory.targets.extracting.model_inside import ABLE, NO_KEY, ModelInside
 
 
 class LlamaindexFactsTarget(ModelInside):
@@ -27,7 +28,7 @@ class LlamaindexFactsTarget(ModelInside):
 
     async def about(self) -> Mapping[str, str]:
         store = f"llama-index-core {version('llama-index-core')}"
-        return {"store": store, "infer": self.model.name if self.model else "off"}
+        return {"store": store, "infer": self.model.label if self.model else "off"}
 
     async def learn(self, text: str, user: str) -> None:
         llms = import_module("llama_index.core.llms")
@@ -62,11 +63,11 @@ class LlamaindexFactsFactory(TargetFactory):
         return LlamaindexFactsTarget()
 
 
-def _client(model: Model) -> Any:
-    return import_module("openai").OpenAI(base_url=model.url, api_key=model.key)
+def _client(model: CountedModel) -> Any:
+    return import_module("openai").OpenAI(base_url=model.url, api_key=NO_KEY)
 
 
-def _model(client: Any, model: Model | None) -> Any:
+def _model(client: Any, model: CountedModel | None) -> Any:
     """Return a chat model of LlamaIndex's kind; its own package for this protocol wants an older client."""
     llms = import_module("llama_index.core.llms")
     name = model.name if model else ""

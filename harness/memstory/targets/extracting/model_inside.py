@@ -4,13 +4,25 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Final
 
 from memstory.clock import Clock
 from memstory.errors import NotSupported, SetupError
-from memstory.proxy.scripted_model import NAME, ScriptedModel
-from memstory.target import Capability, Environment, Hit, Item, Json, Query, Receipt, ReceiptItem, Ref, Scope, Target
+from memstory.proxy.counted_model import DEFAULT_URL, CountedModel
+from memstory.target import (
+    Capability,
+    Environment,
+    Hit,
+    Item,
+    Json,
+    ModelUse,
+    Query,
+    Receipt,
+    ReceiptItem,
+    Ref,
+    Scope,
+    Target,
+)
 from memstory.targets.conditions import refuse_undeclared
 
 ABLE: Final[frozenset[Capability]] = frozenset(
@@ -20,14 +32,8 @@ ABLE: Final[frozenset[Capability]] = frozenset(
     }
 )
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Model:
-    """Where the model is that decides: the parameters of a client of OpenAI's protocol."""
-
-    name: str
-    url: str | None
-    key: str
+NO_KEY: Final = "none"
+"""What a memory's client is given: it wants a key, and the real one stays with the proxy before the server."""
 
 
 class ModelInside(Target):
@@ -37,26 +43,27 @@ class ModelInside(Target):
     """
 
     able: frozenset[Capability] = ABLE
-    _scripted: ScriptedModel | None = None
-    model: Model | None = None
+    model: CountedModel | None = None
 
     async def open(self, env: Environment, clock: Clock) -> None:
-        if env.model_rules:
-            self._scripted = ScriptedModel(env.model_rules)
-            self.model = Model(name=NAME, url=self._scripted.url, key="none")
-        elif "llm" in env.options:
-            provider, _, name = str(env.options["llm"]).partition(":")
-            if provider != "openai" or not name:
-                raise SetupError(f"llm={env.options['llm']}: give openai:MODEL, and its address as llm_url=URL")
-            url = env.options.get("llm_url") or os.environ.get("OPENAI_BASE_URL")
-            key = os.environ.get("OPENAI_API_KEY", "none")
-            self.model = Model(name=name, url=None if url is None else str(url), key=key)
-        await self.open_memory(env)
+        self.model = counted_model(env)
+        if self.model is None and "llm" in env.options:
+            raise SetupError(f"llm={env.options['llm']}: give openai:MODEL, and its address as llm_url=URL")
+        try:
+            await self.open_memory(env)
+        except BaseException:
+            self._end_model()
+            raise
 
     async def close(self) -> None:
-        await self.close_memory()
-        if self._scripted is not None:
-            self._scripted.close()
+        try:
+            await self.close_memory()
+        finally:
+            self._end_model()
+
+    @property
+    def model_use(self) -> ModelUse | None:
+        return None if self.model is None else self.model.use
 
     async def add(self, items: Sequence[Item], scope: Scope) -> Receipt:
         if self.model is None:
@@ -69,7 +76,10 @@ class ModelInside(Target):
 
     async def search(self, query: Query, scope: Scope) -> Sequence[Hit]:
         refuse_undeclared(query, scope, self.able)
-        return await self.found(query, scope.user)
+        try:
+            return await self.found(query, scope.user)
+        finally:
+            self._check_model()
 
     async def list(self, scope: Scope, kinds: Sequence[str] = (), limit: int | None = None) -> Sequence[Hit]:
         return (await self.kept(scope.user))[:limit]
@@ -81,10 +91,10 @@ class ModelInside(Target):
         return bool(known)
 
     async def inspect(self, what: str, args: Mapping[str, Json], scope: Scope) -> Json:
-        if what != "model" or self._scripted is None:
-            raise NotSupported(f"inspect.{what}", "only a model that the story scripts can be looked at")
+        if what != "model" or self.model is None:
+            raise NotSupported(f"inspect.{what}", "only the language model can be looked at, and there is none")
         since = args.get("since", 0)
-        return self._scripted.data(since if isinstance(since, int) else 0)
+        return self.model.data(since if isinstance(since, int) else 0)
 
     async def open_memory(self, env: Environment) -> None:
         """Open the memory; `model` is known, or None."""
@@ -110,16 +120,36 @@ class ModelInside(Target):
         raise NotImplementedError
 
     async def _added(self, item: Item, scope: Scope) -> Sequence[ReceiptItem]:
+        asked = self.model.use if self.model else ModelUse()
         before = {hit.id: hit.text for hit in await self.kept(scope.user)}
         try:
             await self.learn(item.text, scope.user)
         finally:
-            # First of all a request that no rule answers is the story's fault, whatever the memory makes of it.
-            if self._scripted is not None:
-                self._scripted.check()
+            self._check_model()
         changed = [hit for hit in await self.kept(scope.user) if before.get(hit.id) != hit.text]
         kept = [
             ReceiptItem(id=hit.id, text=hit.text, outcome="updated" if hit.id in before else "stored")
             for hit in changed
         ]
-        return kept or [ReceiptItem(id=None, text=item.text, outcome="dropped")]
+        said = self.model.said(asked) if self.model else None
+        return kept or [ReceiptItem(id=None, text=item.text, outcome="dropped", reason=said)]
+
+    def _check_model(self) -> None:
+        # First of all it is told that the model gave no answer, whatever the memory makes of that.
+        if self.model is not None:
+            self.model.check()
+
+    def _end_model(self) -> None:
+        if self.model is not None:
+            self.model.close()
+
+
+def counted_model(env: Environment) -> CountedModel | None:
+    """Return the model that the story scripts, else the one of OpenAI's protocol that `llm` names; None without."""
+    if env.model_rules:
+        return CountedModel(rules=env.model_rules)
+    provider, _, name = str(env.options.get("llm", "")).partition(":")
+    if provider != "openai" or not name:
+        return None
+    server = env.options.get("llm_url") or os.environ.get("OPENAI_BASE_URL") or DEFAULT_URL
+    return CountedModel(name, server=str(server), key=os.environ.get("OPENAI_API_KEY"))

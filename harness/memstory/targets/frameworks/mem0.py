@@ -13,13 +13,14 @@ from typing import Any, ClassVar, Final
 
 from memstory.clock import Clock
 from memstory.errors import NotSupported, Refused, SetupError
-from memstory.proxy.scripted_model import NAME, ScriptedModel
+from memstory.proxy.counted_model import CountedModel
 from memstory.target import (
     Capability,
     Environment,
     Hit,
     Item,
     Json,
+    ModelUse,
     Query,
     Receipt,
     ReceiptItem,
@@ -31,6 +32,7 @@ from memstory.target import (
 from memstory.targets.conditions import refuse_undeclared
 from memstory.targets.embedders import Embedders, TimedEmbedder
 from memstory.targets.embedding_factory import EmbeddingFactory, vector_length
+from memstory.targets.extracting.model_inside import NO_KEY, counted_model
 from memstory.targets.one_thread import OneThread
 from memstory.targets.receipts import unknown
 from memstory.targets.waited_embedder import WaitedEmbedder
@@ -78,16 +80,17 @@ class Mem0Target(Target):
     _embedding: _Embedding
     _llm: str | None
     _store: str
-    _scripted: ScriptedModel | None = None
+    _model: CountedModel | None = None
 
     def __init__(self, embedders: Embedders) -> None:
         self._embedders = embedders
         self._thread = OneThread("mem0")
 
     async def open(self, env: Environment, clock: Clock) -> None:
-        if env.model_rules:
-            self._scripted = ScriptedModel(env.model_rules)
-            env = replace(env, options={**env.options, "llm": f"openai:{NAME}", "llm_url": self._scripted.url})
+        self._model = counted_model(env)
+        if self._model is not None:
+            own = {"llm": f"openai:{self._model.name}", "llm_url": self._model.url}
+            env = replace(env, options={**env.options, **own})
         llm = env.options.get("llm")
         self._embedder, self._llm = self._embedders.of(env), None if llm is None else str(llm)
         self.embedding = self._embedder.watch
@@ -101,13 +104,21 @@ class Mem0Target(Target):
     async def close(self) -> None:
         await self._thread.run(self._close)
         self._thread.close()
-        if self._scripted is not None:
-            self._scripted.close()
+        if self._model is not None:
+            self._model.close()
+
+    @property
+    def model_use(self) -> ModelUse | None:
+        return None if self._model is None else self._model.use
 
     async def about(self) -> Mapping[str, str]:
         vectors = STORES[self._store]
         store = f"mem0ai {version('mem0ai')}, {vectors} {version(vectors)}"
-        return {"embedder": self._embedder.model, "store": store, "infer": self._llm or "off"}
+        return {
+            "embedder": self._embedder.model,
+            "store": store,
+            "infer": self._model.label if self._model else self._llm or "off",
+        }
 
     async def add(self, items: Sequence[Item], scope: Scope) -> Receipt:
         for item in items:
@@ -120,9 +131,9 @@ class Mem0Target(Target):
         try:
             return Receipt(items=await self._thread.run(self._add, items, scope))
         finally:
-            # First of all a request that no rule answers is the story's fault, whatever Mem0 makes of it.
-            if self._scripted is not None:
-                self._scripted.check()
+            # First of all it is told that the model gave no answer, whatever Mem0 makes of that.
+            if self._model is not None:
+                self._model.check()
 
     async def get(self, ref: Ref, scope: Scope) -> Hit | None:
         if ref.id is None:
@@ -156,10 +167,10 @@ class Mem0Target(Target):
         return known is not None
 
     async def inspect(self, what: str, args: Mapping[str, Json], scope: Scope) -> Json:
-        if what != "model" or self._scripted is None:
-            raise NotSupported(f"inspect.{what}", "only a model that the story scripts can be looked at")
+        if what != "model" or self._model is None:
+            raise NotSupported(f"inspect.{what}", "only a model of OpenAI's protocol can be looked at")
         since = args.get("since", 0)
-        return self._scripted.data(since if isinstance(since, int) else 0)
+        return self._model.data(since if isinstance(since, int) else 0)
 
     def _add(self, items: Sequence[Item], scope: Scope) -> Sequence[ReceiptItem]:
         # What a language model is given at once it takes for one conversation.
@@ -169,6 +180,7 @@ class Mem0Target(Target):
     def _add_alike(self, items: Sequence[Item], scope: Scope) -> Sequence[ReceiptItem]:
         """Add texts with the same metadata in one call: Mem0 takes several messages, but one metadata for all."""
         messages = [{"role": "user", "content": item.text} for item in items]
+        asked = self._model.use if self._model else ModelUse()
         try:
             found = self._memory.add(
                 messages, **_ids(scope), metadata=_metadata(items[0]) or None, infer=self._llm is not None
@@ -177,7 +189,9 @@ class Mem0Target(Target):
             raise Refused(str(error)) from error
         kept = [ReceiptItem(id=one["id"], text=one["memory"], kind=items[0].kind) for one in found]
         # A language model may find nothing in a text that is worth keeping.
-        return kept or [ReceiptItem(id=None, text=item.text, outcome="dropped", kind=item.kind) for item in items]
+        said = self._model.said(asked) if self._model else None
+        dropped = ReceiptItem(id=None, text="", outcome="dropped", reason=said, kind=items[0].kind)
+        return kept or [replace(dropped, text=item.text) for item in items]
 
     def _search(self, text: str, filters: dict[str, Tree], given: dict[str, Any]) -> Sequence[Hit]:
         try:
@@ -264,8 +278,7 @@ def _language_model(options: Mapping[str, Tree]) -> dict[str, Tree] | None:
     host = {"ollama_base_url": options["ollama_host"]} if "ollama_host" in options else {}
     # Cold and seeded, so that a run can be repeated as far as the model allows it.
     server = {"temperature": 0, **({"openai_base_url": options["llm_url"]} if "llm_url" in options else {})}
-    # A client asks for a key even where its server wants none.
-    key = {"api_key": os.environ.get("OPENAI_API_KEY", "none")} if provider == "openai" else {}
+    key = {"api_key": NO_KEY} if provider == "openai" else {}
     return {"provider": provider, "config": {"model": model, **host, **(server if provider == "openai" else {}), **key}}
 
 

@@ -24,7 +24,7 @@ class OpenAiChat:
     """
 
     def __init__(self, model: str, server: OpenAiServer, *, on_text: Callable[[str], None] | None = None) -> None:
-        self.name = f"openai:{model}"
+        self.name = f"openai:{model} ({server.answers})" if server.answers else f"openai:{model}"
         self._model = model
         self._server = server
         self._on_text = on_text

@@ -18,18 +18,25 @@ RETRIES = 4
 """Tries after the first one, for 408, 409, 429, 5xx and broken connections; the client waits .5 to 8 s, or as told."""
 
 URL, KEY = "OPENAI_BASE_URL", "OPENAI_API_KEY"
+HOW = "MEMSTORY_PROXY"
+"""Set by `memstory proxy` that replays or scripts."""
+
 NO_KEY = "none"
 """Sent where no key is set: servers on this machine want none, and the client does not go without."""
 
 
 @dataclass(frozen=True, slots=True)
 class OpenAiServer:
-    """Where a server answers; `key` is sent to it and goes nowhere else."""
+    """Where a server answers; `key` is sent to it and goes nowhere else.
+
+    `answers` is "replayed" or "scripted" where no model is behind it.
+    """
 
     url: str
     key: str
     timeout_seconds: float = TIMEOUT_SECONDS
     retries: int = RETRIES
+    answers: str = ""
 
     def __repr__(self) -> str:
         return f"OpenAiServer({self.url})"
@@ -80,4 +87,5 @@ def openai_server(environ: Mapping[str, str] = os.environ) -> OpenAiServer:
     OpenAiServer(http://127.0.0.1:8080/v1)
     """
     url = environ.get(URL, "").strip() or "https://api.openai.com/v1"
-    return OpenAiServer(url.rstrip("/"), environ.get(KEY, "").strip() or NO_KEY)
+    key = environ.get(KEY, "").strip() or NO_KEY
+    return OpenAiServer(url.rstrip("/"), key, answers=environ.get(HOW, ""))

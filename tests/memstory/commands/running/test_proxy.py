@@ -52,6 +52,14 @@ def test_a_recording_replays_and_a_miss_is_no_success(script, tmp_path, capfd):
     assert "no such request" in capfd.readouterr().err
 
 
+@pytest.mark.parametrize(("source", "how"), [("--script", "scripted"), ("--forward", "")])
+def test_the_command_is_told_that_no_model_answers(script, capfd, source, how):
+    shown = "import os; print('how:', os.environ['MEMSTORY_PROXY'])"
+    where = script if source == "--script" else "http://127.0.0.1:9/v1"
+    assert main(["proxy", source, where, "--", sys.executable, "-c", shown]) == 0
+    assert f"how: {how}\n" in capfd.readouterr().out
+
+
 def test_the_code_of_the_command_is_that_of_the_proxy(script):
     assert main(["proxy", "--script", script, "--", sys.executable, "-c", "raise SystemExit(7)"]) == 7
 

@@ -10,7 +10,7 @@ import pytest
 pytest.importorskip("openai", reason="the extra openai is not installed")
 
 from memstory_reference.adapters.chat_models.openai_chat import MAX_CHARACTERS, OpenAiChat, written
-from memstory_reference.adapters.servers.openai_server import OpenAiServer
+from memstory_reference.adapters.servers.openai_server import OpenAiServer, openai_server
 from memstory_reference.ports import ChatModelUnavailableError, Message, Reply, ToolRequest, ToolSpec
 
 ASKED = [Message(role="system", content="Be kind."), Message(role="user", content="Hello")]
@@ -166,3 +166,8 @@ async def test_a_json_answer_that_was_cut_is_broken_off(openai_endpoint):
 
 def test_the_key_is_never_shown():
     assert "sk-right" not in repr(OpenAiServer("http://127.0.0.1/v1", "sk-right"))
+
+
+def test_a_replaying_proxy_is_in_the_name_of_the_model():
+    server = openai_server({"OPENAI_BASE_URL": "http://127.0.0.1:9/v1", "MEMSTORY_PROXY": "replayed"})
+    assert OpenAiChat("tiny", server).name == "openai:tiny (replayed)"
