@@ -135,7 +135,7 @@ class ModelInside(Target):
         return kept or [ReceiptItem(id=None, text=item.text, outcome="dropped", reason=said)]
 
     def _check_model(self) -> None:
-        # First of all it is told that the model gave no answer, whatever the memory makes of that.
+        # That the model gave no answer comes first, whatever the memory makes of that.
         if self.model is not None:
             self.model.check()
 

@@ -131,7 +131,7 @@ class Mem0Target(Target):
         try:
             return Receipt(items=await self._thread.run(self._add, items, scope))
         finally:
-            # First of all it is told that the model gave no answer, whatever Mem0 makes of that.
+            # That the model gave no answer comes first, whatever Mem0 makes of that.
             if self._model is not None:
                 self._model.check()
 
