@@ -18,7 +18,7 @@ READER = "/home/you/first-story"
 """The folder that the page shows in the place of the one in which it was replayed."""
 
 _BLOCK = re.compile(r"^```(console|yaml)\n(.*?)^```$", re.DOTALL | re.MULTILINE)
-_SAVED_AS = re.compile(r"as `([\w.-]+)`[^`]*\Z")
+_SAVED_AS = re.compile(r"as\s`([\w.-]+)`[^`]*\Z")
 _TIMES = ((re.compile(r"\bin \d+\.\d+s\b"), "in 0.10s"), (re.compile(r"\bin \d+\.\d+ s\b"), "in 0.00 s"),
           (re.compile(r"\b\d+ ms\b"), "0 ms"))  # fmt: skip
 

@@ -123,7 +123,7 @@ def test_the_tutorial_begins_with_the_command_of_the_readme():
     assert command in (ROOT / "README.md").read_text("utf-8")
 
 
-SAVED = "Save it as `a.txt`:\n```yaml\nx: 1\n```\n```console\n$ cat a.txt\nold\n```\n"
+SAVED = "Save it as\n`a.txt`:\n```yaml\nx: 1\n```\n```console\n$ cat a.txt\nold\n```\n"
 
 
 @pytest.mark.parametrize(

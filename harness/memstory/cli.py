@@ -12,10 +12,9 @@ from collections.abc import Mapping, Sequence
 from difflib import get_close_matches
 from importlib import import_module
 from io import TextIOWrapper
-from textwrap import fill
 from typing import Final, NoReturn
 
-from memstory.commands.command import FINDINGS, OK, USAGE, Command
+from memstory.commands.command import FINDINGS, OK, USAGE, Command, parser_of
 from memstory.errors import MemstoryError
 
 _GROUPS: Final[Mapping[str, Mapping[str, str]]] = {
@@ -48,7 +47,6 @@ COMMANDS: Final[Mapping[str, str]] = {name: line for group in _GROUPS.values() f
 """Every command with its line in `memstory --help`; the module of the same name has the rest."""
 
 INTERRUPTED: Final = 130
-_WIDTH: Final = 88
 
 EPILOG: Final = f"""\
 examples:
@@ -97,22 +95,6 @@ def load_command(name: str) -> Command:
     if not isinstance(command, Command):
         raise TypeError(f"{module}.COMMAND is not a Command")
     return command
-
-
-def parser_of(name: str, command: Command) -> argparse.ArgumentParser:
-    """Return the parser of one command, whose help ends with its examples and exit codes."""
-    parser = argparse.ArgumentParser(
-        prog=f"memstory {name}",
-        description=_wrapped(command.about),
-        epilog=f"{command.examples.strip()}\n\n{_wrapped(command.exit_codes)}",
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
-    command.options(parser)
-    return parser
-
-
-def _wrapped(text: str) -> str:
-    return "\n".join(line if line.startswith(" ") else fill(line, _WIDTH) for line in text.split("\n"))
 
 
 def _carry_out(name: str, typed: Sequence[str]) -> int:

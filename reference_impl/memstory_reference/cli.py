@@ -5,7 +5,9 @@ from __future__ import annotations
 import argparse
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from importlib.metadata import version
+from typing import Final
 
 from memstory_reference.commands import mcp, models, observations, serve
 from memstory_reference.commands.chat import chat_command as chat
@@ -17,6 +19,36 @@ COMMANDS = (chat, memory, serve, observations, mcp, models)
 
 FAILED = 1
 INTERRUPTED = 130
+
+EXAMPLES: Final[Mapping[str, str]] = {
+    "chat": """
+  memstory-reference chat                                    with the topics memory, by rules
+  memstory-reference chat --chat ollama:qwen3:4b             with a language model
+  memstory-reference chat --system layers --user-id ann      with another memory""",
+    "memory": """
+  memstory-reference memory list                             what is remembered here
+  memstory-reference memory search 'where I live' --top-k 3
+  memstory-reference memory forget user.name
+  memstory-reference memory export --output backup.jsonl""",
+    "serve": """
+  memstory-reference serve http --store .layers              the layers memory over HTTP
+  memstory-reference serve memory                            one part of topics, over NATS""",
+    "observations": """
+  memstory-reference observations run "Control LLM costs" --corpus papers --store runs
+  memstory-reference observations search "LLM cost management" --store runs
+  memstory-reference observations forget run-17 --store runs""",
+    "mcp": """
+  memstory-reference mcp --path memory --owner ann
+  memstory mcp inspect memstory-reference mcp --path memory""",
+    "models": """
+  memstory-reference models pull                             once, where the network is
+  memstory-reference models list""",
+}
+"""Lines for the end of each command's help."""
+
+EXIT_CODES: Final = (
+    f"exit codes: 0 fine, {FAILED} it failed, and stderr says why, 2 wrong command line, {INTERRUPTED} interrupted"
+)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -41,9 +73,20 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def make_parser() -> argparse.ArgumentParser:
     """Return the parser of all commands."""
     parser = argparse.ArgumentParser(
-        prog="memstory-reference", description="Memory systems for agents, on this machine."
+        prog="memstory-reference",
+        description="Memory systems for agents, on this machine.",
+        epilog=_ending("".join(EXAMPLES[name] for name in ("chat", "memory"))),
+        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
+    parser.add_argument("--version", action="version", version=f"%(prog)s {version('memstory')}")
     subparsers = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
     for command in COMMANDS:
         command.add(subparsers)
+    for name, examples in EXAMPLES.items():
+        subparsers.choices[name].epilog = _ending(examples)
+        subparsers.choices[name].formatter_class = argparse.RawDescriptionHelpFormatter
     return parser
+
+
+def _ending(examples: str) -> str:
+    return f"examples:{examples}\n\n{EXIT_CODES}"

@@ -62,6 +62,7 @@ examples:
   memstory validate                        every story below this folder
   memstory validate mine.story.yaml        one file
   memstory validate --bundled              the stories that come with memstory
+  memstory validate --requirements spec.md with every id under 'covers' looked up in spec.md
   memstory validate --json | jq .errors    for programs
 
 exit codes: 0 nothing is wrong, 1 something is, 2 there is nothing to check

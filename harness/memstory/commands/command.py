@@ -5,11 +5,14 @@ from __future__ import annotations
 import argparse
 from collections.abc import Callable
 from dataclasses import dataclass
+from textwrap import fill
 from typing import Final
 
 OK: Final = 0
 FINDINGS: Final = 1
 USAGE: Final = 2
+
+_WIDTH: Final = 88
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -26,6 +29,22 @@ class Command:
     options: Callable[[argparse.ArgumentParser], None]
     run: Callable[[argparse.Namespace], int]
     passes_on: bool = False
+
+
+def parser_of(name: str, command: Command) -> argparse.ArgumentParser:
+    """Return the parser of one command, whose help ends with its examples and exit codes."""
+    parser = argparse.ArgumentParser(
+        prog=f"memstory {name}",
+        description=_wrapped(command.about),
+        epilog=f"{command.examples.strip()}\n\n{_wrapped(command.exit_codes)}",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    command.options(parser)
+    return parser
+
+
+def _wrapped(text: str) -> str:
+    return "\n".join(line if line.startswith(" ") else fill(line, _WIDTH) for line in text.split("\n"))
 
 
 def add_json(parser: argparse.ArgumentParser) -> None:

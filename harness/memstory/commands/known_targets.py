@@ -52,4 +52,4 @@ def _row(name: str, factories: Mapping[str, TargetFactory]) -> dict[str, Tree]:
 def _origin(name: str) -> str:
     if name in project_tables(Path.cwd()):
         return FILE
-    return "memstory" if ":" in name or name in bundled_tables() else "an installed package"
+    return "memstory" if ":" in name or name in bundled_tables() else "a package"

@@ -3,14 +3,21 @@
 from __future__ import annotations
 
 import json
+import os
+import shutil
 import sys
 from collections.abc import Iterable, Iterator, Sequence
 from time import monotonic
-from typing import TypeVar
+from typing import Final, TypeVar
 
 from memstory.target import Tree
 
 Thing = TypeVar("Thing")
+
+WIDE: Final = 170
+"""Characters that a line may have where nobody says how wide the screen is: in a file or a pipe."""
+
+LEAST_COLUMN: Final = 20
 
 FIRST_SIGN_SECONDS, _PAUSE_SECONDS = 1.0, 0.2
 
@@ -32,12 +39,31 @@ def say_json(value: Tree) -> None:
 
 
 def table(headers: Sequence[str], rows: Sequence[Sequence[str]], widths: Sequence[int | None]) -> str:
-    """Return a table for a terminal; a column is wrapped at its width, and None leaves it as wide as it is."""
+    """Return a table for the screen; a column is wrapped at its width or earlier, and None leaves it as it is."""
     if not rows:
         return ""
     from tabulate import tabulate  # noqa: PLC0415  (most commands print no table)
 
-    return tabulate(rows, headers=headers, disable_numparse=True, maxcolwidths=list(widths))
+    return tabulate(rows, headers=headers, disable_numparse=True, maxcolwidths=_fitting(headers, rows, widths))
+
+
+def screen_width() -> int:
+    """Return how many characters a line of the output may have."""
+    has_screen = sys.stdout.isatty() or "COLUMNS" in os.environ
+    return shutil.get_terminal_size().columns if has_screen else WIDE
+
+
+def _fitting(headers: Sequence[str], rows: Sequence[Sequence[str]], widths: Sequence[int | None]) -> list[int | None]:
+    """Return the widths, narrowed from the widest on until a row fits the screen or all are as narrow as is useful."""
+    # A header gets two more from tabulate.
+    longest = [max(map(len, column)) for column in zip([f"{one}  " for one in headers], *rows, strict=True)]
+    shown = [min(wide, limit or wide) for wide, limit in zip(longest, widths, strict=True)]
+    free = [place for place, limit in enumerate(widths) if limit is not None]
+    excess = sum(shown) + 2 * (len(shown) - 1) - screen_width()
+    while excess > 0 and free and shown[widest := max(free, key=shown.__getitem__)] > LEAST_COLUMN:
+        shown[widest] -= 1
+        excess -= 1
+    return [shown[place] if place in free else None for place in range(len(shown))]
 
 
 def counted(number: int, noun: str) -> str:

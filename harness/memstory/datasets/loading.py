@@ -85,13 +85,13 @@ def _corpus_files(retrieval: Retrieval, base: Path, root: Path, *, anywhere: boo
     """Return both files; what is wrong with either is said together."""
     found: list[Path] = []
     wrong: list[str] = []
-    for name in (retrieval.corpus, retrieval.queries):
+    for key, name in (("corpus", retrieval.corpus), ("queries", retrieval.queries)):
         try:
             found.append(_corpus_file(retrieval, name, base, root, anywhere=anywhere))
         except StoryError as error:
-            wrong.append(error.message)
+            wrong.append(f"{key}: {error.message}")
     if wrong:
-        raise StoryError("; ".join(dict.fromkeys(wrong)), retrieval.mark)
+        raise StoryError("\n".join(wrong), retrieval.mark)
     corpus, queries = found
     return corpus, queries
 
@@ -118,5 +118,6 @@ def _corpus_file(retrieval: Retrieval, name: str | None, base: Path, root: Path,
 def _nearest(missing: Path) -> str | None:
     if not missing.parent.is_dir():
         return None
-    names = sorted(path.name for path in missing.parent.iterdir() if path.is_file())
-    return next(iter(get_close_matches(missing.name, names, n=1)), None)
+    # By the stem: a shared ending makes two names look alike.
+    names = {path.stem: path.name for path in sorted(missing.parent.iterdir()) if path.suffix == missing.suffix}
+    return next((names[stem] for stem in get_close_matches(missing.stem, names, n=1)), None)

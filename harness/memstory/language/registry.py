@@ -4,7 +4,25 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Protocol, TypeVar
+from typing import Final, Protocol, TypeVar
+
+LISTED: Final = 40
+"""Up to this many known names are all listed; of more, the nearest."""
+
+NEAREST: Final = 5
+
+OTHER_WORDS: Final[Mapping[str, str]] = {
+    "matches": "regex", "match": "regex", "pattern": "regex", "like": "regex",
+    "eq": "equals", "is": "equals", "equal_to": "equals", "same": "equals", "includes": "contains", "has": "contains",
+    "gte": "ge", "min": "ge", "at_least": "ge", "lte": "le", "max": "le", "at_most": "le", "size": "length",
+    "in": "one_of", "enum": "one_of", "ignore_case": "icontains", "isinstance": "type",
+    "not_contains": "not", "not_equals": "not", "ne": "not",
+    "top": "first", "contains": "includes", "without": "excludes", "len": "count", "sorted": "order",
+    "remember": "add", "store": "add", "save": "add", "query": "search", "find": "search", "recall": "search",
+    "forget": "delete", "remove": "delete", "edit": "update", "change": "update", "ask": "say", "tell": "say",
+    "sleep": "wait", "kill": "crash", "reopen": "restart",
+}  # fmt: skip
+"""What other tools call a word, and what a story calls it."""
 
 
 class _Named(Protocol):
@@ -51,25 +69,36 @@ class Registry(Mapping[str, Entry]):
 
 
 def nearest(found: str, known: Iterable[str]) -> str:
-    """Return ` Did you mean 'x'?` for the known name that `found` looks like, or an empty text.
+    """Return ` Did you mean 'x'?` for the known name that is probably meant, or an empty text.
 
     >>> nearest("contians", ["contains", "equals"])
     " Did you mean 'contains'?"
     >>> nearest("zzz", ["contains"])
     ''
     """
+    name = meant(found, known)
+    return f" Did you mean '{name}'?" if name else ""
+
+
+def meant(found: str, known: Iterable[str]) -> str | None:
+    """Return the known name that other tools call `found`, or that looks like it."""
     names = {name.casefold(): name for name in known}
-    close = difflib.get_close_matches(found.casefold(), names, n=1, cutoff=0.6)
-    return f" Did you mean '{names[close[0]]}'?" if close else ""
+    other = OTHER_WORDS.get(found.casefold(), "")
+    close = [other] if other in names else difflib.get_close_matches(found.casefold(), names, n=1, cutoff=0.6)
+    return names[close[0]] if close else None
 
 
 def unknown(found: str, noun: str, known: Iterable[str], unlisted: Iterable[str] = ()) -> str:
     """Return the message for an unknown name: what was found, what is near, what is known.
 
-    `unlisted` names may be near too, but are not listed.
+    `unlisted` names may be near too, but are not listed; of more than `LISTED` known names only the nearest are.
     """
     names = sorted(known)
-    return f"unknown {noun} '{shortened(found)}'.{nearest(found, [*names, *unlisted])} Known: {', '.join(names)}."
+    listed = f"Known: {', '.join(names)}."
+    if len(names) > LISTED:
+        close = difflib.get_close_matches(found, names, n=NEAREST, cutoff=0)
+        listed = f"Known are {len(names)}, the nearest: {', '.join(close)}."
+    return f"unknown {noun} '{shortened(found)}'.{nearest(found, [*names, *unlisted])} {listed}"
 
 
 def shortened(text: str, limit: int = 60) -> str:

@@ -17,7 +17,7 @@ from memstory.language.matchers import MATCHERS
 from memstory.language.matchers.json_schemas import faults_of
 from memstory.language.reading import Document, TreePath
 from memstory.language.references import REFERENCE
-from memstory.language.registry import nearest, shortened, unknown
+from memstory.language.registry import meant, nearest, shortened, unknown
 from memstory.language.words.step_parsing import MODIFIERS
 from memstory.target import Tree
 
@@ -54,23 +54,74 @@ class _Violation:
 
 
 def violations(tree: Tree, document: Document) -> Iterator[tuple[TreePath, StoryError]]:
-    """Yield all that the grammar has against `tree`, each with the path of the part that is wrong."""
+    """Yield all that the grammar has against `tree`, each with the path of the part that is wrong.
+
+    What is below a misspelt key is checked as if the key had the name that is probably meant: one correction is enough.
+    """
+    written: Mapping[TreePath, str] = {}
+    corrected: Mapping[TreePath, str] | None = None
     # Nearly every tree fits, and to find that out is all that this costs then.
-    for fault in () if _validator(changes()).is_valid(tree) else faults_of(tree, grammar()):
-        if _is_saved_value(fault):
-            continue
-        error = _Violation(
-            keyword=str(fault.validator),
-            wanted=fault.validator_value,
-            found=fault.instance,
-            schema=cast("Mapping[str, Tree]", fault.schema),
-            path=tuple(fault.absolute_path),
-            of_name="propertyNames" in fault.absolute_schema_path,
-            told=fault.message,
-        )
-        for inner, is_key, message in _messages(error):
-            mark = document.at_key(inner) if is_key else document.at(inner)
-            yield inner, StoryError(message, mark)
+    while not _validator(changes()).is_valid(tree):
+        typos: dict[TreePath, str] = {}
+        for error in _found(tree):
+            typos |= _typos(error, tree)
+            for path, is_key, message in _messages(error):
+                if corrected is None or any(path[:end] in corrected for end in range(len(path))):
+                    place = _renamed(path, written)
+                    yield place, StoryError(message, document.at_key(place) if is_key else document.at(place))
+        if not typos:
+            return
+        corrected = {_renamed(path, typos): str(path[-1]) for path in typos}
+        written = {_renamed(path, typos): name for path, name in written.items()} | corrected
+        tree = _spelled(tree, typos)
+
+
+def _found(tree: Tree) -> Iterator[_Violation]:
+    for fault in faults_of(tree, grammar()):
+        if not _is_saved_value(fault):
+            yield _Violation(
+                keyword=str(fault.validator),
+                wanted=fault.validator_value,
+                found=fault.instance,
+                schema=cast("Mapping[str, Tree]", fault.schema),
+                path=tuple(fault.absolute_path),
+                of_name="propertyNames" in fault.absolute_schema_path,
+                told=fault.message,
+            )
+
+
+def _typos(error: _Violation, tree: Tree) -> dict[TreePath, str]:
+    """Return the paths of unknown keys with the name that each probably means, where that name is still free."""
+    if error.keyword == "additionalProperties":
+        known, found = [*error.schema.get("properties", {})], [key for key in error.found if isinstance(key, str)]
+    elif error.of_name and error.keyword == "enum":
+        known, found = list(error.wanted), [error.found]
+    else:
+        return {}
+    around = tree
+    for part in error.path:
+        around = around[part]
+    taken = set(around)
+    typos: dict[TreePath, str] = {}
+    for key in found:
+        name = None if key in known else meant(key, known)
+        if name is not None and name not in taken:
+            taken.add(name)
+            typos[*error.path, key] = name
+    return typos
+
+
+def _renamed(path: TreePath, names: Mapping[TreePath, str]) -> TreePath:
+    return tuple(names.get(path[: end + 1], part) for end, part in enumerate(path))
+
+
+def _spelled(tree: Tree, typos: Mapping[TreePath, str], path: TreePath = ()) -> Tree:
+    """Return `tree` with the names that are meant in the place of the misspelt keys."""
+    if isinstance(tree, dict):
+        return {typos.get((*path, key), key): _spelled(inner, typos, (*path, key)) for key, inner in tree.items()}
+    if isinstance(tree, list):
+        return [_spelled(inner, typos, (*path, index)) for index, inner in enumerate(tree)]
+    return tree
 
 
 def _is_saved_value(fault: ValidationError) -> bool:

@@ -14,7 +14,7 @@ from memstory.reporting.comparing.owed import owed_section
 from memstory.reporting.comparing.sections import model_sections
 from memstory.reporting.escaping import inline, table
 from memstory.reporting.measured import measured_page
-from memstory.reporting.overview.case_changes import changes_since
+from memstory.reporting.overview.case_changes import changes_by_target
 from memstory.reporting.overview.causes import causes
 from memstory.reporting.overview.comparison_markdown import laid_out
 from memstory.reporting.overview.facts import facts_of
@@ -90,7 +90,7 @@ def _section(title: str, body: str) -> str:
 def _head(run: Run, columns: Sequence[Column], last: Run | None, links: Links) -> str:
     first = " ".join(filter(None, [conclusion(run), harms_in_words(causes(columns))]))
     page = f"[{links.page}]({links.page}) shows every case, step by step." if links.page else ""
-    totals = totals_table(columns, changes_since(last, run) if last else None)
+    totals = totals_table(columns, changes_by_target(last, run))
     parts = [f"# memstory: {views.headline(run)}", " ".join(filter(None, [first, page])), totals, *_notes(run)]
     return "\n\n".join(part for part in parts if part)
 

@@ -13,7 +13,7 @@ from memstory.reporting import views
 from memstory.reporting.comparing.columns import columns_of
 from memstory.reporting.escaping import shorten, visible
 from memstory.reporting.measured import measured_short, measured_text
-from memstory.reporting.overview.case_changes import changes_in_words, changes_since
+from memstory.reporting.overview.case_changes import changes_by_target, changes_since
 from memstory.reporting.overview.causes import short_reason
 from memstory.reporting.overview.target_totals import target_totals
 from memstory.reporting.overview.unlocks import unlocks_in_words
@@ -84,15 +84,14 @@ def _notices(run: Run) -> Iterator[str]:
 def _target_lines(run: Run, last: Run | None, width: int) -> Iterator[str]:
     """Yield a line for each target: counts, recall, what changed; those of more than some targets are in the report."""
     totals = target_totals(columns_of([NamedRun(name="", run=run)]))
-    changes = changes_since(last, run)
+    changes, words = changes_since(last, run), changes_by_target(last, run)
     shown = [name for name in OUTCOMES if name == "passed" or any(one.counts[name] for one in totals)]
     rows = []
     for one in totals[:ALL_TARGETS]:
         cells = [f"{one.counts[name]} {name}" for name in shown]
         cells.append(f"R@5 {one.recall:.2f}" if one.recall is not None else "")
         if last is not None:
-            changed = changes_in_words([each for each in changes if each.target == one.name])
-            cells.append(f"{changed or 'same'} since the last run")
+            cells.append(f"{words[one.name]} since the last run")
         rows.append(cells)
     widths = [max(len(row[place]) for row in rows) for place in range(len(rows[0]))] if rows else []
     room = max(LEAST_NAME, width - sum(widths) - 2 * len(widths))

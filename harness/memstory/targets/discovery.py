@@ -58,7 +58,8 @@ def load_spec(spec: str) -> TargetFactory:
     try:
         found = getattr(import_module(module), attribute)
     except ImportError as error:
-        raise SetupError(missing_vendor(spec, error)) from error
+        near = _meant(spec) if error.name == module.partition(".")[0] else ""
+        raise SetupError(f"{missing_vendor(spec, error)}{near}") from error
     except AttributeError as error:
         raise SetupError(f"the module '{module}' has no '{attribute}' (target '{spec}')") from error
     return _factory(spec, found)
@@ -118,7 +119,7 @@ def _load_entry(name: str, entry: EntryPoint) -> Any:
 
 def _control(name: str) -> TargetFactory:
     if name.removeprefix(CONTROL) not in CONTROLS:
-        raise _unknown(name, [*_BROAD_CONTROLS, ALL_CONTROLS], [f"{CONTROL}{fault}" for fault in FAULTS])
+        raise _unknown(name, [*_BROAD_CONTROLS, ALL_CONTROLS])
     return CONTROLS[name.removeprefix(CONTROL)]()
 
 
@@ -134,11 +135,15 @@ def _factory(name: str, found: Any, distribution: Distribution | None = None) ->
     return made
 
 
-def _unknown(name: str, known: Sequence[str], unlisted: Sequence[str] = ()) -> SetupError:
-    near = difflib.get_close_matches(name, [*known, *unlisted], n=1)
-    did_you_mean = f" Did you mean '{near[0]}'?" if near else ""
+def _meant(name: str, known: Sequence[str] = ()) -> str:
+    every = [*(known or known_names()), ALL_CONTROLS, *(f"{CONTROL}{fault}" for fault in FAULTS)]
+    near = difflib.get_close_matches(name, every, n=1)
+    return f" Did you mean '{near[0]}'?" if near else ""
+
+
+def _unknown(name: str, known: Sequence[str]) -> SetupError:
     choice = ", ".join(known) or "none is installed"
-    return SetupError(f"unknown target '{name}'.{did_you_mean} Known: {choice}; or give module:Class.")
+    return SetupError(f"unknown target '{name}'.{_meant(name, known)} Known: {choice}; or give module:Class.")
 
 
 def _owners() -> Iterator[Distribution]:

@@ -71,20 +71,32 @@ def offline(more: str) -> OfferedChat:
     """Return the deterministic stand-in, which compares texts by MiniLM where its weights are here."""
     if more:
         raise SetupError(f"the chat model 'offline' takes no name behind a colon, as in 'offline:{more}'")
-    with _of_the_machine():
-        return OfferedChat(make_chat(OFFLINE, ollama_host=ollama_host()))
+    return _named(OFFLINE)
 
 
 def ollama(model: str) -> OfferedChat:
     """Return the model of that name on Ollama."""
-    with _of_the_machine():
-        return OfferedChat(make_chat(f"{OLLAMA}{model}", ollama_host=ollama_host()))
+    return _named(f"{OLLAMA}{model}")
 
 
 def openai(model: str) -> OfferedChat:
     """Return the model of that name on the server that OPENAI_BASE_URL names."""
+    return _named(f"{OPENAI}{model}")
+
+
+def record(model_at_file: str) -> OfferedChat:
+    """Return a model whose calls are kept in a file: `ollama:qwen3:4b@run.json`."""
+    return _named(f"record:{model_at_file}")
+
+
+def replay(file: str) -> OfferedChat:
+    """Return the model that answers what `record` kept in that file."""
+    return _named(f"replay:{file}")
+
+
+def _named(name: str) -> OfferedChat:
     with _of_the_machine():
-        return OfferedChat(make_chat(f"{OPENAI}{model}", ollama_host=ollama_host()))
+        return OfferedChat(make_chat(name, ollama_host=ollama_host()))
 
 
 def minilm() -> OfferedEmbedder:

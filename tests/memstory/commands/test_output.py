@@ -27,3 +27,13 @@ def test_a_program_that_reads_sees_no_progress(monkeypatch):
 
 def test_a_table_of_nothing_is_nothing():
     assert output.table(["a"], [], [None]) == ""
+
+
+def test_a_table_is_narrowed_to_the_screen_from_its_widest_column(monkeypatch):
+    monkeypatch.setenv("COLUMNS", "60")
+    rows = [["kept-as-it-is", "a word " * 10, "more words " * 20]]
+    lines = output.table(["one", "two", "three"], rows, [None, 40, 90]).split("\n")
+    assert max(map(len, lines)) <= 60
+    assert " ".join(lines).count("word ") + " ".join(lines).count("word\n") >= 10
+    monkeypatch.setenv("COLUMNS", "10")
+    assert output.table(["one", "two"], [["kept-as-it-is", "b " * 30]], [None, 40]).split("\n")[0].startswith("one")

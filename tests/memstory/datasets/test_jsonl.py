@@ -206,8 +206,8 @@ def test_a_story_in_a_folder_reaches_the_corpora_beside_it_by_either_path(tmp_pa
 
 def test_a_missing_file_is_named_with_its_nearest(tmp_path):
     load(tmp_path)
-    with pytest.raises(StoryError, match=r"no file d\.jsonl.*Did you mean c\.jsonl\?"):
-        load_task(wanted(corpus="d.jsonl"), tmp_path)
+    with pytest.raises(StoryError, match=r"no file cc\.jsonl.*Did you mean c\.jsonl\?"):
+        load_task(wanted(corpus="cc.jsonl"), tmp_path)
     with pytest.raises(StoryError, match=r"no file nowhere/d\.jsonl"):
         load_task(wanted(corpus="nowhere/d.jsonl"), tmp_path)
 

@@ -8,9 +8,10 @@ from jsonschema import Draft202012Validator
 
 from memstory.language.grammar import grammar
 from memstory.language.matchers import HIT_CHECKS, MATCHERS
-from memstory.language.registry import nearest
+from memstory.language.registry import OTHER_WORDS, nearest
 from memstory.language.text import documents
 from memstory.language.violations import violations
+from memstory.language.words import WORDS as STEPS
 
 START = "story: A\ntitle: T\n"
 
@@ -109,3 +110,37 @@ def test_the_quick_check_agrees_with_the_one_that_explains(tree, key):
     story = {"story": "A", "title": "t", "steps": [{"add": "x"}, expecting], key: tree}
     quick, full = jsonschema_rs.Draft202012Validator(grammar()), Draft202012Validator(grammar())
     assert quick.is_valid(story) == full.is_valid(story)
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        (
+            "steps: [{search: x, expect: {hits: {frist: {text: {containz: tea}}}}}]",
+            ["unknown check of hits 'frist'. Did you mean 'first'?", "unknown matcher 'containz'. Did you mean"],
+        ),
+        ("steps: [{serch: {qury: x}}]", ["unknown step 'serch'. Did", "'qury'. Did you mean 'query'"]),
+        ("setps: [{serch: x, expcet: {hitz: {cuont: 1}}}]", ["'setps'", "'serch'", "'expcet'", "'hitz'", "'cuont'"]),
+        ("steps: [{serch: x, search: {qury: y}}]", ["unknown step 'serch'", "'qury'. Did you mean 'query'"]),
+        ("steps: [{search: x, expect: {hits: {frist: 3, cuont: x}}}]", ["'frist'", "'cuont'"]),
+    ],
+)
+def test_what_is_below_a_misspelt_key_is_checked_in_the_same_go(text, told):
+    found = sorted(messages(text), key=lambda one: [int(part) for part in one.split(":")[1:3]])
+    assert all(part in " ".join(found) for part in told), found
+    assert len(told) <= len(found) == len(set(found)) <= len(told) + 1
+
+
+@pytest.mark.parametrize(
+    ("written", "meant"),
+    [("matches", "regex"), ("eq", "equals"), ("includes", "contains"), ("gte", "ge"), ("in", "one_of")],
+)
+def test_a_matcher_of_another_tool_is_answered_with_ours(written, meant):
+    (told,) = messages(f"steps: [{{say: x, expect: {{answer: {{{written}: a}}}}}}]")
+    assert f"unknown matcher '{written}'. Did you mean '{meant}'?" in told
+    assert meant in MATCHERS
+
+
+def test_every_other_word_leads_to_a_word_that_a_story_has():
+    known = {*MATCHERS, *HIT_CHECKS, *STEPS}
+    assert {name: word for name, word in OTHER_WORDS.items() if word not in known} == {}

@@ -114,3 +114,13 @@ def test_many_reasons_are_counted_and_only_the_most_frequent_listed(make_case, t
 
 def test_no_result_at_all_is_said_as_such(terminal_summary):
     assert terminal_summary([]) == "memstory: 0 passed, 0 failed"
+
+
+def test_a_target_that_the_last_run_did_not_have_is_new_and_not_the_same(make_case, short, run_of):
+    last = run_of([make_case("S1", target="topics")])
+    lines = short([make_case("S1", target="topics"), make_case("S1", target="layers")], last=last).split("\n")
+    assert [" ".join(line.split()) for line in lines[-3:-1]] == [
+        "layers 1 passed new since the last run",
+        "topics 1 passed same since the last run",
+    ]
+    assert "same, 1 new since the last run" in short([make_case("S1"), make_case("S2")], last=last)

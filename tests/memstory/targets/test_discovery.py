@@ -70,6 +70,7 @@ def test_names_with_a_colon_are_left_to_loading():
     ("spec", "message"),
     [
         ("nowhere_at_all:X", "needs the package 'nowhere_at_all', which is not installed"),
+        ("contrl:oracle", "needs the package 'contrl', .* Did you mean 'control:oracle'"),
         ("memstory.controls:Orakel", "has no 'Orakel'"),
         ("memstory.controls:CONTROLS", "is a dict, not a memstory.target.TargetFactory"),
     ],

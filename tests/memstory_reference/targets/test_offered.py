@@ -9,7 +9,7 @@ from memstory.errors import SetupError
 from memstory.target import ToolSchema
 from memstory_reference.ports import ChatModelUnavailableError, Reply
 from memstory_reference.ports import ToolRequest as OwnRequest
-from memstory_reference.targets.offered import OfferedChat, offline, ollama
+from memstory_reference.targets.offered import OfferedChat, offline, ollama, record, replay
 
 NOTES = ToolSchema(
     name="save_memory",
@@ -62,3 +62,10 @@ async def test_the_stand_in_says_that_it_is_one_and_uses_the_tools():
 def test_a_name_that_makes_no_sense_is_refused_at_once(make, more):
     with pytest.raises(SetupError):
         make(more)
+
+
+async def test_what_talks_for_a_backend_can_be_recorded_and_replayed(tmp_path):
+    said = [Message(role="user", content="Please remember that I am allergic to nuts.")]
+    first = await record(f"offline@{tmp_path / 'talk.json'}").chat(said, [NOTES])
+    assert first.requests
+    assert await replay(str(tmp_path / "talk.json")).chat(said, [NOTES]) == first

@@ -79,7 +79,7 @@ def _chosen_stories(wanted: str) -> tuple[Loaded, Mapping[str, Story]]:
         return loaded, named
     if any(story.id == wanted for story in loaded.invalid):
         return loaded, {}
-    raise SetupError(unknown(wanted, "story", stories))
+    raise SetupError(unknown(wanted, "story", stories, [story.slug for story in stories.values() if story.slug]))
 
 
 def _everywhere() -> Sequence[StoryFile]:
@@ -117,12 +117,15 @@ def _as_text(story: Story, abilities: Sequence[Ability]) -> str:
     why = reasons(story)
     needs = [[name, meaning(name), "; ".join(why[name])] for name in sorted(story.needs)]
     answers = [
-        [ability.target, "yes" if ability.can else "no", ability.problem or _lacking(ability)] for ability in abilities
+        [ability.target, "yes" if ability.can else "no", ability.problem or _lacking(ability)]
+        for ability in abilities
+        if not story.targets or ability.target in story.targets
     ]
     return "\n\n".join([
         f"{story.id}{f' {story.slug}' if story.slug else ''}: {story.title}\n{story.mark}",
         table(["needs", "a target that", "because of"], needs, [None, 40, 50]) or "It needs nothing of a target.",
-        table(["target", "can", "lacks"], answers, [None, None, 70]),
+        *([f"The story is only for {', '.join(story.targets)}."] if story.targets else []),
+        table(["target", "can", "lacks"], answers, [None, None, 70]) or "No target here has that name.",
     ])  # fmt: skip
 
 

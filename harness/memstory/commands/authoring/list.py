@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import shutil
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -12,14 +11,11 @@ from typing import Final
 from memstory.commands.command import FINDINGS, OK, Command, add_json, add_story_paths
 from memstory.commands.known_targets import list_targets
 from memstory.commands.loaded import load
-from memstory.commands.output import counted, say, say_json, table
+from memstory.commands.output import WIDE, counted, say, say_json, screen_width, table
 from memstory.commands.story_files import story_files
 from memstory.language.story import Story
 
 _TARGETS: Final = "targets"
-
-WIDE: Final = 170
-"""Characters that the whole table takes; a narrower terminal gets the first three columns."""
 
 _SLUG, _TITLE, _LEAST_TITLE = 24, 40, 20
 _GAPS: Final = 4
@@ -40,8 +36,7 @@ def _run(chosen: argparse.Namespace) -> int:
     if chosen.json:
         say_json([_as_json(story) for story in stories])
     else:
-        is_screen = sys.stdout.isatty()
-        width = shutil.get_terminal_size().columns if is_screen else WIDE
+        width = screen_width()
         say(_table(stories, width))
         more = "; tags, needs and places: a wider terminal, or --json" if width < WIDE else ""
         say(f"\n{counted(len({story.id for story in stories}), 'story')}{more}")

@@ -12,7 +12,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, TypeVar
 
-from memstory.commands.command import FINDINGS, OK, Command, add_json
+from memstory.commands.command import FINDINGS, OK, Command, add_json, parser_of
 from memstory.commands.output import counted, say, say_json, table
 from memstory.errors import SetupError
 from memstory.target import ToolSchema, Tree
@@ -65,8 +65,7 @@ def _options(parser: argparse.ArgumentParser) -> None:
 
 
 def _run(typed: argparse.Namespace) -> int:
-    parser = argparse.ArgumentParser(prog="memstory mcp")
-    _options(parser)
+    parser = parser_of("mcp", COMMAND)
     ours = _ours(typed.passed_on)
     chosen = parser.parse_args(typed.passed_on[:ours])
     # What begins with a dash after the server's command is the server's own.

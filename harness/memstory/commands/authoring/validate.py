@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
@@ -12,12 +13,16 @@ from memstory.commands.output import counted, say, say_json, with_progress
 from memstory.commands.story_files import story_files
 from memstory.datasets import Bounds, load_task
 from memstory.errors import NotSupported, SetupError, StoryError
+from memstory.language.registry import nearest
 from memstory.language.story import Retrieval, Step, Story
 from memstory.targets.discovery import check_names
 
 
 def _options(parser: argparse.ArgumentParser) -> None:
     add_story_paths(parser)
+    parser.add_argument(
+        "--requirements", type=Path, metavar="FILE", help="a text that has to hold every id that a story 'covers'"
+    )
     add_json(parser)
 
 
@@ -25,6 +30,8 @@ def _run(chosen: argparse.Namespace) -> int:
     files = story_files(chosen.paths, bundled=chosen.bundled)
     loaded = load(files)
     errors, notes = _with_data(loaded)
+    if chosen.requirements is not None:
+        errors = sorted([*errors, *_uncovered(loaded.stories, chosen.requirements)], key=_place)
     if chosen.json:
         say_json(_as_json(loaded, errors, notes))
         return FINDINGS if errors else OK
@@ -62,10 +69,19 @@ def _with_data(loaded: Loaded) -> tuple[Sequence[StoryError], Sequence[str]]:
         try:
             load_task(task, base)
         except StoryError as error:
-            errors.append(error)
+            # Each line that is wrong counts.
+            errors += [StoryError(line, error.mark) for line in error.message.split("\n")]
         except (NotSupported, SetupError) as error:
             notes.append(f"{task.mark}: {error}")
     return sorted(errors, key=_place), notes
+
+
+def _uncovered(stories: Sequence[Story], requirements: Path) -> Iterator[StoryError]:
+    """Yield each id that a story `covers` and the file does not name; rows share theirs."""
+    known = set(re.findall(r"[\w.-]*\w", requirements.read_text("utf-8")))
+    for mark, name in dict.fromkeys((story.mark, name) for story in stories for name in story.covers):
+        if name not in known:
+            yield StoryError(f"'covers' names '{name}', which {requirements} does not.{nearest(name, known)}", mark)
 
 
 def _options_outside(story: Story, loaded: Loaded) -> Iterator[StoryError]:
@@ -118,6 +134,7 @@ examples:
   memstory validate                        every story below this folder
   memstory validate mine.story.yaml        one file
   memstory validate --bundled              the stories that come with memstory
+  memstory validate --requirements spec.md with every id under 'covers' looked up in spec.md
   memstory validate --json | jq .errors    for programs
 """,
     exit_codes=("exit codes: 0 nothing is wrong, 1 something is, 2 there is nothing to check"),

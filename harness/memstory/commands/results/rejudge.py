@@ -63,8 +63,10 @@ def _tell(judged: Sequence[Rejudged], flipped: Sequence[Rejudged]) -> None:
                 for one in flipped]  # fmt: skip
         say(table(["case", "was", "is now", "because"], rows, [None, None, None, 80]) + "\n")
     changed = sum(one.story_changed and not one.flipped for one in judged)
-    said = f"{counted(len(judged), 'case')} judged again: {len(judged) - len(flipped)} as before, {len(flipped)} not"
-    say(f"{said} ({counted(changed, 'story')} among the former changed since)" if changed else said)
+    said = (
+        f"{counted(len(judged), 'case')} judged again: {len(judged) - len(flipped)} unchanged, {len(flipped)} changed"
+    )
+    say(f"{said} ({counted(changed, 'story')} edited since, with the same result)" if changed else said)
 
 
 def _as_json(one: Rejudged) -> dict[str, object]:
@@ -80,9 +82,8 @@ def _as_json(one: Rejudged) -> dict[str, object]:
 COMMAND = Command(
     about=(
         "Judge the recordings of a run again by the stories as they are now: after an expectation was "
-        "changed, or with a newer memstory. No target is opened and nothing is run. What is judged otherwise "
-        "is listed. A story that now does other things than were recorded cannot be judged so, and is listed "
-        "too. results.json is left as it is."
+        "changed, or with a newer memstory. No target is opened and nothing is run. Changed outcomes are listed. "
+        "A story whose steps changed has to be run again, and is listed too. results.json is not changed."
     ),
     examples="""
 examples:
@@ -90,9 +91,7 @@ examples:
   memstory rejudge reports/latest mine.story.yaml        by other files
   memstory rejudge reports/latest --json                 for programs
 """,
-    exit_codes=(
-        "exit codes: 0 every case is judged as before, 1 some are not, 2 there are no recordings, or of another version"
-    ),
+    exit_codes=("exit codes: 0 no outcome changed, 1 some did, 2 there are no recordings, or of another version"),
     options=_options,
     run=_run,
 )

@@ -115,7 +115,7 @@ def _call(call: ToolCall) -> str:
 
 def _verdicts(verdicts: Sequence[Verdict], limit: int) -> Iterator[str]:
     for verdict in verdicts:
-        word = "held  " if verdict.passed else "FAILED"
+        word = "ok    " if verdict.passed else "FAILED"
         yield f"{_INDENT}{word} {verdict.where}: {_cut(verdict.reason, limit)}"
 
 

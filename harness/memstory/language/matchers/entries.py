@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 from memstory.language.matchers.check import Group, together
 from memstory.language.matchers.finding import Context, show
@@ -32,6 +32,7 @@ SOME_HITS = {**HIT, "type": ["string", "object", "array"], "minItems": 1, "items
 
 _NEEDS: Mapping[str, Capability] = {"score": "search.scores", "explain": "search.explain"}
 _LISTED = 10
+_SHORT = 40
 _BY_TEXT = " (matched by text, since the backend gave no ids)"
 
 
@@ -52,10 +53,22 @@ def _label(hit: Mapping[str, Tree], context: Context) -> str:
 def said_of(entry: Entry, hits: Hits, context: Context) -> str:
     """Return an entry for a sentence."""
     if not isinstance(entry, str):
-        return "a hit with " + " and ".join(f"a {field} that fits" for field in entry)
+        return "a hit whose " + " and ".join(f"{field} {_condition(group)}" for field, group in entry.items())
     if entry not in context.names and entry not in context.contents:
         return f"'{entry}' (of which nothing was saved)"
     return f"'{entry}'" + (_BY_TEXT if _by_text(entry, hits, context) else "")
+
+
+def _condition(group: Group) -> str:
+    return " and ".join(f"{one.name} {_argument(one.argument)}" for one in group)
+
+
+def _argument(argument: Any) -> str:
+    if isinstance(argument, tuple) and all(isinstance(one, Matcher) for one in argument):
+        return f"({_condition(argument)})"
+    if isinstance(argument, Mapping):
+        return f"({', '.join(f'{key} {_argument(inner)}' for key, inner in argument.items())})"
+    return show(argument, _SHORT)
 
 
 def _by_text(name: str, hits: Hits, context: Context) -> bool:

@@ -40,14 +40,33 @@ def changes_since(last: Run | None, run: Run) -> list[Change]:
     ]
 
 
-def changes_in_words(changes: Sequence[Change]) -> str:
-    """Return a few words: `+2 -1`, empty if nothing changed.
+def changes_by_target(last: Run | None, run: Run) -> dict[str, str]:
+    """Return for each target a few words, such as `+2 -1`, `same`, `same, 3 new` or `new`; empty without a last run."""
+    if last is None:
+        return {}
+    before = {case.id for case in last.cases if not case.is_lost}
+    changes = changes_since(last, run)
+    cases: dict[str, list[bool]] = {}
+    for case in run.cases:
+        cases.setdefault(case.target, []).append(case.id in before)
+    return {
+        target: changes_in_words([each for each in changes if each.target == target], known)
+        for target, known in cases.items()
+    }
 
-    >>> changes_in_words([Change(case="S5[a]", name="S5", target="a", was="failed", now="passed")])
-    '+1'
+
+def changes_in_words(changes: Sequence[Change], known: Sequence[bool]) -> str:
+    """Return a few words for the changes of cases, each of which the last run had (`known`) or not.
+
+    >>> changes_in_words([Change(case="S5[a]", name="S5", target="a", was="failed", now="passed")], [True, False])
+    '+1, 1 new'
+    >>> changes_in_words([], [True]), changes_in_words([], [False])
+    ('same', 'new')
     """
+    if not any(known):
+        return "new"
     better, worse = sum(one.is_better for one in changes), sum(one.is_worse for one in changes)
     others = len(changes) - better - worse
-    return " ".join(
-        [*([f"+{better}"] if better else []), *([f"-{worse}"] if worse else []), *([f"~{others}"] if others else [])]
-    )
+    signs = [f"{sign}{count}" for sign, count in (("+", better), ("-", worse), ("~", others)) if count]
+    new = len(known) - sum(known)
+    return (" ".join(signs) or "same") + (f", {new} new" if new else "")

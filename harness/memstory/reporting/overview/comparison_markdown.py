@@ -22,7 +22,7 @@ def as_markdown(comparison: Comparison, columns: Sequence[Column], links: Links)
     found = causes(columns)
     page = f"[{links.page}]({links.page}) shows every case, side by side." if links.page else ""
     head = " ".join(filter(None, [inline(summary(comparison), _SUMMARY_LIMIT), harms_in_words(found), page]))
-    parts = ["# Comparison", head, totals_table(columns, None)]
+    parts = ["# Comparison", head, totals_table(columns, {})]
     if found:
         parts.append(f"## Failures by cause\n\n{causes_table(found, links)}")
     every = list(sections(comparison))

@@ -9,7 +9,6 @@ from typing import Final
 from memstory.reporting import views
 from memstory.reporting.comparing.columns import Column
 from memstory.reporting.escaping import inline, table
-from memstory.reporting.overview.case_changes import Change, changes_in_words
 from memstory.reporting.overview.causes import HARMS, Cause
 from memstory.reporting.overview.links import Links
 from memstory.reporting.overview.target_totals import target_totals
@@ -61,19 +60,19 @@ def harms_in_words(found: Sequence[Cause]) -> str:
     return f"By harm: {said} ({causes})." if found else ""
 
 
-def totals_table(columns: Sequence[Column], changes: Sequence[Change] | None) -> str:
-    """Return the totals by target as markdown, without columns that are empty; `changes` None: no last run."""
+def totals_table(columns: Sequence[Column], changes: Mapping[str, str]) -> str:
+    """Return the totals by target as markdown, without columns that are empty; `changes` in words, if any."""
     totals = target_totals(columns)
     shown = [name for name in OUTCOMES if name in {"passed", "failed"} or any(one.counts[name] for one in totals)]
     has_recall = any(one.recall is not None for one in totals)
-    header = ["Target", *shown, *(["R@5"] if has_recall else []), *(["since last run"] if changes is not None else [])]
+    header = ["Target", *shown, *(["R@5"] if has_recall else []), *(["since last run"] if changes else [])]
     rows = []
     for one in totals:
         row = [inline(one.name), *(str(one.counts[name] or "") for name in shown)]
         if has_recall:
             row.append(f"{one.recall:.2f}" if one.recall is not None else "")
-        if changes is not None:
-            row.append(changes_in_words([each for each in changes if each.target == one.name]) or "same")
+        if changes:
+            row.append(changes[one.name])
         rows.append(row)
     return table(header, rows, right=range(1, len(header))) if rows else ""
 

@@ -17,7 +17,7 @@ from memstory.reporting.comparing.matrix import JUDGED
 from memstory.reporting.comparing.owed import HEADER, HOW_TO_READ, best_first, owed_by
 from memstory.reporting.comparing.sections import Section
 from memstory.reporting.escaping import shorten, visible
-from memstory.reporting.overview.case_changes import changes_in_words, changes_since
+from memstory.reporting.overview.case_changes import changes_by_target, changes_since
 from memstory.reporting.overview.causes import Cause, causes, harm_of
 from memstory.reporting.overview.target_totals import target_totals
 from memstory.reporting.page.case_details import details, packed, without_times
@@ -65,13 +65,11 @@ def render_page(runs: Sequence[NamedRun], given: PageInput) -> str:
     plot = templates.from_string(_own("plot.svg"))
     drawn = plots(columns, latencies(columns))
     changes = [change for named in runs for change in changes_since(given.last, named.run)]
+    words = {name: said for named in runs for name, said in changes_by_target(given.last, named.run).items()}
     context = {
         "title": given.title, "facts": given.facts, "style": style, "script": script,
         "script_hash": _hashed(script), "style_hash": _hashed(style), "signs": SIGNS, "outcomes": OUTCOMES,
-        "totals": [
-            (one, changes_in_words([each for each in changes if each.target == one.name]))
-            for one in target_totals(columns)
-        ],
+        "totals": [(one, words.get(one.name)) for one in target_totals(columns)],
         "has_last": given.last is not None, "changes": changes, "columns": [visible(one.title) for one in columns],
         "owed": _owed(columns), "owed_header": HEADER, "how_to_read": HOW_TO_READ,
         "capabilities": list(_capabilities(columns)), "groups": _groups(columns), "causes": _causes(columns),

@@ -51,7 +51,7 @@ DESKS: Mapping[str, Callable[[argparse.Namespace], AbstractAsyncContextManager[D
 
 def add(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     """Add the command and its actions."""
-    text = "look at what is remembered, take it along, have it forgotten"
+    text = "list, search, export and forget memories"
     parser = subparsers.add_parser("memory", help=text, description=f"{text[0].upper()}{text[1:]}.")
     actions = parser.add_subparsers(dest="action", required=True, metavar="ACTION")
     listed = _action(actions, "list", list_memories, "list topics by name and engrams by age; or layers, newest first")

@@ -71,7 +71,7 @@ def test_a_story_for_other_targets_says_so(terminal):
     terminal.save("story: A\ntitle: T\ntargets: [mine]\nsteps: [{add: x}]\n")
     said = terminal.type("explain", "A", "--target", "control:oracle")
     assert said.code == 1
-    assert "the story is only for mine" in said.out
+    assert "The story is only for mine." in said.out
 
 
 def test_a_bundled_story_is_found_by_its_id(terminal, own_target):
@@ -114,3 +114,23 @@ def test_a_story_that_is_wrong_is_told_why(terminal):
 def test_a_story_is_found_by_its_slug(terminal):
     terminal.save(MANY_NEEDS.replace("title:", "slug: much-needed\ntitle:"))
     assert terminal.type("explain", "much-needed").out.startswith("needy much-needed: Needs much\n")
+
+
+def test_targets_that_the_story_is_not_meant_for_have_no_row(terminal, own_target):
+    terminal.save("story: only\ntitle: T\ntargets: [control:oracle]\nsteps: [{add: x}]\n")
+    said = terminal.type("explain", "only", "--target", own_target, "--target", "control:oracle")
+    assert words(said.out)[-5:] == [
+        "The story is only for control:oracle.",
+        "",
+        "target can lacks",
+        "-------------- ----- -------",
+        "control:oracle yes",
+    ]
+
+
+def test_an_unknown_story_names_the_nearest_ones_only(terminal):
+    terminal.save("\n---\n".join(f"story: S{n}\ntitle: T\nsteps: [{{add: x}}]" for n in range(50)))
+    said = terminal.type("explain", "S500")
+    assert said.code == 2
+    assert "unknown story 'S500'. Did you mean 'S50" in said.err or "Did you mean 'S5'" in said.err
+    assert len(said.err) < 200

@@ -66,3 +66,10 @@ def test_what_cannot_be_read_is_told_beside_the_list(terminal):
     assert said.code == 1
     assert "2 stories" in said.out
     assert said.err.startswith("a.story.yaml:15:8: ")
+
+
+def test_the_list_of_targets_is_as_wide_as_the_screen(terminal, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "80")
+    lines = terminal.type("list", "targets").out.splitlines()
+    assert lines[0].split() == ["target", "comes", "from", "can"]
+    assert max(map(len, lines)) <= 80

@@ -107,3 +107,12 @@ def test_a_call_that_cannot_be_made_is_one_line(terminal, words, message):
     said = terminal.type("mcp", *words)
     assert (said.code, said.out) == (2, "")
     assert message in said.err
+
+
+def test_the_help_of_an_action_says_what_it_does_with_examples_and_exit_codes(terminal):
+    said = terminal.type("mcp", "inspect", "--help")
+    assert said.code == 0
+    assert said.out == terminal.type("mcp", "--help").out
+    assert "Start an MCP server" in said.out
+    assert "examples:" in said.out
+    assert "exit codes:" in said.out

@@ -140,3 +140,43 @@ def test_all_bad_lines_of_data_are_told(terminal):
     assert said.code == 1
     for place in ("facts.jsonl:1: ", "facts.jsonl:3: the id 'b'", "facts.jsonl:4: ", "q.jsonl:1: "):
         assert place in said.out
+
+
+def test_an_expect_at_the_top_of_steps_is_one_mistake(terminal):
+    terminal.save("story: A\ntitle: T\nsteps: [{add: x}]\nexpect: {hits: {cuont: 1}}\n")
+    said = terminal.type("validate")
+    assert said.out.splitlines()[0].startswith("a.story.yaml:4:1: 'expect' at the top belongs to a retrieval story")
+    assert said.out.splitlines()[1] == "1 error in 1 file; 0 stories could be read"
+
+
+def test_two_missing_files_are_two_mistakes_and_nothing_far_is_suggested(terminal):
+    terminal.save("", "q.jsonl")
+    terminal.save("story: Q\ntitle: T\nretrieval: {corpus: nothere.jsonl, queries: facts.jsonl}\nmeasure: true\n")
+    lines = terminal.type("validate").out.splitlines()
+    assert [line.split(",")[0] for line in lines] == [
+        "a.story.yaml:3:1: corpus: no file nothere.jsonl",
+        "a.story.yaml:3:1: queries: no file facts.jsonl",
+        "2 errors in 1 file; 1 story could be read",
+    ]
+    assert "Did you mean" not in " ".join(lines)
+
+
+def test_each_bad_line_of_data_is_counted(terminal):
+    terminal.save('{"id": "a", "text": "x"}\n{"id": "a", "text": "y"}\nnot json\n', "c.jsonl")
+    terminal.save('{"id": "q", "txt": "x", "relevant": ["a"]}\n', "q.jsonl")
+    terminal.save("story: Q\ntitle: T\nretrieval: {corpus: c.jsonl, queries: q.jsonl}\nmeasure: true\n")
+    lines = terminal.type("validate").out.splitlines()
+    assert [line.split(" ")[1] for line in lines[:-1]] == ["c.jsonl:2:", "c.jsonl:3:", "q.jsonl:1:"]
+    assert lines[-1] == "3 errors in 1 file; 1 story could be read"
+
+
+def test_what_a_story_covers_is_looked_up_in_the_requirements_that_are_named(terminal):
+    terminal.save("| XX-98 | a memory keeps what it was given |\n| L-9 | another |", "spec.md")
+    terminal.save("story: A\ntitle: T\ncovers: [XX-99, L-9]\nsteps: [{add: x, expect: {latency_ms: {ge: 0}}}]\n")
+    said = terminal.type("validate", "--requirements", "spec.md")
+    assert said.code == 1
+    assert said.out.splitlines() == [
+        "a.story.yaml:1:1: 'covers' names 'XX-99', which spec.md does not. Did you mean 'XX-98'?",
+        "1 error in 1 file; 1 story could be read",
+    ]
+    assert terminal.type("validate").code == 0

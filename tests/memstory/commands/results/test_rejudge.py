@@ -33,7 +33,7 @@ def test_unchanged_stories_are_judged_as_before(terminal):
     terminal.save(LONG, "b.story.yaml")
     terminal.record("b.story.yaml")
     said = terminal.type("rejudge", "out")
-    assert (said.code, said.out) == (0, "1 case judged again: 1 as before, 0 not\n")
+    assert (said.code, said.out) == (0, "1 case judged again: 1 unchanged, 0 changed\n")
 
 
 def test_a_changed_expectation_flips_the_verdict_and_says_why(terminal):
@@ -44,7 +44,7 @@ def test_a_changed_expectation_flips_the_verdict_and_says_why(terminal):
     assert said.code == 1
     assert "tea[control:oracle]  passed  failed" in said.out
     assert "step 2 (search): hits count 1, expected 2" in " ".join(said.out.split())
-    assert said.out.endswith("1 case judged again: 0 as before, 1 not\n")
+    assert said.out.endswith("1 case judged again: 0 unchanged, 1 changed\n")
 
 
 def test_results_json_is_left_as_it_is(terminal):
@@ -61,7 +61,7 @@ def test_a_changed_title_and_a_kept_verdict_are_told_apart_from_unchanged(termin
     terminal.record()
     path.write_text(path.read_text().replace("A fact is found", "Another title"))
     assert terminal.type("rejudge", "out").out == (
-        "1 case judged again: 1 as before, 0 not (1 story among the former changed since)\n"
+        "1 case judged again: 1 unchanged, 0 changed (1 story edited since, with the same result)\n"
     )
 
 

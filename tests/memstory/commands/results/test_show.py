@@ -39,9 +39,9 @@ def test_every_step_is_shown_with_its_result_and_verdicts(terminal):
     for wanted in (
         '1    add {"items": [{"text": "Ana drinks tea", "key": "drink"}]}\n     stored: drink: Ana drinks tea',
         "     1 found\n     1. drink (0.250): Ana drinks tea\n     FAILED a.story.yaml:6:21: hits count 1",
-        "     nothing found\n     held   a.story.yaml:8:21: hits are none",
+        "     nothing found\n     ok     a.story.yaml:8:21: hits are none",
         '4    get {"key": "nothing-here"}\n     nothing found\n',
-        "     refused: no memory has the key 'unknown'\n     held   a.story.yaml:11:14: was refused",
+        "     refused: no memory has the key 'unknown'\n     ok     a.story.yaml:11:14: was refused",
     ):
         assert wanted in text, said.out
 

@@ -287,3 +287,10 @@ def test_how_a_correction_was_kept_is_told_beside_whether_it_holds(texts, kind, 
 )
 def test_a_failed_empty_says_what_it_expected(hits, expect, says):
     assert says in str(verdicts_on_hits(hits, expect))
+
+
+def test_a_hit_that_is_written_by_its_fields_is_described_by_them():
+    checks = "{first: {text: {not: {contains: tea}, starts_with: go}, metadata: {fields: {score: {ge: 9}}}}}"
+    (verdict,) = verdicts_on_hits(HITS, checks)
+    wanted = "a hit whose text not (contains 'tea') and starts_with 'go' and metadata fields (score (ge 9))"
+    assert verdict.reason == f"hits have {wanted} first"
