@@ -29,7 +29,7 @@ class Clock(Protocol):
 
 
 class StoryClock:
-    """A clock that stands still between `advance_to` calls."""
+    """A clock that stops between `advance_to` calls."""
 
     def __init__(self, start: datetime = STORY_START) -> None:
         self._now = start

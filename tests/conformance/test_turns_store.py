@@ -164,7 +164,7 @@ async def test_the_pool_says_of_each_turn_what_is_ranked(store):
     assert pool.vectors.tolist() == [[1, 0], [1, 0], [0, 1]]
 
 
-async def test_a_turn_that_moves_to_another_session_stands_there_by_its_place(store):
+async def test_a_turn_that_moves_to_another_session_is_there_in_its_place(store):
     talk = [written(name, speaker="Ann", session=session) for name, session in zip("abcde", "ststs", strict=True)]
     await store.put("ann", talk)
     await store.put("ann", [written("c", speaker="Ann", session="t")])

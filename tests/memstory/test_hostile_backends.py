@@ -357,7 +357,7 @@ asyncio.run(main())
 @pytest.mark.slow
 def test_a_blocked_child_does_not_outlive_a_parent_that_was_killed(tmp_path):
     (tmp_path / "hostile_backend.py").write_text(BACKEND)
-    parent = subprocess.Popen(  # noqa: S603  (what stands above)
+    parent = subprocess.Popen(  # noqa: S603  (the script above)
         [sys.executable, "-c", RUN],
         cwd=tmp_path,
         stdout=subprocess.PIPE,

@@ -1,6 +1,6 @@
 """Which files are stories: the plugin's own rule, for commands that do not start pytest.
 
-A YAML file is one if its name ends in `.story.yaml`, if it lies below the bundled stories or a folder of the ini
+A YAML file is one if its name ends in `.story.yaml`, if it is below the bundled stories or a folder of the ini
 setting `memstory_stories`, or if it was named itself. No other YAML is opened.
 """
 
@@ -49,21 +49,21 @@ def story_files(named: Sequence[str], *, bundled: bool = False) -> Sequence[Stor
             found.setdefault(path.resolve(), StoryFile(path=path, display=displayed(path)))
     if not found:
         raise SetupError(
-            f"no story file in {', '.join(places)}. A file of stories ends in .story.yaml, lies in a folder of the ini "
+            f"no story file in {', '.join(places)}. A file of stories ends in .story.yaml, is in a folder of the ini "
             "setting memstory_stories, or is named itself; --bundled names those that come with memstory"
         )
     return tuple(found.values())
 
 
 def in_bundled(name: str) -> str:
-    """Return `name` as a path below the bundled stories, where it lies there and not here; `::ID` at its end stays."""
+    """Return `name` as a path below the bundled stories, where it is there and not here; `::ID` at its end stays."""
     path, mark, node = name.partition("::")
     there = bundled_stories() / path
     return f"{there}{mark}{node}" if path and not Path(path).exists() and there.exists() else name
 
 
 def displayed(path: Path) -> str:
-    """Return `path` as seen from the current folder, where it lies below it."""
+    """Return `path` as seen from the current folder, where it is below it."""
     try:
         return path.resolve().relative_to(Path.cwd().resolve()).as_posix()
     except ValueError:

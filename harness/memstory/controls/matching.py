@@ -51,7 +51,7 @@ def is_stuffed(text: str) -> bool:
 
 
 def distrust(source: str | None) -> int:
-    """Return how little a source is trusted: 0 is the user, and whoever is not named."""
+    """Return how little a source is trusted: 0 is the user, and anyone who is not named."""
     return _TRUST.index(source) if source in _TRUST else 0
 
 

@@ -45,7 +45,7 @@ def load_task(
             None means the folder `stories` around `base`, or `base` itself if there is none. The corpora of the bundled
             stories are found from anywhere.
         anywhere: whether the story may name files outside that root.
-        environ: where the variables may stand that name data sets.
+        environ: where to look for the variables that name data sets.
 
     Raises:
         StoryError: a wrong path, a bad line, an unknown dataset; it carries the mark of `retrieval`.
@@ -105,7 +105,7 @@ def _corpus_file(retrieval: Retrieval, name: str | None, base: Path, root: Path,
     if ours.is_relative_to(bundled_stories().resolve()) and ours.is_file():
         inside.append(ours)
     if not inside:
-        message = f"{name} lies outside the stories' root: keep data files below it; {OPTION} allows any path"
+        message = f"{name} is outside the stories' root: keep data files below it; {OPTION} allows any path"
         raise StoryError(message, retrieval.mark)
     found = next((path for path in inside if path.is_file()), None)
     if found is None:

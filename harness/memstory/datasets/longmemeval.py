@@ -2,7 +2,7 @@
 
 A memory is one turn, `[date] role: text`, or one session, as the story's `unit` says. Gold turns are those that the
 authors mark `has_answer`, gold sessions those in `answer_session_ids`; turns of the assistant are remembered and count
-too. Questions whose id ends with `_abs` have no answer: they are the category `abstention`, which stands apart.
+too. Questions whose id ends with `_abs` have no answer: they are the category `abstention`, which is counted apart.
 The file is read one question at a time: the larger ones have gigabytes.
 """
 

@@ -1,4 +1,4 @@
-"""Paths that a story names: below the stories' root or in the case's folder, unless whoever runs it allows more."""
+"""Paths that a story names: below the stories' root or in the case's folder, unless an option allows more."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class Bounds:
         for name, text in _texts(value, what):
             if not self.anywhere and (path := self._outside(text)) is not None:
                 allowed = f"the stories' root {root_around(self.base)} and the case's own folder"
-                message = f"{name} names {path}, which lies outside {allowed}: keep it below one of them"
+                message = f"{name} names {path}, which is outside {allowed}: keep it below one of them"
                 raise StoryError(f"{message}; {OPTION} allows any path", mark)
 
     def whole(self, options: Mapping[str, Tree]) -> Mapping[str, Tree]:

@@ -101,7 +101,7 @@ def _told(verdicts: Sequence[Verdict], failing: Sequence[Verdict]) -> str | None
 
 
 def verdict_line(story: Story, verdict: Verdict) -> str:
-    """Return a verdict as one line: where it stands in the story, which step it speaks of, and why."""
+    """Return a verdict as one line: its place in the story, its step, and why."""
     step = locate(story, verdict.step) if verdict.step else None
     place = f" {step.label}" if step else ""
     return _one_line(f"{verdict.where}{place}: {verdict.reason}")

@@ -10,7 +10,7 @@ from memstory.language.words import WORDS
 from memstory.target import Capability
 
 LACKS: Final = " does not support "
-"""What stands in the reason of a case between a target's name and the capabilities that it lacks."""
+"""What is in the reason of a case between a target's name and the capabilities that it lacks."""
 
 
 def reasons(story: Story) -> Mapping[Capability, Sequence[str]]:

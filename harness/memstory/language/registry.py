@@ -34,7 +34,7 @@ Entry = TypeVar("Entry", bound=_Named)
 
 
 class Registry(Mapping[str, Entry]):
-    """Entries in the order in which they were added; `changes` counts, for whoever keeps what was made from them."""
+    """Entries in the order in which they were added; `changes` counts, for a cache of what was made from them."""
 
     def __init__(self, noun: str) -> None:
         self._noun = noun

@@ -117,7 +117,7 @@ def _written(found: re.Match[str], names: Mapping[str, Tree], mark: Mark, errors
     value = names[found[1]]
     if isinstance(value, (dict, list)):
         word = "list" if isinstance(value, list) else "mapping"
-        errors.append(StoryError(f"{found[0]} is a {word}, which cannot stand inside a text; let it stand alone", mark))
+        errors.append(StoryError(f"{found[0]} is a {word}, which cannot be part of a text; give it alone", mark))
     if value is None or isinstance(value, bool):
         return json.dumps(value)
     return str(value)

@@ -135,7 +135,7 @@ def _one_purpose(reading: Reading, tree: Mapping[str, Tree]) -> None:
         found = "has both" if "steps" in tree else "has neither"
         reading.fault((), f"a story has either 'steps' or a 'retrieval'; this one {found}")
     if "measure" in tree and "expect" in tree:
-        reading.fault(("measure",), "'measure' stands in place of 'expect': this story has both", at_key=True)
+        reading.fault(("measure",), "'measure' replaces 'expect': this story has both", at_key=True)
     if "retrieval" not in tree:
         where = "beside the step that it speaks of" if "expect" in tree else "in a story with a 'retrieval'"
         for key in ("expect", "perturb"):

@@ -35,7 +35,7 @@ _WORDS: Mapping[str, bool | None] = {
     **dict.fromkeys(("false", "False", "FALSE"), False),
 }
 _PLAINER_WORDS = {
-    "did not find expected <document start>": "something stands here that does not belong to what precedes it",
+    "did not find expected <document start>": "this does not belong to what precedes it",
     "mapping values are not allowed in this context": "a ':' is not allowed here; quote a text that has ': ' in it",
     "could not find expected ':'": "a ':' is missing after this key",
     "found character that cannot start any token": "a value cannot start with this character; quote it",
@@ -99,7 +99,7 @@ class _Builder:
         strange = _UNPRINTABLE.search(self._text)
         if strange:
             name = f"U+{ord(strange.group()):04X}"
-            raise StoryError(f"the character {name} cannot stand in YAML as it is; write it as an escape in "
+            raise StoryError(f"the character {name} cannot be in YAML as it is; write it as an escape in "
                              "double quotes", self._mark_of_offset(strange.start()))  # fmt: skip
         if self._text.startswith("%"):
             raise StoryError("a line that starts with '%' is a YAML directive, which stories do not use; remove it",

@@ -34,7 +34,7 @@ _NOT_ASKED: Final = frozenset({"stream", "stream_options", "user", "safety_ident
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Asked:
-    """A request without what varies; `found` are the varying texts, the nth of which stands in `body` as ⟦n⟧."""
+    """A request without what varies; `found` are the varying texts, the nth of which is in `body` as ⟦n⟧."""
 
     path: str
     body: Tree

@@ -17,7 +17,7 @@ from memstory.tasks.perturbation import level_name
 _SEED: Final = 0
 _LEFT_OUT: Final = ("precision@", "recall_all@")
 _EXPLAINED: Final = """\
-With and without perturbations: in brackets stands the difference from the plain task of the same case. The last column
+With and without perturbations: the brackets show the difference from the plain task of the same case. The last column
 is the change of MRR with its 95% interval, over the same questions (paired bootstrap); where it holds 0,
 nothing is shown."""
 

@@ -69,7 +69,7 @@ def headline(run: Run) -> str:
 
 
 def score_rows(case: CaseResult) -> Iterator[ScoreRow]:
-    """Yield the retrieval scores of a case: for each level the total, the categories, then those that stand apart."""
+    """Yield the retrieval scores of a case: for each level the total, the categories, then those kept apart."""
     apart = {name for record in case.retrieval for name in record.apart}
     groups: dict[tuple[str, str | None], list[Score]] = {}
     for score in case.scores:

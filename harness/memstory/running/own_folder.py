@@ -30,7 +30,7 @@ class OwnFolder:
         fcntl.flock(self._descriptor, fcntl.LOCK_EX)
 
     def remove(self) -> None:
-        """Remove it and all that lies in it."""
+        """Remove it and all that is in it."""
         shutil.rmtree(self.path, ignore_errors=True)
         with contextlib.suppress(OSError):  # A target may have closed it.
             os.close(self._descriptor)

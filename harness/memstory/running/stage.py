@@ -155,7 +155,7 @@ def open_stage(env: Environment, factory: TargetFactory, *, hosted: bool, shim: 
     workspace.mkdir(parents=True, exist_ok=True)
 
     def make() -> Connection:
-        # Beside the workspace, not in it: what lies there is the memory's own.
+        # Beside the workspace, not in it: what is there belongs to the memory.
         if hosted:
             return HostedTarget(factory, workspace.with_name(f"{workspace.name}.host"))
         return GuardedTarget(factory.target())

@@ -20,7 +20,7 @@ class Interval:
     confidence: float = 0.95
 
     def excludes(self, number: float) -> bool:
-        """Tell whether `number` lies outside.
+        """Tell whether `number` is outside.
 
         >>> Interval(value=0.3, low=0.1, high=0.5).excludes(0)
         True

@@ -14,7 +14,7 @@ def stored(items: Sequence[Item], ids: Sequence[str]) -> Receipt:
 
 
 def updated(item: Item, id_: str) -> Receipt:
-    """Return the receipt for what now stands under an id that was known."""
+    """Return the receipt for what now has an id that was known."""
     return Receipt(items=[receipt_item(item, id_, "updated")])
 
 

@@ -1,7 +1,7 @@
 """What each part may say and hear on a NATS server, and the server's configuration that says so; pure.
 
-The owner of a message is in its envelope, so whoever may publish a request may act for every owner. Hence each part has
-a user that may publish and subscribe to what it needs; all others are refused.
+The owner of a message is in its envelope, so anyone who may publish a request may act for every owner. Hence each part
+has a user that may publish and subscribe to what it needs; all others are refused.
 """
 
 from __future__ import annotations

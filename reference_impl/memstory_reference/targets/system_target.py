@@ -100,7 +100,7 @@ class SystemTarget(Target, Generic[S]):
 
     @abstractmethod
     def _store_name(self) -> str:
-        """Return what the memory lies in."""
+        """Return where the memory is stored."""
 
     @property
     def _has_model(self) -> bool:

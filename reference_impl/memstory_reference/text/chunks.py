@@ -27,7 +27,7 @@ _CODE: tuple[Units, ...] = (line_units, word_units, letter_units)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Piece:
-    """A part of a text; `joint` is what stands between it and the part before."""
+    """A part of a text; `joint` is the text between it and the part before."""
 
     text: str
     joint: str
@@ -52,7 +52,7 @@ def split_chunks(
 
 
 def _paragraphs(text: str) -> Iterator[str]:
-    """Yield what stands between blank lines; a blank line inside a fence divides nothing."""
+    """Yield what is between blank lines; a blank line inside a fence divides nothing."""
     current = ""
     for block in blocks(text):
         if block.is_fence:

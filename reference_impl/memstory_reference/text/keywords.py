@@ -49,7 +49,7 @@ def extract_keywords(text: str) -> tuple[Keyword, ...]:
 
 
 def segmented(text: str) -> str:
-    """Return `text` as it is indexed: ideographs stand apart, so that a phrase finds them inside a longer run.
+    """Return `text` as it is indexed: ideographs are separated, so that a phrase finds them inside a longer run.
 
     >>> segmented("我用Python")
     '我 用 Python'

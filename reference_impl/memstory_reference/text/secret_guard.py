@@ -71,7 +71,7 @@ def refuse_secrets(guard: Guard | None, *texts: str) -> None:
 
 
 def _numbers(text: str) -> Iterator[str]:
-    """Yield what may be one number: each run of digits as a whole, and what stands in it in the groups of a card."""
+    """Yield what may be one number: each run of digits as a whole, and what is in it in the groups of a card."""
     for run in _RUN.findall(text):
         groups = _SEPARATOR.split(run)
         yield "".join(groups)

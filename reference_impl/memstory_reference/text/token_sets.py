@@ -1,6 +1,6 @@
 """The set of tokens of a text, in every script: what texts are compared and recalled by (seed 003, C-07, C-08, C-17).
 
-Han and kana stand one by one, for they are written without spaces; Hangul and all else goes by word (CF-9).
+Han and kana are taken one by one, for they are written without spaces; Hangul and all else goes by word (CF-9).
 """
 
 from __future__ import annotations

@@ -137,7 +137,7 @@ async def test_what_the_backend_declines_the_model_reads_and_what_breaks_it_is_r
     ("name", "args", "needed"),
     [("memory_save", {"topic": "a", "content": "b"}, "add.key"), ("memory_recall", {"topic": "a"}, "get.key")],
 )
-async def test_topics_on_a_backend_without_keys_are_not_supported_and_nothing_stands_in(oracle, name, args, needed):
+async def test_topics_on_a_backend_without_keys_are_not_supported_and_nothing_replaces_them(oracle, name, args, needed):
     tools = over(oracle, able=frozenset({"add", "search"}))
     with pytest.raises(NotSupported) as raised:
         await called(tools, name, **args)

@@ -80,7 +80,7 @@ def test_labels_that_name_no_turn_are_listed_and_never_guessed(tmp_path):
     assert [questions[f"conv-1#{index}"].judged for index in range(5)] == [True, False, False, True, True]
 
 
-def test_categories_have_their_names_and_adversarial_stands_apart(tmp_path):
+def test_categories_have_their_names_and_adversarial_is_kept_apart(tmp_path):
     task = task_of(tmp_path, [SAMPLE])
     names = [question.category for question in questions_of(task).values()]
     assert names == ["multi-hop", "open-domain", "single-hop", "temporal", "adversarial"]

@@ -66,7 +66,7 @@ def test_a_session_is_a_memory_where_the_story_says_so(tmp_path):
     assert first.questions[0].relevant == ("answer_1",)
 
 
-def test_abstention_stands_apart_and_a_question_without_a_label_is_listed(tmp_path):
+def test_abstention_is_kept_apart_and_a_question_without_a_label_is_listed(tmp_path):
     task = load(tmp_path)
     questions = [question for collection in task.collections for question in collection.questions]
     assert [(one.category, one.relevant, one.judged) for one in questions[1:]] == [

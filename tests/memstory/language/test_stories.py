@@ -137,9 +137,9 @@ def test_a_saved_field_becomes_a_path_into_the_recorded_result(step, save):
         ("steps: [{fault: {embedder: down, store: slow}}]", "one fault a step: {part: embedder, mode: down}, or"),
         (
             NESTED_PARALLEL,
-            "'parallel' cannot stand inside 'parallel'; put it before or after",
+            "'parallel' cannot be inside 'parallel'; put it before or after",
         ),
-        ("steps: [{parallel: {times: 2, steps: [{crash: }]}}]", "'crash' cannot stand inside 'parallel'"),
+        ("steps: [{parallel: {times: 2, steps: [{crash: }]}}]", "'crash' cannot be inside 'parallel'"),
         ("steps: [{say: a, expect: {answer: {regex: '(a'}}}]", "'(a' is not a valid regular expression: missing )"),
         (
             "steps: [{say: a, expect: {answer: {regex: '[[a]'}}}]",
@@ -183,7 +183,7 @@ def test_a_saved_field_becomes_a_path_into_the_recorded_result(step, save):
             "looks at 10 results, but 'k' is 5",
         ),
         ("vars: {x: 1}\ndefaults: {x: 2}\nsteps: [{settle: }]", "f.yaml:4:12: 'x' is under `vars` already"),
-        ("vars: {x: [1]}\nsteps: [{add: 'a ${x}'}]", "${x} is a list, which cannot stand inside a text"),
+        ("vars: {x: [1]}\nsteps: [{add: 'a ${x}'}]", "${x} is a list, which cannot be part of a text"),
         ("parametrize: [{row: a, x: 1}, {row: a, x: 2}]\nsteps: [{settle: }]", "the row 'a' is listed twice"),
     ],
 )
@@ -317,7 +317,7 @@ def test_duplicate_ids_are_found_across_files_but_rows_of_one_story_are_none():
     ],
 )
 @pytest.mark.parametrize("around", ["{fields: {a: %s}}", "{a: %s}", "{a: {b: %s}}", "{all: {a: %s}}"])
-def test_a_half_typed_matcher_is_one_message_however_deep_it_stands(matcher, message, around):
+def test_a_half_typed_matcher_is_one_message_however_deep_it_is(matcher, message, around):
     (fault,) = faults(f"steps: [{{tool: t, expect: {{result: {around % matcher}}}}}]")
     assert message in fault
 

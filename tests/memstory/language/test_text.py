@@ -105,9 +105,9 @@ def test_duplicate_keys_are_refused_with_both_places_and_all_of_them():
         ("a: 'x", "f.yaml:1:6: not YAML: the text ends inside quotes"),
         ("a: @x", "f.yaml:1:4: not YAML: a value cannot start with this character; quote it"),
         ("%YAML 1.1\n---\na: 1", "f.yaml:1:1: a line that starts with '%' is a YAML directive"),
-        ("a: 1\n...\nb: 2", "f.yaml:3:1: not YAML: something stands here that does not belong to what precedes it"),
-        ("a: \x07", "f.yaml:1:4: the character U+0007 cannot stand in YAML as it is"),
-        ("a: \ud800", "f.yaml:1:4: the character U+D800 cannot stand in YAML as it is"),
+        ("a: 1\n...\nb: 2", "f.yaml:3:1: not YAML: this does not belong to what precedes it"),
+        ("a: \x07", "f.yaml:1:4: the character U+0007 cannot be in YAML as it is"),
+        ("a: \ud800", "f.yaml:1:4: the character U+D800 cannot be in YAML as it is"),
     ],
 )
 def test_what_stories_do_not_use_is_refused_in_words(text, message):

@@ -61,7 +61,7 @@ def test_a_story_that_names_a_path_outside_is_invalid_unless_the_person_who_runs
     project.story(form % outside)
     result = writer()
     result.assert_outcomes(failed=1)
-    result.stdout.fnmatch_lines(["*lies outside the stories' root*--memstory-any-path allows any path*"])
+    result.stdout.fnmatch_lines(["*is outside the stories' root*--memstory-any-path allows any path*"])
     assert not outside.exists()
     assert list(project.results().values()) == ["invalid"]
     writer("--memstory-any-path").assert_outcomes(passed=1)

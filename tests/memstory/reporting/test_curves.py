@@ -35,7 +35,7 @@ def rows(run):
     return [line for line in curves(run).splitlines() if line.startswith("| topics")]
 
 
-def test_each_level_stands_beside_the_plain_task_with_the_difference(run_at):
+def test_each_level_is_beside_the_plain_task_with_the_difference(run_at):
     made = run_at(({"distractors": 0}, {"a": 1, "b": 1}), ({"distractors": 200}, {"a": 1, "b": 2}))
     plain, harder = rows(made)
     assert plain.startswith("| topics | plain | 1.000 | 1.000 |")

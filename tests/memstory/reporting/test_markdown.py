@@ -164,7 +164,7 @@ def test_two_documents_that_could_not_be_read_are_two_rows(make_case, report):
     assert "b.yaml:1:1" in matrix
 
 
-def test_the_retrieval_table_has_total_categories_and_what_stands_apart_last(results, report):
+def test_the_retrieval_table_has_total_categories_and_what_is_kept_apart_last(results, report):
     found = section(report(results), "Retrieval")
     rows = [line for line in found.split("\n") if line.startswith("| Q1")]
     assert rows == [

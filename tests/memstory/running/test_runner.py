@@ -316,7 +316,7 @@ async def test_eventually_gives_up_and_records_the_last_answer(go):
     assert recording.steps[0].result == []
 
 
-async def test_inspect_files_tells_what_changed_and_where_a_text_stands(go):
+async def test_inspect_files_tells_what_changed_and_where_a_text_is(go):
     recording = await go(
         step("inspect", what="files"),
         add("the fox"),

@@ -6,7 +6,7 @@ from memstory.targets.receipts import stored, unknown, updated
 TEA, MILK = Item(text="tea", key="drink", kind="fact"), Item(text="milk")
 
 
-def test_each_item_stands_under_its_own_id():
+def test_each_item_has_its_own_id():
     tea, milk = stored([TEA, MILK], ["m1", "m2"]).items
     assert (tea.id, tea.text, tea.outcome, tea.kind, tea.key) == ("m1", "tea", "stored", "fact", "drink")
     assert (milk.id, milk.text, milk.outcome, milk.kind, milk.key) == ("m2", "milk", "stored", None, None)

@@ -24,7 +24,7 @@ def run(folder, *options):
 
 
 def test_no_word_of_an_incognito_session_is_in_its_report(tmp_path):
-    printed = run(tmp_path, "--redact", "none")  # the story's own wish stands
+    printed = run(tmp_path, "--redact", "none")  # the story's own wish holds
     files = {path.name: path.read_text("utf-8") for path in tmp_path.iterdir()}
     assert files.keys() == {"results.json", "report.md", "report.html", "recordings.jsonl"}
     packed = re.findall(r'<script type="text/plain" id="d\d+">([^<]*)</script>', files["report.html"])

@@ -71,7 +71,7 @@ def test_a_long_paragraph_is_cut_at_sentences_and_these_join_again():
     assert all(chunk.endswith(".") for chunk in chunks)
 
 
-def test_between_paragraphs_stands_a_blank_line_between_sentences_a_space():
+def test_paragraphs_are_joined_by_a_blank_line_and_sentences_by_a_space():
     assert split_chunks("a b\n\nc d", max_tokens=9, min_tokens=3) == ["a b\n\nc d"]
     assert split_chunks("One. Two.  Three.", max_tokens=4, min_tokens=3) == ["One. Two.", "Three."]
 

@@ -27,5 +27,5 @@ def test_fences_are_told_as_markdown_has_them(text, fences):
     assert [block.text for block in blocks(text) if block.is_fence] == fences
 
 
-def test_prose_is_what_stands_outside():
+def test_prose_is_what_is_outside_of_fences():
     assert prose("a\n```\nb\n```\nc") == "a\nc"

@@ -99,7 +99,7 @@ def test_what_is_no_secret_may_be_remembered(text):
 
 
 @given(st.text(), st.sampled_from([*CARDS, *KEYS]))
-def test_a_secret_is_found_whatever_stands_on_the_lines_around_it(around, secret):
+def test_a_secret_is_found_whatever_the_lines_around_it_say(around, secret):
     assert secret_in(f"{around}\n\n{secret}\n\n{around}") is not None
 
 

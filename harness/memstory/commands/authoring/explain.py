@@ -68,7 +68,7 @@ def _run(chosen: argparse.Namespace) -> int:
 
 
 def _chosen_stories(wanted: str) -> tuple[Loaded, Mapping[str, Story]]:
-    """Return what was read, and the stories that are meant by name; rows of one story need the same, so one stands."""
+    """Return what was read, and the stories that are meant by name; rows of one story need the same, one is shown."""
     if Path(wanted).suffix in SUFFIXES:
         loaded = load(story_files([wanted]))
         return loaded, {story.id: story for story in loaded.stories}
@@ -89,7 +89,7 @@ def _everywhere() -> Sequence[StoryFile]:
 def _factories(names: Sequence[str] | None) -> tuple[Mapping[str, TargetFactory], Sequence[Ability]]:
     """Return the factories by name; of those that nobody asked for, one that cannot be loaded only says so."""
     if names:
-        # As `python -m` would: an adapter lies in the folder in which the command is typed.
+        # As `python -m` would: an adapter is in the folder in which the command is typed.
         sys.path.insert(0, str(Path.cwd()))
         return load_targets(names, project_tables(Path.cwd())), ()
     found, problems = load_known()

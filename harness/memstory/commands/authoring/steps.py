@@ -61,7 +61,7 @@ COMMAND = Command(
     about=("List every step: what it does, and what 'expect:' can speak of in its result."),
     examples="""
 examples:
-  memstory steps              all of them, with what may stand beside them
+  memstory steps              all of them, with the keys that they share
   memstory steps parallel     one with an example
   memstory steps --json
 """,

@@ -136,7 +136,7 @@ COMMAND = Command(
     about=(
         "Hold a run against a baseline of the same targets. A case that passed and no longer does is a "
         "regression, and so is a retrieval score that is lower by more than chance: the 95% interval of the difference "
-        "over the same questions lies below 0, or a sign test over the lost and won questions says so. Errors, missing "
+        "over the same questions is below 0, or a sign test over the lost and won questions says so. Errors, missing "
         "cases, other stories, other data and too few cases cannot be measured. --update makes the run the new "
         "baseline: without steps, times and ids of found documents, and packed if its name ends in .gz, so that it can "
         "be kept in git. Of three runs or more it tells which targets find the same each time: of these any later loss "

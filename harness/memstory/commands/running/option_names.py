@@ -30,5 +30,5 @@ def spelled_out(words: Sequence[str], short: Collection[str] = SHORT) -> list[st
 
 
 def values(words: Sequence[str]) -> list[str]:
-    """Return what stands behind a short name as its value."""
+    """Return what follows a short name as its value."""
     return [value for word, value in pairwise(words) if word in SHORT[: len(VALUED)]]

@@ -38,7 +38,7 @@ class ListingExpired(_Expired):
 
 
 class GettingExpired(_Expired):
-    """Gives what is over to whoever knows its id."""
+    """Returns an expired memory to anyone who knows its id."""
 
     fault_name: ClassVar[str] = "getting_expired"
 

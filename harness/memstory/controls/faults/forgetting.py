@@ -238,7 +238,7 @@ class PrefixSessions(Mutant):
 
 
 class TellingThePast(Mutant):
-    """Tells what was deleted to whoever asks as of a time before."""
+    """Returns what was deleted in a search as of a time before."""
 
     fault_name: ClassVar[str] = "telling_the_past"
 

@@ -16,7 +16,7 @@ _NEAREST = 10
 
 
 class _Finding(Mutant):
-    """Knows whose an id is, whoever asks."""
+    """Finds the owner of an id, no matter who asks."""
 
     def _scope_of(self, ref: Ref, scope: Scope) -> Scope:
         owners = [one.user for one in self._now_valid() if ref.id is not None and one.hit.id == ref.id]
@@ -24,7 +24,7 @@ class _Finding(Mutant):
 
 
 class LeakyGet(_Finding):
-    """Gives any memory to whoever knows its id."""
+    """Gives any memory to anyone who knows its id."""
 
     fault_name: ClassVar[str] = "leaky_get"
 

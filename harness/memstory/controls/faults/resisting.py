@@ -169,7 +169,7 @@ class Echoing(Mutant):
 
 
 class Unsealed(Mutant):
-    """Believes whatever stands in its file."""
+    """Believes whatever its file says."""
 
     fault_name: ClassVar[str] = "unsealed"
 

@@ -50,7 +50,7 @@ class ReturningReworded(_Durable):
 
 
 class ReturningQuoted(_Durable):
-    """Remembers again what was deleted for good when it stands in a longer text."""
+    """Remembers again what was deleted for good when a longer text has it."""
 
     fault_name: ClassVar[str] = "returning_quoted"
 

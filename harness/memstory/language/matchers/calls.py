@@ -113,7 +113,7 @@ def _finding(calls: Calls, says: str, *, holds: bool, patterns: Sequence[CallPat
     "in_order",
     grammar=_CALLS,
     read=_read_calls,
-    summary="these calls happened in this order; others may stand between (a plain list means this)",
+    summary="these calls happened in this order; others may come between (a plain list means this)",
     example="[recall_topic, {save_topic: {topic: user.name}}]",
 )
 def _in_order(calls: Calls, patterns: Sequence[CallPattern], context: Context) -> Finding:

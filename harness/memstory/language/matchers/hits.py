@@ -159,7 +159,7 @@ def _excludes(hits: Hits, entries: Sequence[Entry], context: Context) -> Finding
 
 @hit_check(
     "order",
-    summary="these are among the hits, in this order; others may stand between",
+    summary="these are among the hits, in this order; others may come between",
     grammar={"type": "array", "minItems": 2, "items": HIT},
     read=read_entries,
     needs=needs_of_entries,

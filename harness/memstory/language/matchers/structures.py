@@ -212,7 +212,7 @@ def _same_as(value: Tree, name: str, context: Context) -> Finding:
 )
 def _none_contain(value: Tree, texts: Sequence[str], _context: Context) -> Finding:
     containing = value.get("containing", {}) if isinstance(value, Mapping) else {}
-    found = [f"{show(text)} stands in {listed(containing[text])}" for text in texts if containing.get(text)]
+    found = [f"{show(text)} is in {listed(containing[text])}" for text in texts if containing.get(text)]
     unsearched = [text for text in texts if text not in containing]
     if unsearched:
         found.append(f"was not searched for {listed(unsearched)}")

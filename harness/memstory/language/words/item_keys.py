@@ -1,4 +1,4 @@
-"""What may stand beside the text of a thing to remember, each with the capability that it calls for."""
+"""The keys beside the text of a thing to remember, each with the capability that it calls for."""
 
 from __future__ import annotations
 

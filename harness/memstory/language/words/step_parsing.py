@@ -38,7 +38,7 @@ MODIFIERS: Final[Mapping[str, Schema]] = {
     ),
     "expect": {"description": "What the result must be.", "$ref": "#/$defs/expect"},
 }
-"""The grammar of what may stand beside a step word."""
+"""The grammar of the keys beside a step word."""
 
 
 def read_steps(reading: Reading, steps: Tree) -> tuple[Step, ...]:
@@ -103,7 +103,7 @@ def _saved_within(tree: Tree) -> set[str]:
 def _step(reading: Reading, word: Word, tree: Mapping[str, Tree], path: TreePath, around: tuple[Word, ...]) -> Step:
     value, place = tree[word.name], (*path, word.name)
     for block in {block.name for block in around}.intersection(word.barred_in):
-        message = f"'{word.name}' cannot stand inside '{block}'; put it before or after"
+        message = f"'{word.name}' cannot be inside '{block}'; put it before or after"
         reading.fault(place, message, at_key=True)
     inner = word.inner(value)
     counting = any(block.counts for block in around)

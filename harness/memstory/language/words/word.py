@@ -70,7 +70,7 @@ class Word:
     it. `refusal` and `faults` find in a record what the target refused, and (field, check, fault) that no expectation
     has to name; `expecting` looks at each expectation as it is read.
 
-    Where it stands: `barred_in` names the words that it cannot stand inside, `counts` says that `${i}` counts its
+    Where it may be: `barred_in` names the words that it cannot be inside, `counts` says that `${i}` counts its
     passes, `has_user` that it acts for a user, `in_session` that it happens in the user's session and not in all of
     them, `is_settled` that the harness waits for background work afterwards, so that no story is a race,
     `names_paths` that a text in its `args` may be a path.

@@ -1,4 +1,4 @@
-"""How well each column does what memories are for: stories gathered by what they ask, whoever wrote them."""
+"""How well each column does what memories are for: stories grouped by what they ask, from any author."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What stands side by side: each target of each run is a column."""
+"""What is compared: each target of each run is a column."""
 
 from __future__ import annotations
 

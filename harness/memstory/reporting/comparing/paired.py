@@ -53,12 +53,12 @@ class Difference:
 
     @property
     def is_better(self) -> bool:
-        """Whether the whole interval lies on the good side of 0."""
+        """Whether the whole interval is on the good side of 0."""
         return self.high < 0 if metric_of(self.metric).less_is_better else self.low > 0
 
     @property
     def is_worse(self) -> bool:
-        """Whether the whole interval lies on the bad side of 0."""
+        """Whether the whole interval is on the bad side of 0."""
         return self.low > 0 if metric_of(self.metric).less_is_better else self.high < 0
 
 
@@ -138,7 +138,7 @@ def _clusters(case: CaseResult) -> Mapping[_Asked, str]:
 
 
 def _values(case: CaseResult, metrics: list[str]) -> Mapping[tuple[Place, str], Mapping[_Asked, float]]:
-    """Return each metric of each question, as its mean over the trials; what stands apart is not part of a total."""
+    """Return each metric of each question, as its mean over the trials; what is kept apart is not part of a total."""
     gathered: dict[tuple[Place, str], dict[_Asked, list[float]]] = {}
     for trial in case.trials:
         for record in trial.recording.retrieval:

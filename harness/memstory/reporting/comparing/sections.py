@@ -51,7 +51,7 @@ TIMES = (
     "where columns could do different stories, the numbers are not of the same work."
 )
 CAPABILITIES = (
-    "Passed of judged. What was asked and could not be judged stands behind it, and counts neither way: a column with "
+    "Passed of judged. After it: what was asked and could not be judged, which counts neither way: a column with "
     "many of those was asked much that it does not do. A story belongs to every group that its tags and needs name. "
     "Only stories that at least two columns were asked are grouped; the last line counts those of each column alone."
 )

@@ -19,7 +19,7 @@ _BARS: Final = 0.8
 
 @dataclass(frozen=True, slots=True)
 class Value:
-    """A number, with the interval in which it lies where that is known."""
+    """A number, with the interval in which it is, where that is known."""
 
     value: float
     low: float | None = None
@@ -79,7 +79,7 @@ class Scale:
     logarithmic: bool = False
 
     def y(self, value: float) -> float:
-        """Return the height of a value; what lies outside is drawn at the edge."""
+        """Return the height of a value; what is outside is drawn at the edge."""
         low, high, at = (map(log10, (self.low, self.high, max(value, self.low))) if self.logarithmic
                          else (self.low, self.high, value))  # fmt: skip
         return round(BOTTOM - (BOTTOM - TOP) * min(1.0, max(0.0, (at - low) / (high - low))), 1)

@@ -82,7 +82,7 @@ def _may_hold(results: CaseResult | Sequence[CaseResult], secrets: Secrets) -> b
 
 
 def _without_secrets(value: Tree, secrets: Secrets) -> tuple[Tree, int]:
-    """Take out what stands in the fields of ours, which are walked, and in what was said, which is searched whole.
+    """Take out what is in our own fields, which are walked, and in what was said, which is searched whole.
 
     Twice if any was found: a reason may quote a part of what is a secret by its form in the recording only.
     """

@@ -31,7 +31,7 @@ _UNSEEN: Final = frozenset("\u00ad\u200b\u200c\u200d\u2060\ufeff")
 
 
 class Secrets:
-    """Finds secrets; `known` are values that are secret wherever they stand, also where a text was cut within one.
+    """Finds secrets; `known` are values that are secret anywhere, also where a text was cut within one.
 
     `found` is what was found by its form or its name so far.
     """
@@ -68,7 +68,7 @@ class Secrets:
         return "".join([*pieces, text[done:]]), count + len(pieces) // 2
 
     def tree_without(self, value: Tree, name: str = "") -> tuple[Tree, int]:
-        """Return a tree of JSON without its secrets, and how many; what stands under a telling name is one."""
+        """Return a tree of JSON without its secrets, and how many; a value under a telling name is one."""
         if isinstance(value, str):
             if not value or value == REDACTED or not names_a_secret(name):
                 return self.without(value)
@@ -97,7 +97,7 @@ def names_a_secret(name: str) -> bool:
 
 
 def known_secrets(options: Mapping[str, Tree], environment: Mapping[str, str]) -> list[str]:
-    """Return what must not be shown wherever it stands: the values under telling names, and passwords in addresses.
+    """Return what must not be shown anywhere: the values under telling names, and passwords in addresses.
 
     Of the environment only what holds a digit: a password that is a plain word would blot out other texts.
     """

@@ -1,4 +1,4 @@
-"""What lies in a case's folder: the harness looks at it, and changes it, without asking the target."""
+"""What is in a case's folder: the harness looks at it, and changes it, without asking the target."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from memstory.target import Tree
 
 
 def inspect_files(folder: Path, words: Sequence[str] = ()) -> Tree:
-    """Return every file under `folder` with its hash, and which of `words` stand in which file.
+    """Return every file under `folder` with its hash, and which of `words` are in which file.
 
     `{"files": [{"path", "bytes", "sha256"}], "digest": sha256 of that list, "containing": {word: [paths]}}`; text is
     looked for as UTF-8 bytes, in names too.
@@ -31,7 +31,7 @@ def inspect_files(folder: Path, words: Sequence[str] = ()) -> Tree:
 
 
 def texts_in_files(folder: Path, texts: Sequence[str]) -> Sequence[str]:
-    """Return those of `texts` that stand in a file under `folder`, whatever the case of English letters."""
+    """Return those of `texts` that are in a file under `folder`, whatever the case of English letters."""
     contents = [path.read_bytes().lower() for path in _files(folder)]
     return [text for text in texts if any(text.encode().lower() in content for content in contents)]
 

@@ -123,7 +123,7 @@ def _end_with_parent(descriptor: int) -> None:
 def run(descriptor: int, spec: str, folder: Path) -> None:
     """Serve over the socket `descriptor` until it ends."""
     Thread(target=_end_with_parent, args=(descriptor,), daemon=True).start()
-    # What a library prints must not look like an answer of ours to whoever reads standard output.
+    # What a library prints must not look like an answer of ours on standard output.
     os.dup2(2, 1)
     asyncio.run(_serve(descriptor, spec, folder))
 

@@ -1,6 +1,6 @@
 """A target whose answers are looked at before they are believed, and each way to break being one error.
 
-Only what the shape of an answer says is judged here: what stands in it is for the expectations of a story.
+Only what the shape of an answer says is judged here: its content is for the expectations of a story.
 """
 
 from __future__ import annotations

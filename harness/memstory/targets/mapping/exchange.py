@@ -137,7 +137,7 @@ class Exchange:
             raise TargetError(f"{self.table.name}: {call.where} 'save': {error}") from error
 
     async def _introduce(self, scope: Scope) -> None:
-        """Make the setup calls of a user, once; whoever comes at the same time waits for them."""
+        """Make the setup calls of a user, once; concurrent callers wait for them."""
         calls = [call for call in self.table.setup if USER_NAMES & call.names]
         if not calls:
             return

@@ -1,4 +1,4 @@
-"""Paths into a reply: `memory.id`, `documents[0]`, `entities[*].name`; JSON that stands in a string is gone into."""
+"""Paths into a reply: `memory.id`, `documents[0]`, `entities[*].name`; JSON in a string is read too."""
 
 from __future__ import annotations
 

@@ -164,7 +164,7 @@ async def _text(response: httpx.Response, said: str) -> str:
 
 
 def _pause(request: httpx.Request, response: httpx.Response, most: float) -> float | None:
-    """Return how long to wait before the request is sent again; None if the reply stands."""
+    """Return how long to wait before the request is sent again; None if the reply is final."""
     if response.status_code in _WAITING and "retry-after" in response.headers:
         wanted = retry_seconds(response.headers["retry-after"])
         # A wait longer than a call may take is refused: the reply is reported as it is.
@@ -199,7 +199,7 @@ def _path(call: Call, values: Values) -> str:
 def path_segment(value: str) -> str:
     """Return a value as one part of a path, which can neither end it nor climb out of it."""
     if not value:
-        raise Refused("an empty value cannot stand in a path: it would name something else")
+        raise Refused("an empty value cannot be part of a path: it would name something else")
     try:
         return _DOTS.get(value) or quote(value, safe="")
     except UnicodeEncodeError as error:
@@ -207,7 +207,7 @@ def path_segment(value: str) -> str:
 
 
 def _parameters(query: Mapping[str, Tree]) -> httpx.QueryParams:
-    """Return what stands behind the question mark; a list is given value by value under the same name."""
+    """Return what follows the question mark; a list is given value by value under the same name."""
     pairs = [(name, one) for name, value in query.items() for one in (value if isinstance(value, list) else [value])]
     return httpx.QueryParams([(name, one if isinstance(one, str) else _as_json(one).decode()) for name, one in pairs])
 

@@ -22,7 +22,7 @@ class Variables:
         """Return `written` with its variables filled in.
 
         Raises:
-            SetupError: a variable that is not set or is empty, or whose value cannot stand in a header.
+            SetupError: a variable that is not set or is empty, or whose value cannot be in a header.
         """
         return _VARIABLE.sub(lambda found: self._value(key, found[1], is_secret=is_secret), written)
 

@@ -55,7 +55,7 @@ class ManagerSettings(Ruled):
 
     @property
     def folder(self) -> Path:
-        """Where the memory lies, the home folder expanded."""
+        """Where the memory is stored, the home folder expanded."""
         return Path(self.path).expanduser()
 
     @property

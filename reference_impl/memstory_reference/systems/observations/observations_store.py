@@ -189,7 +189,7 @@ class ObservationsStore:
             self._db.executemany("DELETE FROM outbox WHERE sequence = ?", [(entry.sequence,) for entry in pending])
 
     def _holding(self, owner: str, keyword: Keyword) -> NDArray[np.int64]:
-        # The owner stands inside MATCH: a join would first look at everybody's rows. As one text, for a common word
+        # The owner is part of MATCH: a join would first look at everybody's rows. As one text, for a common word
         # is in thousands of rows.
         expression = f'owner_tag : "{_tag(owner)}" AND {{title narrative facts task}} : ({fts_query([keyword])})'
         (listed,) = self._db.execute(

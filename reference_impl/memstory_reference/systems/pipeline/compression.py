@@ -37,7 +37,7 @@ class NoSummaryError(UnavailableError):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Told:
-    """A session and what is to stand for it."""
+    """A session and its summary."""
 
     session: str
     originals: Sequence[tuple[MemoryChunk, str]]

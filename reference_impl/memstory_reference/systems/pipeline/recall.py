@@ -1,7 +1,7 @@
 """Section 2 of the specification: from a query to the memories that fit its budget (P-13 to P-20).
 
 A recall is for a prompt: preferences come first, whatever is asked (P-19). A search is for a ranking: preferences are
-found by their vectors, too, and all stand in the order of their scores.
+found by their vectors, too, and all are in the order of their scores.
 """
 
 from __future__ import annotations

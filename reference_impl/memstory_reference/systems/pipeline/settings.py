@@ -20,7 +20,7 @@ _OWN: Mapping[str, Rule] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PipelineSettings:
-    """Where the memory lies, its two models, and all that `PipelineConfig` has."""
+    """Where the memory is stored, its two models, and all that `PipelineConfig` has."""
 
     path: str = ".pipeline"
     embedding_model: str = "all-MiniLM-L6-v2"
@@ -30,7 +30,7 @@ class PipelineSettings:
 
     @property
     def folder(self) -> Path:
-        """Where the memory lies, the home folder expanded."""
+        """Where the memory is stored, the home folder expanded."""
         return Path(self.path).expanduser()
 
     def changed(self, values: Mapping[str, Tree], where: str) -> PipelineSettings:

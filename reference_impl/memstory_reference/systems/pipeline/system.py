@@ -1,4 +1,4 @@
-"""The pipeline while it talks: what is recalled stands before each prompt, and what the user tells is taken in."""
+"""The pipeline while it talks: what is recalled precedes each prompt, and what the user tells is taken in."""
 
 from __future__ import annotations
 

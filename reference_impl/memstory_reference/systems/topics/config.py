@@ -12,7 +12,7 @@ from memstory_reference.text.secret_guard import Guard, secret_in
 class TopicsConfig:
     """`min_score` is a cosine; `retention_days=None` keeps engrams for ever.
 
-    `guard` says of a text why it must not be stored, whoever writes it; None lets everything be stored.
+    `guard` says of a text why it must not be stored, no matter who writes it; None lets everything be stored.
     """
 
     collection: str = "local2.memory"

@@ -12,7 +12,7 @@ from memstory_reference.text.sentences import sentences
 
 REWARD_WEIGHT = 0.1
 ECHO_MARGIN = 0.05
-"""An engram of a recall must be nearer by more than this to stand before one that is none."""
+"""An engram of a recall must be nearer by more than this to come before what the user said."""
 
 CANDIDATES = 4
 """Engrams looked at first for each one asked for."""

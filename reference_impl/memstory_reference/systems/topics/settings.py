@@ -1,4 +1,4 @@
-"""What an operator decides, read once from a file or a mapping; whoever gets a settings object need not check it."""
+"""What an operator decides, read once from a file or a mapping; a settings object needs no further check."""
 
 from __future__ import annotations
 

@@ -60,7 +60,7 @@ def topic_id(owner: str, topic: str) -> str:
 
 
 def is_under(topic: str, prefix: str) -> bool:
-    """Say whether `topic` is `prefix` or lies under it; an empty prefix holds all.
+    """Say whether `topic` is `prefix` or is under it; an empty prefix holds all.
 
     >>> is_under("user.name", "user."), is_under("user.name", "user.na"), is_under("user.name", "")
     (True, False, True)

@@ -19,7 +19,7 @@ SQLITE, POSTGRES = STORES = ("sqlite", "postgres")
 class LayersOptions:
     """`anonymous` are users without a user id, the empty text being the case's own.
 
-    `store` is where a durable memory lies; incognito has none.
+    `store` is where a durable memory is kept; incognito has none.
     """
 
     config: LayersConfig
@@ -29,7 +29,7 @@ class LayersOptions:
 
     @property
     def is_in_postgres(self) -> bool:
-        """Whether the memory lies in Postgres."""
+        """Whether the memory is in Postgres."""
         return self.mode.is_durable and self.store == POSTGRES
 
 

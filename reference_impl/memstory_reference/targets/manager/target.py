@@ -50,11 +50,11 @@ from memstory_reference.targets.system_target import (
 
 FOLDER = "memory"
 SETTINGS = ("cleanup_interval", "context_window_size", "keep_secrets", "min_score", "timezone", *LIMITS)
-"""Options that are settings of the same name; where the memory lies is the case's own business."""
+"""Options that are settings of the same name; the case decides where the memory is."""
 
 
 class ManagerTarget(CorrectsInWords, SystemTarget[ManagerSystem]):
-    """One open manager system; its store lies in the case's workspace."""
+    """One open manager system; its store is in the case's workspace."""
 
     operations = frozenset(
         {

@@ -51,7 +51,7 @@ DEFAULT_SESSION = "default"
 
 
 class TopicsTarget(CorrectsInWords, SystemTarget[TopicsSystem]):
-    """One open topics system; the vector store lies in the case's workspace."""
+    """One open topics system; the vector store is in the case's workspace."""
 
     operations = frozenset(
         {

@@ -186,7 +186,7 @@ class TurnsTarget(CorrectsInWords, SystemTarget[TurnsSystem]):
     async def _job_backup(self, scope: Scope, *, folder: Tree = "backup") -> Tree:
         """Close, copy, open the copy and see that it holds the same, go on with the original."""
         if self._store == POSTGRES:
-            raise InputError("backup: the memory lies in Postgres; back it up with pg_dump")
+            raise InputError("backup: the memory is in Postgres; back it up with pg_dump")
         copy = Path(self._env.workspace) / str(folder)
         original = await self._memory.listed(scope.user)
         await self._system.close()

@@ -103,7 +103,7 @@ def test_the_bundled_stories_are_valid(terminal):
         ("steps: [{add: '${unknown}'}]", "unknown name ${unknown}."),
         (
             "steps: [{parallel: {times: 2, steps: [{parallel: {times: 2, steps: [{add: x}]}}]}}]",
-            "'parallel' cannot stand inside 'parallel'",
+            "'parallel' cannot be inside 'parallel'",
         ),
         ("perturb: {distractors: 5}\nsteps: [{add: x}]", "'perturb' at the top belongs to a retrieval story"),
         ("steps: [{add: *a}]", "anchors and aliases are not used in stories"),

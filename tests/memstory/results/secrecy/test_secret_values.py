@@ -161,7 +161,7 @@ def test_a_secret_without_a_form_of_its_kind_is_a_known_limit(text):
     assert Secrets().without(text) == (text, 0)
 
 
-def test_what_stands_under_a_telling_name_is_a_secret_whatever_it_is():
+def test_a_value_under_a_telling_name_is_a_secret_whatever_it_is():
     tree = {"apiKey": "plain", "password": 1234, "max_token": 5, "auth": {"token": ["a", "b"]}, "key": "user.name"}
     left, count = Secrets().tree_without(tree)
     assert left == {
@@ -173,7 +173,7 @@ def test_what_stands_under_a_telling_name_is_a_secret_whatever_it_is():
     }
 
 
-def test_a_known_secret_is_found_wherever_it_stands():
+def test_a_known_secret_is_found_anywhere():
     options = {"api_key": "plain-words-only", "url": "http://ann:swordfish-and-more@host", "top_k": 5}
     environment = {"BACKEND_TOKEN": "zebra-crossing-9", "HOME_TOKEN": "postgres", "PATH": "/usr/bin:/usr/local/bin9"}
     secrets = Secrets(known_secrets(options, environment))

@@ -221,7 +221,7 @@ asyncio.run(main())
 
 async def test_nothing_outlives_a_harness_that_was_killed_even_if_it_blocks(tmp_path):
     (tmp_path / "nursed_target.py").write_text(NURSED)
-    harness = subprocess.Popen(  # noqa: ASYNC220, S603  (what stands above)
+    harness = subprocess.Popen(  # noqa: ASYNC220, S603  (the script above)
         [sys.executable, "-c", RUN],
         cwd=tmp_path,
         stdout=subprocess.PIPE,

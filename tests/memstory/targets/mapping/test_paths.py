@@ -28,7 +28,7 @@ def test_a_path_finds_its_place(path, expected):
 
 
 @given(st.sampled_from(["memory.id", "ids[0]", "rows[*].tags[*]"]))
-def test_json_that_stands_in_a_text_is_gone_into(path):
+def test_json_in_a_text_is_read_too(path):
     assert find(parse_path(f"answer.{path}"), {"answer": json.dumps(TREE)}) == find(parse_path(path), TREE)
 
 

@@ -31,7 +31,7 @@ class PlacedEmbedder:
         return rows
 
 
-def test_its_name_says_that_it_stands_in():
+def test_its_name_says_that_it_is_a_stand_in():
     assert OfflineChat.name == "offline rules (deterministic stand-in)"
 
 

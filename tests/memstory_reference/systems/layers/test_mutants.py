@@ -278,7 +278,7 @@ MUTANTS = [
         "1. home",
         (SqliteRows, "get", lambda plain: lambda self, _owner, ids: plain(self, f"user:{owner_of('C19', 0)}", ids)),
     ),
-    ("C19: what is deleted stays in the file", "'Ottoline' stands in", (Database, "forget_log", None)),
+    ("C19: what is deleted stays in the file", "'Ottoline' is in", (Database, "forget_log", None)),
     ("C21: an edit may say what is stored already", "hits count", (writing.Writer, "same_as", None)),
     ("C21: what was replaced stays so", "hits", (records_desk, "released", lambda _: lambda *_: [])),
     (

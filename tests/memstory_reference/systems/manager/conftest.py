@@ -47,7 +47,7 @@ class MovableClock:
 
 @dataclass
 class World:
-    """A manager and all that it stands on."""
+    """A manager and all that it needs."""
 
     manager: MemoryManager
     store: ExactStore

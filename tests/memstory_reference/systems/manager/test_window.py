@@ -28,7 +28,7 @@ def test_six_turns_leave_the_last_five():
     assert contents(filled(6)) == ["u2", "a2", "u3", "a3", "u4", "a4", "u5", "a5", "u6", "a6"]
 
 
-def test_in_the_middle_of_the_sixth_turn_no_answer_stands_first():
+def test_in_the_middle_of_the_sixth_turn_no_answer_comes_first():
     window = filled(5)
     window.add(entry("user", "u6"))
     assert contents(window) == ["u2", "a2", "u3", "a3", "u4", "a4", "u5", "a5", "u6"]

@@ -63,7 +63,7 @@ class SwitchedEmbedder:
 
 @dataclass
 class Memory:
-    """A service and all that it stands on."""
+    """A service and all that it needs."""
 
     service: MemoryService
     store: ExactStore

@@ -40,7 +40,7 @@ def test_reward_beyond_one_counts_as_one():
         (0.70, 0.80, ["fact", "echo"]),
     ],
 )
-def test_an_echo_within_five_hundredths_stands_behind_a_fact(echo, fact, expected):
+def test_an_echo_within_five_hundredths_comes_after_a_fact(echo, fact, expected):
     assert order(found("echo", echo, is_recall=True), found("fact", fact)) == expected
 
 

@@ -13,7 +13,7 @@ _UNWRITABLE = re.compile("[\x00\ud800-\udfff]")
 
 
 def clean(text: str) -> str:
-    r"""Return the cleaned text; what stands in a fence is not touched, but for its line ends.
+    r"""Return the cleaned text; text in a fence keeps all but its line ends.
 
     >>> clean("  e\u0301\n\n\n\n**b**  "), clean("a\nb"), clean("\ufb01")
     ('é\n\n**b**', 'a\nb', 'ﬁ')

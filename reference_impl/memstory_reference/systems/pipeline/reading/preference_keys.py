@@ -86,7 +86,7 @@ def _attribute(verb: str, what: str) -> str | None:
     if verb == "hate":
         return " ".join(_names(what)) or None
     if verb == "always":
-        return None  # habits stand beside each other: tea in the morning, tea at noon
+        return None  # habits go together: tea in the morning, tea at noon
     occasion = _OCCASION.search(what)
     thing = _OCCASION.sub("", what)
     topic = _topic(thing)

@@ -1,7 +1,7 @@
 """Whether a text states a preference of its speaker: short, not asked, not quoted, not of the past (P-11, P-19).
 
 The signal of a preference counts for importance wherever it occurs; only a statement becomes a procedural memory, which
-stands first in every prompt. Anything else is found by its meaning. The rules know English.
+comes first in every prompt. Anything else is found by its meaning. The rules know English.
 """
 
 from __future__ import annotations

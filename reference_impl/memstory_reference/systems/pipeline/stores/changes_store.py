@@ -1,4 +1,4 @@
-"""The smallest changes to a user's rows; whoever calls them has opened the transaction.
+"""The smallest changes to a user's rows; the caller has opened the transaction.
 
 Each keeps the centroid equal to the mean of the rows, and notes which vectors have to be read again.
 """

@@ -1,4 +1,4 @@
-"""The texts that the tools answer with, to the byte; remembered text stands in them as data on one line."""
+"""The texts that the tools answer with, to the byte; remembered text is in them as data on one line."""
 
 from __future__ import annotations
 

@@ -54,7 +54,7 @@ def test_a_malformed_rule_is_not_stored(rule):
 
 
 @given(st.builds(Fact, **dict.fromkeys(("category", "subject", "predicate", "object", "evidence_quote"), st.text())))
-def test_whatever_is_well_formed_stands_on_one_line_and_can_be_written(fact):
+def test_whatever_is_well_formed_fits_on_one_line_and_can_be_written(fact):
     fit = well_formed(fact)
     if fit is not None:
         for part in (fit.category, fit.subject, fit.predicate, fit.object, fit.evidence_quote):
