@@ -18,8 +18,8 @@ from memstory_reference.storage.vector_matrix import checked_vectors
 from memstory_reference.systems.turns.conditions import Conditions, checked_conditions
 from memstory_reference.systems.turns.config import TurnsConfig
 from memstory_reference.systems.turns.context_block import context_block
-from memstory_reference.systems.turns.ranking.question import Question, read_question
-from memstory_reference.systems.turns.ranking.scoring import Ranked, ranked, scored
+from memstory_reference.systems.turns.ranking.question import Question, compared, read_question
+from memstory_reference.systems.turns.ranking.scoring import Ranked, ranked, scored, together
 from memstory_reference.systems.turns.stores.store import TurnsStore, Written
 from memstory_reference.systems.turns.turn import NewTurn, Turn, checked_turn
 from memstory_reference.text.secret_guard import refuse_secrets
@@ -176,20 +176,14 @@ class TurnsMemory:
         conditions = _until(checked_conditions(conditions), as_of)
         if not size or not text.strip():
             return []
-        question = read_question(text, await self._store.speakers(owner), as_of or self._clock.now())
-        if as_of is not None:
-            question = replace(question, is_about_now=True)
-        vector = await self._asked(question)
-        pool = await self._store.pool(owner, vector, question.stems, max(self.config.pool, size), conditions)
-        first = scored(pool, question, self.config.weights)
-        if min_score is None and first.evidence.max(initial=-1.0) < self.config.answerable:
-            return []
-        rows = [int(row) for row in first.to_read(size, floor)]
-        read = await self._store.numbered(owner, [int(pool.numbers[row]) for row in rows])
-        # One that another task has deleted meanwhile is not found any more.
-        turns = {row: read[number] for row in rows if (number := int(pool.numbers[row])) in read}
-        best = ranked(first, turns, size=size, floor=floor)
-        return [Found(ranked=one) for one in best]
+        known, now = await self._store.speakers(owner), as_of or self._clock.now()
+        whole = read_question(text, known, now)
+        whole = replace(whole, is_about_now=whole.is_about_now or as_of is not None)
+        events = [read_question(event, known, now) for event in compared(text)]
+        asked = [replace(one, spans=whole.spans, is_about_now=whole.is_about_now) for one in events] or [whole]
+        answers = min_score is not None
+        lists = [await self._ranked(owner, one, size, conditions, floor, answers=answers) for one in asked]
+        return [Found(ranked=one) for one in together(lists)[:size]]
 
     async def context(
         self,
@@ -223,6 +217,21 @@ class TurnsMemory:
             by_key[turn.key] = turn.id if known is None else known.id
             return Stored(turn=replace(turn, id=by_key[turn.key]), is_new=known is None)
         return Stored(turn=replace(turn, id=by_key[turn.key]), is_new=False)
+
+    async def _ranked(
+        self, owner: str, question: Question, size: int, conditions: Conditions, floor: float, *, answers: bool
+    ) -> list[Ranked]:
+        """Return the best for one question; nothing where none is evident enough, unless it `answers` anyway."""
+        vector = await self._asked(question)
+        pool = await self._store.pool(owner, vector, question.stems, max(self.config.pool, size), conditions)
+        first = scored(pool, question, self.config.weights)
+        if not answers and first.evidence.max(initial=-1.0) < self.config.answerable:
+            return []
+        rows = [int(row) for row in first.to_read(size, floor)]
+        read = await self._store.numbered(owner, [int(pool.numbers[row]) for row in rows])
+        # One that another task has deleted meanwhile is not found any more.
+        turns = {row: read[number] for row in rows if (number := int(pool.numbers[row])) in read}
+        return ranked(first, turns, size=size, floor=floor)
 
     async def _asked(self, question: Question) -> NDArray[np.float32]:
         """Return the vector of a question: the mean of it as it was put and of what it is about."""

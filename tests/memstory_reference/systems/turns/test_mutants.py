@@ -87,6 +87,7 @@ MUTANTS = [
     ("T22: a plan stays a plan", "first", without("superseded", "recent", "change")),
     ("T23: whatever sounds alike replaces", "'superseded_by'",
      (supersession, "NEAR", -1.0), (supersession, "HEADS", 1)),
+    ("T25: both events are looked for as one", "hits", (service, "compared", ())),
     ("T40: conditions are not kept", "hits", (TurnsMemory, "search", without_conditions)),
     ("T41: any date will do", "was not refused", (turn, "moment_of", any_date)),
     ("T41: what is known beside the text is lost", "'speaker'", (service, "checked_turn", without_the_metadata)),

@@ -13,7 +13,8 @@ class Language:
 
     `asking` are words of a question that say what kind of answer is wanted, `empty` words that tell nothing alone.
     `now` finds that a question is about the present; `change` that a turn says what holds from some moment on;
-    `ended` that it says what holds no more. `months` are in order, `may` can be one and another word too.
+    `ended` that it says what holds no more; `compared` find the two events of a question that asks which came first.
+    `months` are in order, `may` can be one and another word too.
     """
 
     asking: frozenset[str]
@@ -21,6 +22,7 @@ class Language:
     now: re.Pattern[str]
     change: re.Pattern[str]
     ended: re.Pattern[str]
+    compared: tuple[re.Pattern[str], ...]
     months: tuple[str, ...]
     ambiguous: frozenset[str]
 
@@ -29,6 +31,11 @@ def _phrases(*alternatives: str) -> re.Pattern[str]:
     return re.compile(rf"\b(?:{'|'.join(alternatives)})\b", re.IGNORECASE)
 
 
+def _whole(pattern: str) -> re.Pattern[str]:
+    return re.compile(pattern, re.IGNORECASE)
+
+
+_FIRST, _IF = "(?:first|last|earlier|later)", "(?:did|was|were|had|has|have|is)"
 _SEASON = "(?:school )?(?:year|month|week|spring|summer|autumn|winter)"
 
 _ASKING = """
@@ -56,6 +63,14 @@ ENGLISH = Language(
     ended=_phrases(
         *("no longer", "any ?more", "stopped", "gave up", "given up", "cancelled", "called off", "never again"),
         *("not", "instead", "isn['’]t", "don['’]t", "doesn['’]t", "won['’]t"),
+    ),
+    compared=(
+        _whole(r"(.+?) (?:before or after|after or before|(?:come |came )?(?:earlier|later|sooner) than) (.+)"),
+        _whole(rf".*?\b{_FIRST}\b[^,:]*[,:] (.+?),? or (.+)"),
+        _whole(rf"(.+?) and (.+?)(?:, [^:]*)?: wh.*\b{_FIRST}\b.*"),
+        _whole(rf"{_IF} (.+? first .+?), or {_IF} (.+)"),
+        _whole(rf"{_IF} (.+?) (?:before|after|when) (.+?)(?:, or .*)?"),
+        _whole(rf"when (.+?), {_IF} (.+)"),
     ),
     months=(
         *("january", "february", "march", "april", "may", "june"),

@@ -11,6 +11,9 @@ from memstory_reference.systems.turns.ranking.languages import ENGLISH, Language
 from memstory_reference.systems.turns.ranking.spans import Span, spans_in
 from memstory_reference.text.stems import plain_words, stem
 
+LONGEST_COMPARISON = 200
+"""Characters of a question that is taken apart; it is matched by patterns that take long for long texts."""
+
 _GENITIVE = re.compile(r"['\u2019]s\b")
 
 
@@ -57,3 +60,16 @@ def read_question(text: str, speakers: Collection[str], asked_at: datetime, lang
         spans=spans_in(text, asked_at, language),
         is_about_now=bool(language.now.search(text)),
     )
+
+
+def compared(text: str, language: Language = ENGLISH) -> tuple[str, ...]:
+    """Return the two events of a question that asks which of them came first; empty of any other question.
+
+    >>> compared("Did Ana move before or after the flood?"), compared("When did Ana move?")
+    (('Did Ana move', 'the flood'), ())
+    """
+    plain = " ".join(text.split()).rstrip("?. ")
+    if len(plain) > LONGEST_COMPARISON:
+        return ()
+    found = (pattern.fullmatch(plain) for pattern in language.compared)
+    return next((match.groups() for match in found if match), ())

@@ -6,8 +6,8 @@ replaces another.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 
 import numpy as np
@@ -114,6 +114,20 @@ def ranked(
         )
         for row in passing[:size]
     ]
+
+
+def together(lists: Sequence[Sequence[Ranked]]) -> list[Ranked]:
+    """Return what was found for the events of one question, by how far each is behind the best for its event."""
+    if len(lists) == 1:
+        return list(lists[0])
+    best = dict[str, Ranked]()
+    for found in lists:
+        for one in found:
+            behind = replace(one, score=round(one.score - found[0].score, DIGITS))
+            known = best.get(one.turn.id)
+            if known is None or behind.score > known.score:
+                best[one.turn.id] = replace(behind, terms={**one.terms, "event": -found[0].score})
+    return sorted(best.values(), key=lambda one: (-one.score, -one.turn.moment.timestamp(), one.turn.id))
 
 
 def agreement(words: Numbers, cosines: Numbers) -> float:

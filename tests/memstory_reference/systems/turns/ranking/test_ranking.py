@@ -12,7 +12,7 @@ from memstory_reference.systems.turns.ranking import question as question_module
 from memstory_reference.systems.turns.ranking import scoring, signs, spans
 from memstory_reference.systems.turns.ranking.languages import ENGLISH
 from memstory_reference.systems.turns.ranking.pool import empty_pool
-from memstory_reference.systems.turns.ranking.question import read_question
+from memstory_reference.systems.turns.ranking.question import compared, read_question
 from memstory_reference.systems.turns.ranking.scoring import ranked, scored
 from memstory_reference.systems.turns.ranking.spans import Span, closeness, held, spans_in
 from memstory_reference.systems.turns.turn import NewTurn, checked_turn
@@ -93,6 +93,34 @@ def test_names_of_speakers_are_no_words_to_look_for_but_others_are():
 
 def test_a_question_of_nothing_but_such_words_is_looked_for_as_it_is():
     assert read_question("Who are you?", {"You"}, NOON).stems == ("who", "you")
+
+
+@pytest.mark.parametrize(
+    ("text", "events"),
+    [
+        ("Which came first, the flood or Ana's fall?", ("the flood", "Ana's fall")),
+        ("Which happened later in May 2024, the flood, or Ana's fall?", ("the flood", "Ana's fall")),
+        ("Did the river rise before or after Ana fell?", ("Did the river rise", "Ana fell")),
+        ("Was the flood earlier than Ana's fall?", ("Was the flood", "Ana's fall")),
+        ("Did the river rise before Ana fell?", ("the river rise", "Ana fell")),
+        ("Had Ana fallen when the river rose, or did she fall later?", ("Ana fallen", "the river rose")),
+        ("When the river rose, had Ana fallen already?", ("the river rose", "Ana fallen already")),
+        ("The flood and Ana's fall: which was the earlier?", ("The flood", "Ana's fall")),
+        ("Did the river first rise, or did Ana fall?", ("the river first rise", "Ana fall")),
+        ("What did Ana do after the flood?", ()),
+        ("When did Ana first see the flood?", ()),
+        ("Would Ana rather have tea or coffee?", ()),
+        ("Did Ana fall before?" + " a" * 200 + " or b", ()),
+    ],
+)
+def test_a_question_that_compares_two_events_in_time_is_taken_apart(text, events):
+    assert compared(text) == events
+
+
+@given(st.text("did before or after first,: a", max_size=200))
+def test_events_are_never_empty(text):
+    assert all(compared(text))
+    assert len(compared(text)) in {0, 2}
 
 
 def test_other_scripts_are_found_by_their_signs():
