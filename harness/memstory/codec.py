@@ -66,13 +66,13 @@ def encode_lean(value: Any) -> Tree:
             return [encode_lean(inner) for inner in value]
         return encode(value)
     empty = _empty_defaults(value.__class__)
-    pairs = ((name, getattr(value, name)) for name in names)
     # Most fields are empty: they are left out before anything is made of them.
     return {
         name: inner if type(inner) in _PLAIN else encode_lean(inner)
-        for name, inner in pairs
-        if inner or name not in empty or encode(inner) != empty[name]
-    }
+        for name in names
+        if (inner := getattr(value, name)) or name not in empty
+        or (inner != empty[name] and encode(inner) != encode(empty[name]))
+    }  # fmt: skip
 
 
 def encode_fields(value: Any) -> Mapping[str, Any]:
@@ -89,16 +89,19 @@ def _names(cls: type) -> tuple[str, ...] | None:
 
 
 @cache
-def _empty_defaults(cls: type) -> Mapping[str, Tree]:
-    """Return the fields of `cls` that are empty by default, with that default as JSON."""
-    return {field.name: default for field in fields(cls) if (default := default_of(field)) in _EMPTY}
+def _empty_defaults(cls: type) -> Mapping[str, Any]:
+    """Return the fields of `cls` that are empty by default, with that default."""
+    return {field.name: _default(field) for field in fields(cls) if default_of(field) in _EMPTY}
 
 
 def default_of(field: Field[Any]) -> Tree:
     """Return the default of `field` as JSON, MISSING if it has none."""
-    if field.default_factory is not MISSING:
-        return encode(field.default_factory())
-    return MISSING if field.default is MISSING else encode(field.default)
+    default = _default(field)
+    return MISSING if default is MISSING else encode(default)
+
+
+def _default(field: Field[Any]) -> Any:
+    return field.default if field.default_factory is MISSING else field.default_factory()
 
 
 def decode(hint: Any, data: Tree) -> Any:

@@ -12,7 +12,7 @@ from memstory.codec import encode_fields
 from memstory.tasks.retrieval import Collection
 
 # The default ASCII output can carry lone surrogates, which UTF-8 cannot.
-_ENCODER: Final = json.JSONEncoder(default=encode_fields, sort_keys=True, separators=(",", ":"))
+_ENCODER: Final = json.JSONEncoder(default=encode_fields, sort_keys=True, separators=(",", ":"), check_circular=False)
 
 _BATCH: Final = 1000
 

@@ -122,8 +122,9 @@ def usable(asked: Sequence[Question], known: frozenset[str]) -> tuple[tuple[Ques
 def _checked(make: type[Row], path: Path, mark: Mark, where: Mapping[str, Tree], fields: set[str]) -> Iterator[Row]:
     """Yield the rows that take part, each with an id; `fields` gets what `where` could name."""
     first: dict[str, int] = {}
+    file = path.name
     for number, row in _rows(make, path, mark):
-        _note_id(row.id, first, path.name, number, mark)
+        _note_id(row.id, first, file, number, mark)
         if where:
             fields |= fields_of(row)
         if not where or is_selected(row, where):
@@ -135,8 +136,9 @@ def _selected(make: type[Row], path: Path, mark: Mark, where: Mapping[str, Tree]
 
 
 def _rows(make: type[Row], path: Path, mark: Mark) -> Iterator[tuple[int, Row]]:
+    file = path.name  # Once: for a path it is work, and a corpus has thousands of lines.
     for number, tree in lines(path, mark):
-        yield number, _row(make, tree, path.name, number, mark)
+        yield number, _row(make, tree, file, number, mark)
 
 
 def _row(make: type[Row], tree: Tree, file: str, number: int, mark: Mark) -> Row:
@@ -170,10 +172,11 @@ def _note_id(row: str, first: dict[str, int], file: str, number: int, mark: Mark
 def lines(path: Path, mark: Mark) -> Iterator[tuple[int, Tree]]:
     """Yield the number and the value of each line of a file; `mark` is the story that named the file."""
     # Bytes are split, since the line ends that str.splitlines knows are legal inside a JSON text.
+    name = path.name
     with path.open("rb") as file:
         for number, raw in enumerate(file, start=1):
             if raw.strip():
-                yield number, _parse(raw, path.name, number, mark)
+                yield number, _parse(raw, name, number, mark)
 
 
 def _parse(raw: bytes, file: str, number: int, mark: Mark) -> Tree:

@@ -12,7 +12,7 @@ from memstory.errors import SetupError, StoryError
 from memstory.language.stories import InvalidStory, load_stories
 from memstory.language.story import Story
 from memstory.pytest_plugin.chosen import offers
-from memstory.pytest_plugin.items import InvalidItem, StoryItem, tell_invalid, tell_outcome
+from memstory.pytest_plugin.items import InvalidItem, StoryItem, story_function
 from memstory.pytest_plugin.options import NOT_RUN
 from memstory.pytest_plugin.session import SessionState, state_of
 from memstory.targets.discovery import check_names
@@ -47,7 +47,7 @@ class StoryFile(pytest.File):
         if story.targets and not cases:
             self.config.stash.setdefault(NOT_RUN, []).append(f"{story.mark}: {self._not_run(story)}")
         for case in cases:
-            item = StoryItem.from_parent(self, name=case.id, callobj=tell_outcome)
+            item = StoryItem.from_parent(self, name=case.id, callobj=story_function)
             item.prepare(case, state)
             _mark(item, story.tags)
             yield item
@@ -61,7 +61,7 @@ class StoryFile(pytest.File):
         return said
 
     def _invalid(self, story: InvalidStory) -> InvalidItem:
-        item = InvalidItem.from_parent(self, name=story.id, callobj=tell_invalid)
+        item = InvalidItem.from_parent(self, name=story.id, callobj=story_function)
         item.prepare(story, state_of(self.config))
         return item
 

@@ -6,7 +6,6 @@ terminal and in JUnit, a wrong answer a FAILED, and an unsupported story a SKIPP
 
 from __future__ import annotations
 
-import inspect
 import os
 from collections.abc import Callable
 from dataclasses import replace
@@ -41,8 +40,9 @@ class BracketedItem(pytest.Item):
 
 
 class StoryItem(pytest.Function, BracketedItem):
-    """A story on a target."""
+    """A story on a target; it is a function so that the fixtures that a project wants everywhere work here too."""
 
+    nofuncargs = True
     case: Case
     result: CaseResult | None
     state: SessionState
@@ -68,6 +68,16 @@ class StoryItem(pytest.Function, BracketedItem):
             told_by = None if first == self.name else first
             text = self.failure(lambda path: broken_text(self.case, result, path, self.config, told_by=told_by))
             pytest.fail(text, pytrace=False)
+
+    def runtest(self) -> None:
+        """Fail if the case that ran in setup did not pass."""
+        if self.result is not None and self.result.outcome == "measured":
+            # Skipped for pytest and JUnit, which know no other word for what neither passed nor failed.
+            self.user_properties.append((OUTCOME, "measured"))
+            pytest.skip(f"{self.name}: measured, {headline(self.result)}")
+        if self.result is not None and self.result.outcome != "passed":
+            result = self.result
+            pytest.fail(self.failure(lambda path: failed_text(self.case, result, path)), pytrace=False)
 
     def selected(self) -> tuple[CaseResult, Level]:
         """Return the case as it is before it has run, and what its story asks to be taken out."""
@@ -107,12 +117,18 @@ def _properties(result: CaseResult) -> list[tuple[str, object]]:
 class InvalidItem(pytest.Function):
     """An invalid story: it fails with its errors, and does not affect other tests."""
 
+    nofuncargs = True
     invalid: InvalidStory
     state: SessionState
 
     def prepare(self, invalid: InvalidStory, state: SessionState) -> None:
         """Say what is wrong."""
         self.invalid, self.state = invalid, state
+
+    def runtest(self) -> None:
+        """Record an invalid document as a result, and fail with every message."""
+        select_once(self.session, self.state)
+        pytest.fail(self.state.record(*self.selected()).reason or "", pytrace=False)
 
     def selected(self) -> tuple[CaseResult, Level]:
         """Return the document as a case, and what is taken out of it beside secrets."""
@@ -134,22 +150,8 @@ class InvalidItem(pytest.Function):
         return self.path, self.invalid.mark.line - 1, self.name
 
 
-def tell_outcome(request: pytest.FixtureRequest) -> None:
-    """Fail if the case that ran in setup did not pass."""
-    item = request.node
-    if item.result is not None and item.result.outcome == "measured":
-        # Skipped for pytest and JUnit, which know no other word for what neither passed nor failed.
-        item.user_properties.append((OUTCOME, "measured"))
-        pytest.skip(f"{item.name}: measured, {headline(item.result)}")
-    if item.result is not None and item.result.outcome != "passed":
-        pytest.fail(item.failure(lambda path: failed_text(item.case, item.result, path)), pytrace=False)
-
-
-def tell_invalid(request: pytest.FixtureRequest) -> None:
-    """Record an invalid document as a result, and fail with every message."""
-    item = request.node
-    select_once(item.session, item.state)
-    pytest.fail(item.state.record(*item.selected()).reason or "", pytrace=False)
+def story_function() -> None:
+    """Stand for the function that pytest wants of an item: what a story does is in the item's own methods."""
 
 
 def select_once(session: pytest.Session, state: SessionState) -> None:
@@ -185,7 +187,3 @@ def show_safely(item: pytest.Item, report: pytest.TestReport) -> None:
             (title, f"[{len(text)} characters were redacted]" if level == "texts" else item.state.without_secrets(text))
             for title, text in report.sections
         ]
-
-
-# pytest asks for the signature once an item; worked out here, it is worked out once.
-tell_outcome.__signature__ = inspect.signature(tell_outcome)  # type: ignore[attr-defined]  # what inspect looks for

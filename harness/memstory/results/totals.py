@@ -14,6 +14,8 @@ _SEVERAL = 2
 
 def with_totals(case: CaseResult) -> CaseResult:
     """Return `case` with the fields that follow from its trials."""
+    if not case.trials:
+        return case
     scores = _mean_scores(case.trials)
     return replace(
         case,

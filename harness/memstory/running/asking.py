@@ -167,23 +167,23 @@ class Asker:
         use = self._stage.model_use
         used = use.since(before) if use else None
         best: dict[str, float | None] = {}
-        for hit in hits[: self._k]:
+        first = hits[: self._k]
+        for hit in first:
             # Several pieces of one document count once, at the rank of the best of them.
             for document in self._ids.of(hit.id, hit.text):
                 best.setdefault(document, hit.score)
-        ranked = list(best.items())[: self._k]
         return QuestionRecord(
             id=question.id,
             relevant=tuple(question.relevant),
-            retrieved=tuple(document for document, _ in ranked),
-            scores=tuple(score for _, score in ranked),
+            retrieved=tuple(best)[: self._k],
+            scores=tuple(best.values())[: self._k],
             category=question.category,
             judged=question.judged,
             seconds=seconds,
             embedding_seconds=embedding,
             stale=tuple(question.stale),
             cluster=question.cluster,
-            tokens=sum(map(_tokens, hits[: self._k])),
+            tokens=sum(map(_tokens, first)),
             surplus=max(len(hits) - self._k, 0) or None,
             model=used if used and used.calls > 0 else None,
         )

@@ -109,6 +109,8 @@ class Rememberer:
         self._stage = stage
         self._limit = limit
         self._able = able
+        # A memory may refuse fields that it does not know; one that searches by them knows any.
+        self._takes_metadata = not able.isdisjoint(_WITH_METADATA)
         self._kind = kind
         self._scope = Scope(user=stage.env.owner, session=FIRST_SESSION)
 
@@ -179,6 +181,5 @@ class Rememberer:
             await self._stage.move_to(self._stage.clock.now() + _BETWEEN_VERSIONS)
 
     def _item(self, document: Document, text: str) -> Item:
-        # A memory may refuse fields that it does not know; one that searches by them knows any.
-        metadata = {} if self._able.isdisjoint(_WITH_METADATA) else document.metadata
+        metadata = document.metadata if self._takes_metadata else {}
         return Item(text=text, key=document.key, kind=document.kind or self._kind, metadata=metadata)

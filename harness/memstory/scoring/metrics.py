@@ -65,7 +65,7 @@ def ndcg_at_k(retrieved: Sequence[str], relevant: Collection[str], k: int) -> fl
     0.6934264036
     """
     gold = _gold(relevant, k)
-    best = _discounted([1] * min(len(gold), k))
+    best = _discounted([True] * min(len(gold), k))
     return _discounted(_gains(retrieved, gold, k)) / best
 
 
@@ -103,10 +103,10 @@ def _distinct(ids: Iterable[str]) -> list[str]:
     return list(dict.fromkeys(ids))
 
 
-def _gains(retrieved: Sequence[str], gold: frozenset[str], k: int) -> list[int]:
-    return [int(found in gold) for found in _distinct(retrieved)[:k]]
+def _gains(retrieved: Sequence[str], gold: frozenset[str], k: int) -> list[bool]:
+    return [found in gold for found in _distinct(retrieved)[:k]]
 
 
-def _discounted(gains: Sequence[int]) -> float:
+def _discounted(gains: Sequence[bool]) -> float:
     # Järvelin & Kekäläinen 2002, in trec_eval's form: the first place is divided by log2(2) = 1.
     return sum(gain / log2(place + 1) for place, gain in enumerate(gains, start=1) if gain)

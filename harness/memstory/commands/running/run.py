@@ -18,10 +18,16 @@ from memstory.commands.story_files import SUFFIXES, in_bundled, story_files
 _BUNDLED = "--bundled"
 _CONFIG = ("-c", "--config-file")
 
-_UNUSED: Final[Mapping[str, str]] = {"langsmith_plugin": "langsmith", "anyio": "anyio", "asyncio": "asyncio"}
-"""Plugins of pytest that come with other libraries, and the word by which a project would speak of them.
+_UNUSED: Final[Mapping[Sequence[str], str]] = {
+    ("-p", "no:langsmith_plugin"): "langsmith",
+    ("-p", "no:anyio"): "anyio",
+    ("-p", "no:asyncio"): "asyncio",
+    ("--assert=plain",): "assert",
+}
+"""What keeps pytest from work that no story uses, and the word by which a project would speak of it.
 
-No story uses them. To import them takes longer than a story, and pytest-asyncio warns a project without its settings.
+Plugins that come with other libraries take longer to import than a story, and pytest-asyncio warns a project without
+its settings. The asserts of our own modules are rewritten at each start where Python keeps no bytecode.
 """
 
 
@@ -74,7 +80,7 @@ def _is_path(words: Sequence[str], place: int) -> bool:
 
 
 def _without_unused(options: Sequence[str], paths: Sequence[str]) -> Sequence[str]:
-    """Return what keeps pytest from loading plugins that nobody speaks of, neither here nor where the stories lie."""
+    """Return what keeps pytest from work that nobody speaks of, neither here nor where the stories lie."""
     if any(word.startswith(_CONFIG) for word in options):
         return ()
     conftest = Path("conftest.py")
@@ -84,8 +90,8 @@ def _without_unused(options: Sequence[str], paths: Sequence[str]) -> Sequence[st
         *(str(settings(Path(place.partition("::")[0]).absolute())) for place in (".", *paths)),
         conftest.read_text("utf-8") if conftest.is_file() else "",
     )
-    unused = [plugin for plugin, word in _UNUSED.items() if not any(word in text for text in spoken)]
-    return [part for plugin in unused for part in ("-p", f"no:{plugin}")]
+    unused = [words for words, word in _UNUSED.items() if not any(word in text for text in spoken)]
+    return [part for words in unused for part in words]
 
 
 def _this_project(options: Sequence[str], *, alone: bool) -> Sequence[str]:

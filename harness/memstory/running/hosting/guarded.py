@@ -129,7 +129,9 @@ def _sequence_check(inner: Check) -> Check:
         if not isinstance(value, (list, tuple)):
             return f" is {_named(value)}, not a list"
         # Thousands of memories at once, nearly always right: looked at in detail where something is wrong.
-        return next((f"[{number}]{wrong}" for number, wrong in enumerate(map(inner, value)) if wrong), "")
+        if not any(map(inner, value)):
+            return ""
+        return next(f"[{number}]{wrong}" for number, wrong in enumerate(map(inner, value)) if wrong)
 
     return check
 

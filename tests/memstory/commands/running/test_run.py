@@ -11,7 +11,7 @@ from memstory.bundled import bundled_stories
 from memstory.commands.running.run import pytest_arguments
 from memstory.errors import SetupError
 
-BLOCKED = ["-p", "no:langsmith_plugin", "-p", "no:anyio", "-p", "no:asyncio"]
+BLOCKED = ["-p", "no:langsmith_plugin", "-p", "no:anyio", "-p", "no:asyncio", "--assert=plain"]
 MEMSTORY = [sys.executable, "-c", "import sys; from memstory.cli import main; sys.exit(main())"]
 
 
@@ -54,6 +54,13 @@ def test_a_plugin_that_the_project_speaks_of_is_not_blocked(terminal, monkeypatc
     given = pytest_arguments(typed)
     assert f"no:{plugin}" not in given
     assert len([word for word in given if word.startswith("no:")]) == 2
+
+
+@pytest.mark.parametrize("typed", [[], ["--assert=rewrite"]])
+def test_asserts_of_a_conftest_and_what_was_typed_of_them_stay_as_pytest_has_them(terminal, typed):
+    terminal.save()
+    terminal.save("assert True\n" if not typed else "", "conftest.py")
+    assert "--assert=plain" not in pytest_arguments(typed)
 
 
 @pytest.mark.parametrize("path", ["project/sub", "project/sub/a.story.yaml", "project/sub/a.story.yaml::tea"])
@@ -107,7 +114,7 @@ def test_bundled_stories_are_named_and_report_into_this_folder(terminal):
     given = pytest_arguments(["--target", "mine", "--bundled"])
     assert str(bundled_stories() / "s5_memory_recall.yaml") in given
     own = [f"--rootdir={terminal.folder}", "-c", os.devnull]
-    assert given[-11:] == [*own, *BLOCKED, "--memstory-target", "mine"]
+    assert given[-12:] == [*own, *BLOCKED, "--memstory-target", "mine"]
 
 
 @pytest.mark.parametrize("workers", [[], pytest.param(["-n", "1"], marks=pytest.mark.slow)])
@@ -118,7 +125,7 @@ def test_bundled_stories_are_run_with_the_settings_and_targets_of_this_folder(te
         "    return {'mine': OracleFactory()}\n",
         "conftest.py",
     )
-    assert pytest_arguments(["--bundled"])[-10:] == ["-c", str(settings), "-p", "conftest", *BLOCKED]
+    assert pytest_arguments(["--bundled"])[-11:] == ["-c", str(settings), "-p", "conftest", *BLOCKED]
     words = ["run", "--bundled", "--target", "mine", "-k", "FD1[mine]", "-p", "no:cacheprovider", *workers]
     done = subprocess.run(  # noqa: S603  (our own interpreter)
         [*MEMSTORY, *words], cwd=terminal.folder, capture_output=True, text=True, check=False
