@@ -120,9 +120,9 @@ def baseline(session: nox.Session) -> None:
     page = ("--against", "topics", "--output", "reports/baseline/locomo.md")
     session.run("memstory", "compare", "reports/all/locomo", *page)
     for name in ("reference", "backends"):
-        # Whatever got better or worse: this run is the baseline now.
-        words = (f"reports/all/{name}", "--baseline", f"reports/baseline/{name}.json.gz", "--update")
-        session.run("memstory", "gate", *words, success_codes=[0, 1, 2])
+        # Whatever got better or worse: this run is the baseline now, of the form that this version writes.
+        Path(f"reports/baseline/{name}.json.gz").unlink(missing_ok=True)
+        session.run("memstory", "gate", f"reports/all/{name}", "--baseline", f"reports/baseline/{name}.json.gz", "--update")
 
 
 @nox.session

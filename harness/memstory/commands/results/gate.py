@@ -59,7 +59,10 @@ def _run(chosen: argparse.Namespace) -> int:
         _write(chosen.baseline, current)
         say(visible("\n".join([*lines, f"{chosen.baseline}: written, {counted(len(current.cases), 'case')}"])))
         return OK
-    baseline = NamedRun(name="the baseline", run=run_at(chosen.baseline))
+    try:
+        baseline = NamedRun(name="the baseline", run=run_at(chosen.baseline))
+    except SetupError as error:
+        raise SetupError(f"{error}. Where the file can go, delete it: '--update' then writes a new one") from None
     found = gate(baseline, NamedRun(name="this run", run=with_ids(current)), least_cases=chosen.least_cases)
     if chosen.update:
         _write(chosen.baseline, current)

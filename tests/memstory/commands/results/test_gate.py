@@ -76,3 +76,10 @@ def test_a_packed_baseline_is_read_by_gate_and_by_compare(terminal, baseline):
     said = terminal.type("compare", "out", str(packed), "--diff")
     assert (said.code, said.out) == (0, "no difference, but for times\n")
     assert "base: control:oracle" in terminal.type("compare", "out", str(packed)).out
+
+
+def test_a_damaged_baseline_is_kept_and_the_way_to_a_new_one_is_said(terminal, baseline):
+    baseline.write_text('{"format": "memstory.results/2"}', "utf-8")
+    said = terminal.type("gate", "out", "--baseline", str(baseline), "--update")
+    assert (said.code, baseline.read_text("utf-8")) == (2, '{"format": "memstory.results/2"}')
+    assert "delete it: '--update' then writes a new one" in said.err
