@@ -43,12 +43,14 @@ REPLACED = "The harbour office now opens at nine."
 class TargetContract:
     """Tests of one target; set `factory`, and `kind` where the backend wants one with every item.
 
-    `options` go into the environment. A target that decides itself what of a text to keep is not for this suite.
+    `options` go into the environment. Where a language model decides what of a text is kept, `model_rules` must make it
+    keep each text as it is.
     """
 
     factory: ClassVar[Callable[[], TargetFactory]]
     kind: ClassVar[str | None] = None
     options: ClassVar[Mapping[str, Tree]] = {}
+    model_rules: ClassVar[Sequence[Mapping[str, Tree]]] = ()
 
     _runner: ClassVar[asyncio.Runner]
     _made: ClassVar[TargetFactory]
@@ -288,7 +290,9 @@ class TargetContract:
     def _environment(self) -> Environment:
         workspace = self._folder / f"case-{next(self._number)}"
         workspace.mkdir()
-        return Environment(workspace=str(workspace), owner="conformance", options=self.options)
+        return Environment(
+            workspace=str(workspace), owner="conformance", options=self.options, model_rules=self.model_rules
+        )
 
     @asynccontextmanager
     async def _opened(self, env: Environment) -> AsyncIterator[Target]:

@@ -1,11 +1,15 @@
 """Adapters to libraries that are too heavy for every run keep what targets promise; `nox -s backends` installs them."""
 
+import json
 from typing import ClassVar
 
 import pytest
 
-from memstory.conformance import TargetContract
+from memstory.conformance import CHESS, HARBOUR, VIOLIN, TargetContract
 from memstory.targets.embedders import Embedders
+from memstory.targets.extracting.agno_memories import AgnoFactory
+from memstory.targets.extracting.langmem import LangmemFactory
+from memstory.targets.extracting.llamaindex_facts import LlamaindexFactsFactory
 from memstory.targets.frameworks.llamaindex import LlamaindexFactory
 from memstory.targets.frameworks.mem0 import Mem0Factory
 from memstory.targets.vector_stores.lancedb import LancedbFactory
@@ -25,6 +29,39 @@ class TestMem0(TargetContract):
     @pytest.mark.xfail(strict=True, reason="mem0ai 2.2: get, update and delete take an id and no user")
     def test_users_are_apart(self):
         super().test_users_are_apart()
+
+
+def keeping(marker, reply, *, first=()):
+    """Return rules for a model that keeps each text of the suite as it is; the newest of a prompt is the last added."""
+    texts = (CHESS, VIOLIN, HARBOUR)
+    return [*first, *({"when": {"contains": [marker, text]}, "reply": reply(text)} for text in texts)]
+
+
+def call(name, **args):
+    return {"tool_calls": [{"name": name, "args": args}]}
+
+
+class TestMem0Inferring(TestMem0):
+    model_rules = keeping("Memory Extractor", lambda text: json.dumps({"memory": [{"id": "0", "text": text}]}))
+
+
+class TestLangmem(TargetContract):
+    vendor = "langmem"
+    factory = staticmethod(lambda: LangmemFactory(embedders()))
+    model_rules = keeping("memory subroutine", lambda text: call("Memory", content=text))
+
+
+class TestLlamaindexFacts(TargetContract):
+    vendor = "llama_index"
+    factory = LlamaindexFactsFactory
+    model_rules = keeping("precise fact extraction", lambda text: f"<facts><fact>{text}</fact></facts>")
+
+
+class TestAgno(TargetContract):
+    vendor = "agno"
+    factory = AgnoFactory
+    done = ({"when": {"tool_result_contains": "emory"}, "reply": "Done."},)
+    model_rules = keeping("Memory Manager", lambda text: call("add_memory", memory=text), first=done)
 
 
 class TestMem0OnChroma(TestMem0):

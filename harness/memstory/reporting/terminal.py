@@ -173,8 +173,7 @@ def _scores(run: Run) -> str:
 def _flaky(run: Run) -> Iterator[str]:
     for case in run.cases:
         if (rate := case.rate) and rate.flaky:
-            interval = f"95% interval {rate.low:.2f} to {rate.high:.2f}"
-            yield f"flaky: {_plain(case.id)} passed {rate.passed} of {rate.trials} trials ({interval})"
+            yield f"flaky: {_plain(case.id)} {rate}"
 
 
 def _unsupported(run: Run) -> Iterator[str]:

@@ -92,6 +92,10 @@ class Rate:
     pass_at: Sequence[float]
     pass_hat: Sequence[float]
 
+    def __str__(self) -> str:
+        every = f"pass^{self.trials} {self.pass_hat[-1]:.2f}"
+        return f"passed {self.passed} of {self.trials} trials (95% interval {self.low:.2f} to {self.high:.2f}, {every})"
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TrialResult:

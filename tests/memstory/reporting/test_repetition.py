@@ -33,7 +33,9 @@ def test_a_flaky_case_that_passed_is_called_flaky_in_both_reports(case, run_of):
     results = [case("passed", "failed")]
     (row,) = [line for line in render(run_of(results)).splitlines() if line.startswith("| S5\\[topics\\] | ✅")]
     assert "✅ passed, **flaky** | 1 of 2 | 0.50 |" in row
-    assert "flaky: S5[topics] passed 1 of 2 trials (95% interval 0.09 to 0.91)" in terminal_summary(run_of(results))
+    assert "flaky: S5[topics] passed 1 of 2 trials (95% interval 0.09 to 0.91, pass^2 0.00)" in terminal_summary(
+        run_of(results)
+    )
 
 
 def test_trials_that_agree_are_not_flaky(case, run_of):

@@ -42,7 +42,7 @@ def details(case: CaseResult) -> Mapping[str, Tree]:
     if trial is not None:
         shown |= _of_trial(trial)
         shown["trial"] = f"trial {case.shown + 1} of {len(case.trials)}" if len(case.trials) > 1 else None
-        shown["rate"] = f"passed {case.rate.passed} of {case.rate.trials} trials" if case.rate else None
+        shown["rate"] = str(case.rate) if case.rate else None
     shown["scores"] = [encode_lean(score) for score in case.scores if score.category is None]
     return {name: _trimmed(value) for name, value in shown.items() if value not in _EMPTY}
 

@@ -69,9 +69,13 @@ class ModelInside(Target):
         if self.model is None:
             reason = "its language model decides what to keep: choose one, --target-option llm=openai:MODEL"
             raise NotSupported("add", reason)
+        if any(item.key is not None for item in items):
+            raise NotSupported("add.key")
         return Receipt(items=[receipt for item in items for receipt in await self._added(item, scope)])
 
     async def get(self, ref: Ref, scope: Scope) -> Hit | None:
+        if ref.id is None:
+            raise NotSupported("get.key")
         return next((hit for hit in await self.kept(scope.user) if hit.id == ref.id), None)
 
     async def search(self, query: Query, scope: Scope) -> Sequence[Hit]:
