@@ -122,7 +122,9 @@ def baseline(session: nox.Session) -> None:
     for name in ("reference", "backends"):
         # Whatever got better or worse: this run is the baseline now, of the form that this version writes.
         Path(f"reports/baseline/{name}.json.gz").unlink(missing_ok=True)
-        session.run("memstory", "gate", f"reports/all/{name}", "--baseline", f"reports/baseline/{name}.json.gz", "--update")
+        session.run(
+            "memstory", "gate", f"reports/all/{name}", "--baseline", f"reports/baseline/{name}.json.gz", "--update"
+        )
 
 
 @nox.session
