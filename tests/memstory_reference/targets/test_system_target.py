@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+
 import pytest
 
 from memstory.clock import StoryClock
@@ -12,6 +15,7 @@ from memstory_reference.targets.manager.target import ManagerFactory
 from memstory_reference.targets.observations.target import ObservationsFactory
 from memstory_reference.targets.pipeline.target import PipelineFactory
 from memstory_reference.targets.topics.target import TopicsFactory
+from memstory_reference.targets.turns.target import TurnsFactory
 
 ANN = Scope(user="case.ann", session="s")
 FACTORIES = [TopicsFactory, ObservationsFactory, PipelineFactory, LayersFactory, ManagerFactory]
@@ -20,6 +24,16 @@ ASKED = {
     "search.where": Query(text="query", where={"a": 1}),
     "search.budget": Query(text="query", token_budget=10),
 }
+
+
+@pytest.mark.parametrize("factory", [*FACTORIES, TurnsFactory], ids=lambda factory: factory.name)
+def test_importing_a_target_imports_no_vendor(factory):
+    code = (
+        f"import sys; from {factory.__module__} import {factory.__name__}; {factory.__name__}().capabilities({{}});"
+        "vendors = {'chromadb', 'onnxruntime', 'onnx', 'tokenizers', 'ollama', 'mcp'}; print(vendors & {*sys.modules})"
+    )
+    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)  # noqa: S603
+    assert ran.stdout.strip() == "set()"
 
 
 @pytest.fixture(params=FACTORIES, ids=lambda factory: factory.name)

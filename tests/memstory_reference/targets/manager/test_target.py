@@ -1,5 +1,3 @@
-import subprocess
-import sys
 from dataclasses import replace
 from datetime import timedelta
 
@@ -7,7 +5,7 @@ import pytest
 
 from memstory.clock import StoryClock
 from memstory.errors import NotSupported, Refused, StoryError, TargetError
-from memstory.target import Environment, Item, Query, Ref, Scope, Target
+from memstory.target import Environment, Item, Query, Ref, Scope
 from memstory_reference.targets.manager.target import ManagerFactory, ManagerTarget
 
 ANN, BOB = Scope(user="case.ann"), Scope(user="case.bob")
@@ -49,37 +47,6 @@ async def open_target():
 @pytest.fixture
 async def target(open_target, env):
     return await open_target(env)
-
-
-def test_importing_the_target_imports_no_vendor():
-    code = (
-        "import sys; from memstory_reference.targets.manager.target import ManagerFactory; "
-        "ManagerFactory().capabilities({});"
-        "print([name for name in ('chromadb', 'onnxruntime', 'onnx', 'tokenizers', 'ollama', 'mcp') "
-        "if name in sys.modules])"
-    )
-    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)  # noqa: S603
-    assert ran.stdout.strip() == "[]"
-
-
-def test_every_operation_that_is_declared_is_implemented_and_no_other():
-    operations = {
-        "add": "add",
-        "get": "get.key",
-        "search": "search",
-        "list": "list",
-        "update": "update",
-        "delete": "delete",
-        "feedback": "feedback",
-        "context": "context",
-        "say": "chat",
-        "tools": "tool.schema",
-        "tool": "tool",
-        "end_session": "session",
-    }
-    made = type(ManagerFactory().target())
-    overridden = {name for name in operations if getattr(made, name) is not getattr(Target, name)}
-    assert overridden == {name for name, capability in operations.items() if capability in ManagerTarget.capabilities()}
 
 
 async def test_items_are_facts_unless_they_have_a_key_or_say_otherwise(target):

@@ -2,8 +2,8 @@ import pytest
 
 from memstory.clock import StoryClock
 from memstory.errors import NotSupported, Refused, SetupError, StoryError, TargetError
-from memstory.target import Environment, Item, Query, Ref, Scope, Target
-from memstory_reference.targets.pipeline.target import PipelineFactory, PipelineTarget
+from memstory.target import Environment, Item, Query, Ref, Scope
+from memstory_reference.targets.pipeline.target import PipelineFactory
 
 ANN, BOB = Scope(user="ann"), Scope(user="bob")
 VECTORS = {"Ilse lives in Graz": [1, 0], "where?": [1, 0], "Right now we rest": [0, 1]}
@@ -29,14 +29,6 @@ async def open_target(tmp_path):
 @pytest.fixture
 async def target(open_target):
     return await open_target()
-
-
-def test_what_is_declared_is_what_is_overridden():
-    operations = {"add", "search", "list", "update", "delete", "context"}
-    overridden = {
-        name for name in operations if getattr(PipelineFactory().target().__class__, name) is not getattr(Target, name)
-    }
-    assert overridden == operations & PipelineTarget.capabilities()
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,4 @@
 import json
-import subprocess
-import sys
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
@@ -9,8 +7,8 @@ import pytest
 from memstory.clock import StoryClock
 from memstory.codec import encode
 from memstory.errors import NotSupported, Refused, StoryError, TargetError
-from memstory.target import Environment, Item, Query, Ref, Scope, Target
-from memstory_reference.targets.topics.target import TopicsFactory, TopicsTarget
+from memstory.target import Environment, Item, Query, Ref, Scope
+from memstory_reference.targets.topics.target import TopicsFactory
 
 ANN, BOB = Scope(user="case.ann"), Scope(user="case.bob")
 S1, S2 = replace(ANN, session="s1"), replace(ANN, session="s2")
@@ -56,36 +54,6 @@ async def open_target():
 @pytest.fixture
 async def target(open_target, env):
     return await open_target(env)
-
-
-def test_importing_the_target_imports_no_vendor():
-    code = (
-        "import sys; from memstory_reference.targets.topics.target import TopicsFactory; "
-        "TopicsFactory().capabilities({});"
-        "print([name for name in ('chromadb', 'onnxruntime', 'onnx', 'tokenizers', 'ollama') if name in sys.modules])"
-    )
-    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)  # noqa: S603
-    assert ran.stdout.strip() == "[]"
-
-
-def test_every_operation_that_is_declared_is_implemented_and_no_other():
-    operations = {
-        "add": "add",
-        "get": "get.key",
-        "search": "search",
-        "list": "list",
-        "update": "update",
-        "delete": "delete",
-        "feedback": "feedback",
-        "context": "context",
-        "say": "chat",
-        "tools": "tool.schema",
-        "tool": "tool",
-        "end_session": "session",
-    }
-    made = type(TopicsFactory().target())
-    overridden = {name for name in operations if getattr(made, name) is not getattr(Target, name)}
-    assert overridden == {name for name, capability in operations.items() if capability in TopicsTarget.capabilities()}
 
 
 async def test_added_items_are_topics_if_they_have_a_key_and_come_back_in_order(target):
