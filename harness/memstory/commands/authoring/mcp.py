@@ -20,7 +20,7 @@ from memstory.targets.mapping.drafting import draft
 from memstory.targets.mapping.replies import MalformedError, Reply, data_of
 from memstory.targets.mapping.table import Table
 from memstory.targets.mapping.table_reading import parse_table
-from memstory.targets.services.mcp_target import McpTransport
+from memstory.targets.services.mcp_transport import McpTransport
 
 if TYPE_CHECKING:
     from memstory.targets.services.mcp_session import McpSession
