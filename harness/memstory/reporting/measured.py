@@ -85,7 +85,10 @@ def measured_short(run: Run, width: int) -> str:
     count = max(1, min(len(board.header) - 1, room // (_NARROWEST + 2)))
     names = [visible(name) for name in board.header[1 : count + 1]]
     column = min(max(_NARROWEST, room // count - 2), max(_NARROWEST, *map(len, names)))
-    shown = [name if len(name) <= column else f"{name[: column - 1]}…" for name in names]
+    # Where their beginnings are alike (`control:…`), the ends tell columns apart.
+    ends = len({name[: column - 1] for name in names}) < len(names)
+    short = [f"…{name[1 - column :]}" if ends else f"{name[: column - 1]}…" for name in names]
+    shown = [name if len(name) <= column else cut for name, cut in zip(names, short, strict=True)]
     # Without the interval, which is in the whole table.
     cells = [[row[0], *(cell.partition(" ")[0] for cell in row[1 : count + 1])] for row in rows]
     lines = [

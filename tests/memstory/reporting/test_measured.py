@@ -74,6 +74,14 @@ def test_the_table_of_categories_keeps_to_the_width_and_says_what_it_leaves_out(
     assert columns == 12 or f"{12 - columns} more target" in shown
 
 
+def test_columns_whose_names_begin_alike_are_told_apart_by_their_ends(run):
+    ranks = [(1, "latest"), (1, "same_name")]
+    names = [f"control:{name}" for name in ("everything", "oracle", "random", "nothing", "grep")]
+    cases = [run.retrieval(ranks, outcome="measured", reason=None, target=name) for name in names]
+    header = next(line for line in measured_short(run("one", *cases).run, 70).splitlines() if "…" in line)
+    assert [name[-4:] in header for name in names] == [True] * 5
+
+
 def test_nothing_measured_by_category_needs_no_table(run):
     assert measured_short(run("one", run.case("S1")).run, 80) == ""
 
