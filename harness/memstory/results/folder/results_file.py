@@ -80,7 +80,8 @@ def parse_results(content: bytes, path: Path) -> Run:
         run: Run = decode(Run, tree)
         _check(run)
     except Misfit as error:
-        raise SetupError(f"{path} is damaged at {error}, or an earlier memstory wrote it. Run the stories again") from error
+        message = f"{path} is damaged at {error}, or an earlier memstory wrote it. Run the stories again"
+        raise SetupError(message) from error
     return with_ids(run)
 
 
