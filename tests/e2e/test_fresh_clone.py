@@ -6,7 +6,6 @@ import re
 import shutil
 import subprocess
 import sys
-import zipfile
 from pathlib import Path
 
 import pytest
@@ -55,32 +54,59 @@ def test_readme_command_runs_the_stories_and_leaves_a_report(clone):
     assert sh("git status --porcelain", clone).stdout == ""
 
 
-def test_harness_alone_needs_no_vendor_and_says_what_the_default_target_lacks(tmp_path):
-    """The wheel without extras: the oracle control runs a story, the reference says what to install."""
-    python = tmp_path / "venv/bin/python"
-    build = f"'{sys.executable}' -m hatchling build -t wheel -d '{tmp_path}'"
-    assert sh(build, ROOT).returncode == 0
-    (wheel,) = tmp_path.glob("*.whl")
-    setup = sh(
-        f"'{sys.executable}' -m venv venv && venv/bin/python -m pip install -q -c '{ROOT}/constraints.txt' '{wheel}'",
-        tmp_path,
-    )
-    assert setup.returncode == 0, setup.stdout
-    (tmp_path / "one.story.yaml").write_text(
+@pytest.fixture(scope="module")
+def plain(tmp_path_factory):
+    """A virtual environment with the wheel and no extra, and a folder with one story."""
+    folder = tmp_path_factory.mktemp("plain")
+    assert sh(f"'{sys.executable}' -m hatchling build -t wheel -d '{folder}'", ROOT).returncode == 0
+    (wheel,) = folder.glob("*.whl")
+    pip = f"venv/bin/python -m pip install -q -c '{ROOT}/constraints.txt'"
+    done = sh(f"'{sys.executable}' -m venv venv && {pip} '{wheel}'", folder)
+    assert done.returncode == 0, done.stdout
+    (folder / "one.story.yaml").write_text(
         "story: ONE\ntitle: A fact is found\nsteps:\n"
         "  - add: The relay hums at night.\n    save: {fact: id}\n"
         "  - search: relay hums\n    expect: {hits: {first: fact}}\n",
         "utf-8",
     )
-    oracle = sh(f"'{python}' -m pytest one.story.yaml --target control:oracle", tmp_path)
+    yield folder
+    shutil.rmtree(folder)
+
+
+def test_harness_alone_needs_no_vendor(plain):
+    oracle = sh("venv/bin/python -m pytest one.story.yaml --target control:oracle", plain)
     assert oracle.returncode == 0, oracle.stdout
-    assert "1 passed" in oracle.stdout
-    reference = sh(f"'{python}' -m pytest one.story.yaml", tmp_path)
-    assert reference.returncode != 0
-    assert "memstory[reference]" in reference.stdout
-    installed = sh(f"'{python}' -m pip list", tmp_path).stdout
+    assert "memstory: 1 passed" in oracle.stdout
+    installed = sh("venv/bin/python -m pip list", plain).stdout
     assert "chromadb" not in installed
     assert "numpy" not in installed
-    with zipfile.ZipFile(wheel) as archive:
-        assert "memstory/stories/s5_memory_recall.yaml" in archive.namelist()
-    shutil.rmtree(tmp_path / "venv")
+
+
+@pytest.mark.parametrize("words", ["one.story.yaml", "--bundled", "--bundled generic"])
+def test_harness_alone_runs_on_its_own_target_and_says_what_the_reference_needs(plain, words):
+    done = sh(f"venv/bin/memstory run {words} -q --report out", plain)
+    assert done.returncode in {0, 1}, done.stdout
+    (said,) = re.findall(
+        r"^The stories ran on fts5, for .*$", done.stdout, re.MULTILINE
+    )
+    assert "memstory[reference]" in said
+    assert "Traceback" not in done.stdout
+    summary = json.loads((plain / "out/results.json").read_text("utf-8"))["summary"]
+    assert (summary["error"], summary["invalid"]) == (0, 0)
+    assert summary["passed"] > (100 if "--bundled" in words else 0)
+
+
+def test_coverage_and_html_reports_of_other_plugins_work_beside_stories(plain):
+    others = sh("venv/bin/python -m pip install -q pytest-cov pytest-html pytest-randomly pytest-xdist", plain)
+    assert others.returncode == 0, others.stdout
+    (plain / "mine.py").write_text(
+        "from memstory.controls import OracleFactory\n\n\nclass Mine(OracleFactory):\n    name = 'mine'\n", "utf-8"
+    )
+    for starter in ("python -m pytest one.story.yaml", "memstory run one.story.yaml"):
+        for workers in ("", "-n 2"):
+            words = f"--target mine:Mine --cov=mine --cov-report=json --html=page.html --report out {workers}"
+            done = sh(f"rm -rf coverage.json page.html && venv/bin/{starter} {words}", plain)
+            assert done.returncode == 0, done.stdout
+            assert "memstory: 1 passed" in done.stdout
+            assert json.loads((plain / "coverage.json").read_text("utf-8"))["totals"]["percent_covered"] == 100
+            assert "ONE[mine]" in (plain / "page.html").read_text("utf-8")

@@ -10,6 +10,7 @@ import pytest
 
 from memstory.chat import OPTIONS, check_model_name, gives_chat_to, load_model
 from memstory.errors import SetupError
+from memstory.pytest_plugin.ending.guard import no_quiet_exit
 from memstory.pytest_plugin.options import DEFAULT_TARGET, OWN_TARGET, chosen_names, chosen_options, is_typed
 from memstory.target import TargetFactory, Tree
 from memstory.targets.discovery import check_names, load_targets
@@ -41,7 +42,8 @@ def load_chosen(config: pytest.Config) -> Mapping[str, TargetFactory]:
     Raises:
         SetupError: a name that nothing answers to, or a target that cannot be imported.
     """
-    return load_targets(chosen_names(config), offers(config))
+    with no_quiet_exit():
+        return load_targets(chosen_names(config), offers(config))
 
 
 def load_chosen_or_own(config: pytest.Config) -> tuple[Mapping[str, TargetFactory], str]:

@@ -92,7 +92,13 @@ class StoryItem(pytest.Function, BracketedItem):
             return self.state.record(result, self.case.story.redact)
         except Exception as error:  # noqa: BLE001  (the rim: what a target answers may refuse to be written)
             unwritable = TargetError(f"what the target answered cannot be written: {told(error)}")
-            return self.state.record(broken(self.case, unwritable), self.case.story.redact)
+            result = broken(self.case, unwritable)
+        try:
+            return self.state.record(result, self.case.story.redact)
+        except OSError as error:
+            # No later case could be written either.
+            self.session.shouldstop = f"no result can be written: {error}"
+            return result
 
     def reportinfo(self) -> tuple[os.PathLike[str], int, str]:
         return self.path, self.case.story.mark.line - 1, self.name

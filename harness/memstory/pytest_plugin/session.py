@@ -13,7 +13,7 @@ import pytest
 from memstory.codec import encode_lean
 from memstory.errors import Mark, SetupError
 from memstory.pytest_plugin.chosen import load_chosen_or_own, options_of
-from memstory.pytest_plugin.ending.guard import interrupt_on_termination, undisturbed
+from memstory.pytest_plugin.ending.guard import QUIET_EXIT, interrupt_on_termination, no_quiet_exit, undisturbed
 from memstory.pytest_plugin.ending.leaving import about_to_leave
 from memstory.pytest_plugin.options import SESSION, chosen_options, redaction_level, report_folder
 from memstory.pytest_plugin.worker import Worker
@@ -72,6 +72,7 @@ class SessionState:
         self.level = redaction_level(config)
         self.secrets = Secrets(known_secrets(self.options, os.environ))
         self._config = config
+        self._pid = os.getpid()
         self._worker: Worker | None = None
 
     @property
@@ -92,9 +93,15 @@ class SessionState:
 
         All that is shown or reported from then on is made from what is returned.
         """
+        self.end_copy()
         safe = redacted(result, self.level_of(asked), self.secrets)
         self.spool.append(safe)
         return safe
+
+    def end_copy(self) -> None:
+        """End this process if somebody's test or target forked it: a copy must not write the report of the run."""
+        if os.getpid() != self._pid:
+            os._exit(QUIET_EXIT)
 
     def level_of(self, asked: Level) -> Level:
         """Return how much is taken out of a case whose story asks for `asked`."""
@@ -107,7 +114,8 @@ class SessionState:
     def stop(self) -> None:
         """Stop the targets that this process has started; what does not stop is added to `left`."""
         if self._worker is not None:
-            self.left += self._worker.stop()
+            with no_quiet_exit():
+                self.left += self._worker.stop()
             about_to_leave()
 
 
@@ -147,6 +155,7 @@ def finish(session: pytest.Session) -> None:
     In this order, because a target that does not stop must not cost the report.
     """
     state = session.config.stash[SESSION]
+    state.end_copy()
     if is_worker(session.config):
         state.stop()
         session.config.workeroutput.update(_for_the_controller(state))  # type: ignore[attr-defined]  # of xdist

@@ -24,7 +24,7 @@ from memstory.results.folder.recordings_file import RECORDINGS_NAME, read_record
 from memstory.results.folder.results_file import RESULTS_NAME, read_results, write_results
 from memstory.results.folder.selected_cases import SELECTED_NAME, lost, read_selected
 from memstory.results.folder.spool import SPOOL_NAME, Spool
-from memstory.results.folder.whole_files import write_text
+from memstory.results.folder.whole_files import make_again, write_text
 from memstory.results.outcomes import CaseResult
 from memstory.results.runs import NamedRun, Run, make_run
 from memstory.results.secrecy.secret_values import Secrets
@@ -105,7 +105,7 @@ def write_reports(folder: Path, run: Run, *, recordings: bool = True, beside: Be
 
     Then the spool is done with, so that one left over marks a killed run.
     """
-    folder.mkdir(parents=True, exist_ok=True)
+    make_again(folder)
     write_results(folder / RESULTS_NAME, run)
     written = read_results(folder / RESULTS_NAME)
     beside = beside or Beside()

@@ -7,9 +7,10 @@ from __future__ import annotations
 
 import difflib
 import re
-from collections.abc import Iterator, Mapping, Sequence
+import traceback
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from importlib import import_module
-from importlib.metadata import Distribution, EntryPoint, entry_points
+from importlib.metadata import Distribution, entry_points
 from importlib.util import find_spec
 from typing import Any
 
@@ -55,14 +56,10 @@ def load_spec(spec: str) -> TargetFactory:
     if is_table_spec(spec):
         return load_table(spec, load_spec)
     module, _, attribute = spec.partition(":")
-    try:
-        found = getattr(import_module(module), attribute)
-    except ImportError as error:
-        near = _meant(spec) if error.name == module.partition(".")[0] else ""
-        raise SetupError(f"{missing_vendor(spec, error)}{near}") from error
-    except AttributeError as error:
-        raise SetupError(f"the module '{module}' has no '{attribute}' (target '{spec}')") from error
-    return _factory(spec, found)
+    imported = _loaded(spec, lambda: import_module(module))
+    if not hasattr(imported, attribute):
+        raise SetupError(f"the module '{module}' has no '{attribute}' (target '{spec}')")
+    return _factory(spec, getattr(imported, attribute))
 
 
 def missing_vendor(target: str, error: ImportError, distribution: Distribution | None = None) -> str:
@@ -100,7 +97,7 @@ def _load(name: str, offers: Offers, within: Sequence[str]) -> Iterator[tuple[st
             return
         if entry is None:
             raise _unknown(name, known_names(offers))
-        found, distribution = _load_entry(name, entry), entry.dist
+        found, distribution = _loaded(name, entry.load, entry.dist), entry.dist
     if isinstance(found, (tuple, list)):
         for member in found:
             yield from _load(member, offers, (*within, name))
@@ -108,13 +105,17 @@ def _load(name: str, offers: Offers, within: Sequence[str]) -> Iterator[tuple[st
         yield name, _factory(name, found, distribution)
 
 
-def _load_entry(name: str, entry: EntryPoint) -> Any:
+def _loaded(name: str, load: Callable[[], Any], distribution: Distribution | None = None) -> Any:
     try:
-        return entry.load()
+        return load()
     except ImportError as error:
-        raise SetupError(missing_vendor(name, error, entry.dist)) from error
-    except AttributeError as error:
-        raise SetupError(f"the entry point '{name}' names '{entry.value}', which does not exist") from error
+        near = _meant(name) if error.name == name.partition(":")[0].partition(".")[0] else ""
+        raise SetupError(f"{missing_vendor(name, error, distribution)}{near}") from error
+    except (Exception, SystemExit) as error:  # whatever a person's own module does
+        frames = traceback.extract_tb(error.__traceback__)
+        where = "" if isinstance(error, SyntaxError) else f", at {frames[-1].filename}:{frames[-1].lineno}"
+        reason = " ".join(str(error).split()) or "no reason given"
+        raise SetupError(f"the target '{name}' cannot be loaded: {type(error).__name__}: {reason}{where}") from error
 
 
 def _control(name: str) -> TargetFactory:
@@ -126,10 +127,7 @@ def _control(name: str) -> TargetFactory:
 def _factory(name: str, found: Any, distribution: Distribution | None = None) -> TargetFactory:
     if isinstance(found, str):
         return load_spec(found)
-    try:
-        made = found() if callable(found) else found
-    except ImportError as error:
-        raise SetupError(missing_vendor(name, error, distribution)) from error
+    made = _loaded(name, found, distribution) if callable(found) else found
     if not isinstance(made, TargetFactory):
         raise SetupError(f"the target '{name}' is a {type(made).__name__}, not a memstory.target.TargetFactory")
     return made

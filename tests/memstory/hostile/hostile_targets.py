@@ -110,6 +110,20 @@ async def exits_while_it_closes(memory, query, scope):
     sys.exit(0)
 
 
+def exits_at_once_while_it_loads():
+    os._exit(0)
+
+
+@hostile("stop")
+async def exits_at_once_while_it_stops(memory, query, scope):
+    os._exit(0)
+
+
+@hostile("stop")
+async def forks_while_it_stops(memory, query, scope):
+    os.fork()
+
+
 @hostile()
 async def hangs(memory, query, scope):
     await asyncio.sleep(LONG)
@@ -187,6 +201,11 @@ async def aborts(memory, query, scope):
 @hostile()
 async def kills_itself(memory, query, scope):
     os.kill(os.getpid(), signal.SIGKILL)
+
+
+@hostile()
+async def kills_its_group(memory, query, scope):
+    os.killpg(0, signal.SIGKILL)
 
 
 @hostile()
@@ -407,6 +426,21 @@ async def traces_everything(memory, query, scope):
 @hostile()
 async def removes_the_report(memory, query, scope):
     shutil.rmtree("reports", ignore_errors=True)
+    return await memory.found(query, scope)
+
+
+@hostile()
+async def puts_a_file_in_place_of_the_report(memory, query, scope):
+    shutil.rmtree("reports/latest", ignore_errors=True)
+    Path("reports").mkdir(exist_ok=True)
+    Path("reports/latest").write_text("mine")
+    return await memory.found(query, scope)
+
+
+@hostile()
+async def puts_a_file_in_place_of_all_reports(memory, query, scope):
+    shutil.rmtree("reports", ignore_errors=True)
+    Path("reports").write_text("mine")
     return await memory.found(query, scope)
 
 

@@ -43,9 +43,10 @@ def moods():
         import hostile_targets  # noqa: PLC0415  (it is here for these tests alone)
     finally:
         sys.path.remove(str(HERE))
-    return [name for name in hostile_targets.MOODS if name != "good"]
+    return [name for name in hostile_targets.MOODS if name not in {"good", NO_REPORT}]
 
 
+NO_REPORT = "puts_a_file_in_place_of_all_reports"
 QUICK = (
     "exits_at_once",
     "segfaults",
@@ -61,7 +62,8 @@ QUICK = (
 ENDS_ITS_PROCESS = {
     "exits_at_once", "exits_at_once_while_it_opens", "exits_at_once_while_it_closes", "exits_at_once_from_a_thread",
     "exits_by_the_c_library", "segfaults", "aborts", "kills_itself", "becomes_another_program", "terminates_itself",
-    "interrupts_in_a_task", "removes_the_report", "exits_at_once_and_leaves_a_copy",
+    "interrupts_in_a_task", "removes_the_report", "exits_at_once_and_leaves_a_copy", "kills_its_group",
+    "puts_a_file_in_place_of_the_report",
     # Or takes away what pytest writes its report with.
     "makes_json_of_its_own", "lets_no_file_grow",
 }  # fmt: skip
@@ -73,7 +75,7 @@ TAKES_FROM_OTHERS = {"closes_standard_output", "closes_all_files"}
 class Ran:
     """One run: how it ended, what it wrote, what it left."""
 
-    def __init__(self, folder, mood, words, starter=("memstory.cli", "run")):
+    def __init__(self, folder, mood, words, starter="memstory run"):
         (folder / "h.story.yaml").write_text(STORIES)
         (folder / "tmp").mkdir()
         self.folder = folder
@@ -100,6 +102,7 @@ class Ran:
             self.left = self.still_running()
             for pid in self.left:
                 os.kill(pid, 9)
+            self.process.wait(10)  # one that was killed just now would be a warning in some later test
         return self
 
     def still_running(self):
@@ -135,7 +138,7 @@ def check(folder, mood, mode):
         assert "error" in outcomes.values()
     if set(outcomes.values()) != {"passed"}:
         assert ran.code != 0, ran.said
-    elif mood != "raises_while_it_stops":
+    elif mood not in {"raises_while_it_stops", "exits_at_once_while_it_stops"}:
         assert ran.code == 0, ran.said
 
 
@@ -144,9 +147,34 @@ def test_no_case_is_lost_in_process(tmp_path, mood):
     check(tmp_path, mood, "in-process")
 
 
-@pytest.mark.parametrize(("mood", "mode"), [("segfaults", "workers"), ("exits_at_once", "isolated")])
+@pytest.mark.parametrize(
+    ("mood", "mode"), [("segfaults", "workers"), ("exits_at_once", "isolated"), ("kills_its_group", "workers")]
+)
 def test_no_case_is_lost_in_another_process(tmp_path, mood, mode):
     check(tmp_path, mood, mode)
+
+
+@pytest.mark.parametrize("mood", ["exits_at_once_while_it_loads", "exits_at_once_while_it_stops"])
+def test_plain_pytest_does_not_end_with_0_where_a_target_does(tmp_path, mood):
+    assert Ran(tmp_path, mood, (), starter="pytest").end().code == 3
+
+
+def test_a_copy_of_the_process_says_and_writes_nothing_at_its_end(tmp_path):
+    ran = Ran(tmp_path, "forks_while_it_stops", ()).end()
+    assert ran.said.count("report.md") == 1
+    assert ran.results()[0]
+
+
+def test_a_file_in_place_of_the_report_is_set_aside(tmp_path):
+    ran = Ran(tmp_path, "puts_a_file_in_place_of_the_report", ()).end()
+    assert (ran.code, ran.results()[0]) == (0, True), ran.said
+    assert (tmp_path / "reports/latest.set-aside").read_text("utf-8") == "mine"
+
+
+def test_a_report_that_cannot_be_written_ends_the_run_with_one_message(tmp_path):
+    ran = Ran(tmp_path, NO_REPORT, ()).end()
+    assert (ran.code, "INTERNALERROR" in ran.said, "Traceback" in ran.said) == (3, False, False)
+    assert ran.said.count("the reports could not be written to ") == 1
 
 
 @pytest.mark.slow

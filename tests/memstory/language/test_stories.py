@@ -314,6 +314,11 @@ def test_duplicate_ids_are_found_across_files_but_rows_of_one_story_are_none():
         ("{regex: [a]}", "'regex' must be a text, but is a list [\"a\"]"),
         ("{approx: {value: 1}}", "'approx' needs 'tolerance' (how far off it may be)."),
         ("{any: []}", "'any' must not be empty"),
+        ("{any: {}}", "'any' must not be empty"),
+        ("{all: {}}", "'all' must not be empty"),
+        ("{not: {}}", "'not' must not be empty"),
+        ("{contains: ''}", "'contains' must not be empty"),
+        ("{icontains: ''}", "'icontains' must not be empty"),
     ],
 )
 @pytest.mark.parametrize("around", ["{fields: {a: %s}}", "{a: %s}", "{a: {b: %s}}", "{all: {a: %s}}"])

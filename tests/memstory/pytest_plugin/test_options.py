@@ -126,8 +126,13 @@ def test_a_short_name_that_is_free_means_ours(project, name):
     }.get(name, "1")
     words = [name] if name.removeprefix("--") in FLAGS else [name, value]
     spelled = [f"{PREFIX}{name.removeprefix('--')}", *words[1:]]
-    ours = project.pytester.parseconfig(*spelled).option
-    assert vars(project.pytester.parseconfig(*words).option) == vars(ours)
+    assert understood(project, words) == understood(project, spelled)
+
+
+def understood(project, words):
+    """What a command line means to us; an option of another plugin may have a default that is drawn at random."""
+    given = vars(project.pytester.parseconfig(*words).option)
+    return {name: value for name, value in given.items() if name.startswith("memstory_") or name == "file_or_dir"}
 
 
 def test_a_short_name_that_is_taken_leaves_ours_by_its_long_name(project):

@@ -93,3 +93,22 @@ def test_a_package_that_lacks_a_part_is_not_called_missing(tmp_path, monkeypatch
     monkeypatch.syspath_prepend(str(tmp_path))
     with pytest.raises(SetupError, match=r"cannot be imported: No module named 'memstory.no_such_part'"):
         load_spec("partial:Factory")
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("import sys\nsys.exit(0)\n", r"SystemExit: 0, at .*own_module\.py:2$"),
+        ("1 / 0\n", r"ZeroDivisionError: division by zero, at .*own_module\.py:1$"),
+        ("def f(:\n", r"SyntaxError: invalid syntax \(own_module\.py, line 1\)$"),
+        ("raise RuntimeError('two\\nlines')\n", "RuntimeError: two lines, at "),
+        ("def X(key):\n    pass\n", r"TypeError: X\(\) missing 1 required positional argument: 'key'"),
+    ],
+)
+def test_a_module_that_breaks_while_it_is_imported_is_one_line_with_its_place(tmp_path, monkeypatch, text, message):
+    (tmp_path / "own_module.py").write_text(text, "utf-8")
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.delitem(sys.modules, "own_module", raising=False)
+    with pytest.raises(SetupError, match=f"^the target 'own_module:X' cannot be loaded: {message}") as error:
+        load_spec("own_module:X")
+    assert "\n" not in str(error.value)

@@ -30,7 +30,7 @@ _PARENT_DIED: Final = 1
 
 
 def run_supervised(command: Sequence[str]) -> int:
-    """Run pytest with this terminal, input and group; return its exit code, never 0 if a case was lost."""
+    """Run pytest with this terminal and input; return its exit code, never 0 if a case was lost."""
     clear_dead_folders()
     own = OwnFolder()
     environ = {**os.environ, SUPERVISOR: str(own.path)}
@@ -82,22 +82,25 @@ class _Waiting:
 
     def hand_on(self, number: int, _frame: FrameType | None) -> None:
         # Ctrl-C goes to all of the terminal's group, the child among them: twice would be a second Ctrl-C.
-        is_typed = number in (signal.SIGINT, signal.SIGQUIT) and _has_the_terminal()
+        is_typed = number in (signal.SIGINT, signal.SIGQUIT) and _group_of_the_terminal() == os.getpgrp()
         if self.child is not None and not is_typed:
             self.child.send_signal(number)
 
 
-def _has_the_terminal() -> bool:
+def _group_of_the_terminal() -> int | None:
+    """Return the group of processes that a terminal speaks to; None where there is no terminal."""
     try:
         with Path("/dev/tty").open("rb") as terminal:
-            return os.tcgetpgrp(terminal.fileno()) == os.getpgrp()
+            return os.tcgetpgrp(terminal.fileno())
     except OSError:
-        return False
+        return None
 
 
 def _end_with_parent() -> None:
     """Ask the system to end this process, with a report, when the one that waits for it is killed."""
     for number in _HANDED_ON:
         signal.signal(number, signal.default_int_handler if number == signal.SIGINT else signal.SIG_DFL)
+    if _group_of_the_terminal() is None:
+        os.setpgrp()  # a target that kills its group does not kill the one that waits
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(_PARENT_DIED, signal.SIGTERM)

@@ -22,7 +22,7 @@ _LONGEST_SEARCHED = 50_000
 _NESTED_REPEAT = re.compile(r"\((?:[^()\\]|\\.)*(?<!\\)[+*}](?:[^()\\]|\\.)*\)[+*{]")
 _SOME = {"type": "array", "minItems": 1}
 _TEXT = {"type": "string", "minLength": 1}
-_BEGINNING = {"type": ["string", "number"], "minLength": 1}
+_PART = {"type": ["string", "number"], "minLength": 1}
 
 
 def _has(value: Tree, part: Tree) -> bool:
@@ -49,7 +49,7 @@ def _found(value: Tree, said: str, *, holds: bool, wanted: str | None = None) ->
 @matcher(
     "contains",
     summary="text: has this substring; list: has this element; mapping: has this key",
-    grammar={"type": ["string", "number", "boolean"]},
+    grammar={"type": ["string", "number", "boolean"], "minLength": 1},
     example="{contains: tea}",
     fits="green tea",
     misfits="coffee",
@@ -61,7 +61,7 @@ def _contains(value: Tree, part: Tree, _context: Context) -> Finding:
 @matcher(
     "icontains",
     summary="contains, whatever the case of letters",
-    grammar={"type": ["string", "number"]},
+    grammar=_PART,
     example="{icontains: tea}",
     fits="Tea",
     misfits="coffee",
@@ -102,7 +102,7 @@ def _contains_any(value: Tree, argument: Tree, _context: Context) -> Finding:
 @matcher(
     "starts_with",
     summary="text: begins with this",
-    grammar=_BEGINNING,
+    grammar=_PART,
     example="{starts_with: No}",
     fits="No ferry today",
     misfits="There is no ferry",

@@ -24,7 +24,7 @@ _TYPES: Mapping[str, Callable[[Tree], bool]] = {
     "mapping": lambda value: isinstance(value, Mapping),
 }
 _JSON_TYPES = {"string": "text", "array": "list", "object": "mapping"}
-_ALTERNATIVES = {**VALUE, "items": VALUE, "minItems": 1}
+_ALTERNATIVES = {**VALUE, "items": VALUE, "minItems": 1, "minProperties": 1}
 
 
 def _type_name(_reading: Reading, name: str | None, _path: TreePath) -> str:
@@ -118,7 +118,7 @@ def _fields(value: Tree, wanted: Mapping[str, Group], context: Context) -> Findi
 @matcher(
     "not",
     summary="does not hold",
-    grammar=VALUE,
+    grammar={**VALUE, "minProperties": 1},
     read=group,
     example="{not: {contains: tea}}",
     fits="coffee",

@@ -10,7 +10,7 @@ from typing import Final
 
 from memstory.codec import encode_lean
 from memstory.results.folder.spool import Spool
-from memstory.results.folder.whole_files import write_text
+from memstory.results.folder.whole_files import make_again, write_text
 from memstory.results.outcomes import CaseResult
 
 SELECTED_NAME: Final = "selected.jsonl"
@@ -18,7 +18,7 @@ SELECTED_NAME: Final = "selected.jsonl"
 
 def write_selected(folder: Path, cases: Iterable[CaseResult]) -> None:
     """Write down cases that have no trials yet."""
-    folder.mkdir(parents=True, exist_ok=True)
+    make_again(folder)
     lines = (f"{json.dumps(encode_lean(case), separators=(',', ':'))}\n" for case in cases)
     write_text(folder / SELECTED_NAME, "".join(lines))
 

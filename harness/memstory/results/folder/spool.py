@@ -10,6 +10,7 @@ from typing import Final
 
 from memstory.codec import Misfit, decode, encode_lean
 from memstory.errors import SetupError
+from memstory.results.folder.whole_files import make_again
 from memstory.results.outcomes import CaseResult
 from memstory.target import Tree
 
@@ -38,7 +39,7 @@ class Spool:
         """Write one case by one write; where the line does not fit the disk it is an OSError."""
         # Every line begins with a line end, so that a torn line before it does not spoil it.
         line = f"\n{json.dumps(encode_lean(result), separators=(',', ':'))}\n".encode()
-        self._path.parent.mkdir(parents=True, exist_ok=True)
+        make_again(self._path.parent)
         descriptor = os.open(self._path, os.O_APPEND | os.O_CREAT | os.O_WRONLY | os.O_NOFOLLOW, 0o644)
         try:
             written = os.write(descriptor, line)

@@ -7,6 +7,15 @@ from pathlib import Path
 from tempfile import NamedTemporaryFile
 
 
+def make_again(folder: Path) -> None:
+    """Make `folder` of a run that goes on, where a target removed it; a file that it put there is set aside."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except FileExistsError:
+        folder.replace(folder.with_name(f"{folder.name}.set-aside"))
+        folder.mkdir()
+
+
 def write_text(path: Path, text: str) -> None:
     """Put `text` at `path`; a lone surrogate becomes its escape, which JSON reads back as what it was."""
     write_whole(path, text.encode("utf-8", "backslashreplace"))
