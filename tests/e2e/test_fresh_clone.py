@@ -86,9 +86,7 @@ def test_harness_alone_needs_no_vendor(plain):
 def test_harness_alone_runs_on_its_own_target_and_says_what_the_reference_needs(plain, words):
     done = sh(f"venv/bin/memstory run {words} -q --report out", plain)
     assert done.returncode in {0, 1}, done.stdout
-    (said,) = re.findall(
-        r"^The stories ran on fts5, for .*$", done.stdout, re.MULTILINE
-    )
+    (said,) = re.findall(r"^The stories ran on fts5, for .*$", done.stdout, re.MULTILINE)
     assert "memstory[reference]" in said
     assert "Traceback" not in done.stdout
     summary = json.loads((plain / "out/results.json").read_text("utf-8"))["summary"]

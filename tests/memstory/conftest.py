@@ -1,5 +1,6 @@
 import json
 import os
+import signal
 from dataclasses import replace
 from importlib.util import find_spec
 
@@ -31,6 +32,10 @@ NEEDS = {
 # Only `nox -s harness`, which installs no extra, may leave these out: elsewhere a library that is missing is an error.
 ALONE = os.environ.get("MEMSTORY_TESTS") == "harness"
 collect_ignore = [file for file, library in NEEDS.items() if ALONE and find_spec(library) is None]
+
+# A shell script ignores Ctrl-C for what it starts behind `&`, and so would all that these tests start and interrupt.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 ABOUT = {"embedder": "all-MiniLM-L6-v2", "chat": "offline rules (deterministic stand-in)"}
 

@@ -91,9 +91,9 @@ def pytest_report_teststatus(report: pytest.TestReport) -> tuple[str, str, str] 
     return None
 
 
-@pytest.hookimpl(tryfirst=True)
-def pytest_runtestloop(session: pytest.Session) -> None:
-    """Make the report's folder ready, where this process runs the stories itself.
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_runtestloop(session: pytest.Session) -> Generator[None, object, object]:
+    """Make the report's folder ready, where this process runs the stories itself; keep the report from a second Ctrl-C.
 
     Not before: a run that ends with its collection must not cost the report of the run before it.
     """
@@ -103,6 +103,14 @@ def pytest_runtestloop(session: pytest.Session) -> None:
         from memstory.pytest_plugin.session import begin  # noqa: PLC0415  (see the module's docstring)
 
         begin(session.config)
+    try:
+        return (yield)
+    except KeyboardInterrupt:
+        if SESSION in session.config.stash:
+            from memstory.pytest_plugin.session import end_quietly  # noqa: PLC0415  (see the module's docstring)
+
+            end_quietly(session.config)
+        raise
 
 
 @pytest.hookimpl(optionalhook=True)

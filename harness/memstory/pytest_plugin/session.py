@@ -13,7 +13,7 @@ import pytest
 from memstory.codec import encode_lean
 from memstory.errors import Mark, SetupError
 from memstory.pytest_plugin.chosen import load_chosen_or_own, options_of
-from memstory.pytest_plugin.ending.guard import QUIET_EXIT, interrupt_on_termination, no_quiet_exit, undisturbed
+from memstory.pytest_plugin.ending.guard import QUIET_EXIT, end_undisturbed, interrupt_on_termination, no_quiet_exit
 from memstory.pytest_plugin.ending.leaving import about_to_leave
 from memstory.pytest_plugin.options import SESSION, chosen_options, redaction_level, report_folder
 from memstory.pytest_plugin.worker import Worker
@@ -58,6 +58,7 @@ class SessionState:
         self.started = datetime.now(UTC).isoformat(timespec="seconds")
         self.summary = ""
         self.begun = False
+        self.ending = False
         self.selected: Sequence[CaseResult] = ()
         self.last: LastRun | None = None
         self.shard: Part | None = None
@@ -149,6 +150,14 @@ def begin(config: pytest.Config) -> None:
         ) from error
 
 
+def end_quietly(config: pytest.Config) -> None:
+    """Let no further Ctrl-C disturb the end of this run."""
+    state: SessionState = config.stash[SESSION]
+    if state.begun and not state.ending:
+        state.ending = True
+        config.add_cleanup(end_undisturbed())
+
+
 def finish(session: pytest.Session) -> None:
     """Write the reports, where this process is not a worker; then stop the targets, and settle the exit code.
 
@@ -161,8 +170,8 @@ def finish(session: pytest.Session) -> None:
         session.config.workeroutput.update(_for_the_controller(state))  # type: ignore[attr-defined]  # of xdist
         return
     if state.begun:
-        with undisturbed():
-            _report(session, state)
+        end_quietly(session.config)
+        _report(session, state)
     state.stop()
     state.summary += "".join(f"\n{said}" for said in state.before)
     if state.instead:

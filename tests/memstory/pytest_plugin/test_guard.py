@@ -8,10 +8,10 @@ import pytest
 
 from memstory.pytest_plugin.ending.guard import (
     QUIET_EXIT,
+    end_undisturbed,
     interrupt_on_termination,
     no_quiet_exit,
     nothing_forgotten,
-    undisturbed,
 )
 
 
@@ -62,13 +62,16 @@ def test_what_is_taken_out_of_the_environment_and_the_path_is_put_back_and_what_
     assert (os.environ["KEPT"], os.environ["ADDED"], sys.path) == ("1", "2", ["here", "there", "new"])
 
 
-def test_a_termination_is_an_interruption_until_it_is_undone():
+@pytest.mark.parametrize("handler", [signal.default_int_handler, signal.SIG_IGN])
+def test_a_termination_is_an_interruption_until_it_is_undone(handler):
+    before = signal.signal(signal.SIGINT, handler)
     undo = interrupt_on_termination()
     try:
         with pytest.raises(KeyboardInterrupt):
             signal.raise_signal(signal.SIGTERM)
     finally:
         undo()
+        signal.signal(signal.SIGINT, before)
     assert signal.getsignal(signal.SIGTERM) is signal.SIG_DFL
 
 
@@ -83,14 +86,12 @@ def test_a_handler_of_somebody_else_for_termination_stays():
     assert heard == [1]
 
 
-def test_an_interruption_waits_for_the_block_and_comes_then():
-    done = []
-
-    def write():
-        with undisturbed():
-            signal.raise_signal(signal.SIGINT)
-            done.append("written")
-
+def test_an_interruption_of_the_end_is_answered_by_a_line_until_that_is_undone(capfd):
+    undo = end_undisturbed()
+    try:
+        signal.raise_signal(signal.SIGINT)
+    finally:
+        undo()
+    assert capfd.readouterr().err.startswith("\nmemstory: the report is being written")
     with pytest.raises(KeyboardInterrupt):
-        write()
-    assert done == ["written"]
+        signal.raise_signal(signal.SIGINT)

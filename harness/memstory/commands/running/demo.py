@@ -41,7 +41,7 @@ def _run(chosen: argparse.Namespace) -> int:
     sys.stdout.flush()
     words = [word for target in TARGETS for word in ("--target", target)]
     typed = [str(stories), *words, "--report", str(folder / "report"), "-q", "--no-header", "-p", "no:cacheprovider"]
-    code = run_supervised([sys.executable, "-m", "pytest", *pytest_arguments(typed)])
+    code = run_supervised(pytest_arguments(typed))
     if code not in _RAN:
         complain("the stories did not run; what pytest says above is the reason")
         return USAGE

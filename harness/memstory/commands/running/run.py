@@ -45,10 +45,9 @@ def _options(parser: argparse.ArgumentParser) -> None:
 
 
 def _run(chosen: argparse.Namespace) -> int:
-    # As `python -m pytest`, which finds adapters in this folder.
-    command = [sys.executable, "-m", "pytest", *pytest_arguments(chosen.passed_on)]
+    words = pytest_arguments(chosen.passed_on)
     sys.stdout.flush()
-    return run_supervised(command)
+    return run_supervised(words)
 
 
 def pytest_arguments(typed: Sequence[str]) -> Sequence[str]:

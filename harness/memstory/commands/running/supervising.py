@@ -22,6 +22,16 @@ from memstory.running.supervision import ENDED, REPORT, SUPERVISOR, told_by
 
 _HANDED_ON: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT, signal.SIGUSR1, signal.SIGUSR2)
 _LOST: Final = 3
+_PYTEST: Final = """\
+import os, runpy, sys
+sys.path[:1] = [os.getcwd()] if sys.path[:1] == [""] else sys.path[:1]
+try:
+    runpy.run_module("pytest", run_name="__main__", alter_sys=True)
+except KeyboardInterrupt:
+    sys.stderr.write("memstory run: interrupted\\n")
+    sys.exit(2)
+"""
+"""As `python -m pytest`, but with no traceback of Ctrl-C before and after its session, where pytest catches none."""
 _PATIENCE_SECONDS: Final = 10.0
 """A fork of pytest that dies with it keeps the lock of the reports until the system has cleared it away."""
 
@@ -29,13 +39,13 @@ _PARENT_DIED: Final = 1
 """PR_SET_PDEATHSIG of Linux."""
 
 
-def run_supervised(command: Sequence[str]) -> int:
-    """Run pytest with this terminal and input; return its exit code, never 0 if a case was lost."""
+def run_supervised(words: Sequence[str]) -> int:
+    """Run pytest with these words, this terminal and input; return its exit code, never 0 if a case was lost."""
     clear_dead_folders()
     own = OwnFolder()
     environ = {**os.environ, SUPERVISOR: str(own.path)}
     try:
-        child, code = _waited_for(command, environ)
+        child, code = _waited_for([sys.executable, "-c", _PYTEST, *words], environ)
         for one in end_marked(f"{SUPERVISOR}={own.path}"):
             complain(f"ended what a target left running: {one}")
         told = told_by(child, own.path)

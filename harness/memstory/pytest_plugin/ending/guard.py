@@ -7,7 +7,7 @@ import signal
 import sys
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 
 QUIET_EXIT = 3
 """The exit code of a process that its target ended with 0, pytest's own for an error that nobody foresaw."""
@@ -48,7 +48,13 @@ def interrupt_on_termination() -> Callable[[], None]:
     is_free = signal.getsignal(signal.SIGTERM) is signal.SIG_DFL
     if not is_free or threading.current_thread() is not threading.main_thread():
         return lambda: None
-    signal.signal(signal.SIGTERM, lambda _number, _frame: signal.raise_signal(signal.SIGINT))
+
+    def interrupt(_number: int, _frame: object) -> None:
+        if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # a shell script has it so behind `&`
+            raise KeyboardInterrupt
+        signal.raise_signal(signal.SIGINT)
+
+    signal.signal(signal.SIGTERM, interrupt)
 
     def undo() -> None:
         signal.signal(signal.SIGTERM, signal.SIG_DFL)
@@ -56,17 +62,18 @@ def interrupt_on_termination() -> Callable[[], None]:
     return undo
 
 
-@contextmanager
-def undisturbed() -> Iterator[None]:
-    """Hold an interruption back until the block is done: a second Ctrl-C must not cost the report."""
+def end_undisturbed() -> Callable[[], None]:
+    """Answer Ctrl-C from now on with a line: a second one must not cost the report; return what undoes it."""
     if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-    heard: list[int] = []
-    before = signal.signal(signal.SIGINT, lambda number, _frame: heard.append(number))
-    try:
-        yield
-    finally:
+        return lambda: None
+    before = signal.signal(signal.SIGINT, _say_wait)
+
+    def undo() -> None:
         signal.signal(signal.SIGINT, before)
-    if heard:
-        signal.raise_signal(signal.SIGINT)
+
+    return undo
+
+
+def _say_wait(_number: int, _frame: object) -> None:
+    with suppress(OSError):  # A target may have closed it.
+        os.write(2, b"\nmemstory: the report is being written and targets are stopped; wait, or end it with Ctrl-\\\n")

@@ -116,8 +116,8 @@ def test_a_second_interrupt_still_leaves_every_case_in_the_report(begin, results
     run.send_signal(signal.SIGINT)
     time.sleep(0.3)
     run.send_signal(signal.SIGINT)
-    run.stdout.read()
-    assert run.wait(60) != 0
+    said = run.stdout.read()
+    assert (run.wait(60), "Traceback" in said, "The run was interrupted" in said) == (2, False, True), said
     complete, cases = results()
     assert not complete
     assert {story: outcome for story, (outcome, _) in cases.items()} == {"W1": "passed", "W2": "error", "W3": "error"}
