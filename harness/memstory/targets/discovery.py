@@ -109,7 +109,7 @@ def _loaded(name: str, load: Callable[[], Any], distribution: Distribution | Non
     try:
         return load()
     except ImportError as error:
-        near = _meant(name) if error.name == name.partition(":")[0].partition(".")[0] else ""
+        near = _meant(name) if ":" in name and error.name == re.split("[.:]", name)[0] else ""
         raise SetupError(f"{missing_vendor(name, error, distribution)}{near}") from error
     except (Exception, SystemExit) as error:  # whatever a person's own module does
         frames = traceback.extract_tb(error.__traceback__)
