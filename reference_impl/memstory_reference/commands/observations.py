@@ -97,6 +97,8 @@ async def search(service: ObservationService, options: argparse.Namespace) -> in
 
 async def store(service: ObservationService, options: argparse.Namespace) -> int:
     """Store a run from its output."""
+    if not options.task.strip():
+        raise InputError("TASK is blank; say what the run was about: searches compare with it")
     stored = await service.compress_and_store(
         task=options.task,
         output=read_output(options.output),
@@ -136,6 +138,8 @@ def read_output(file: str) -> str:
         return sys.stdin.read() if file == "-" else Path(file).read_text(encoding="utf-8")
     except UnicodeDecodeError as error:
         raise InputError(f"{file}: it is not text in UTF-8 ({error.reason})") from error
+    except OSError as error:
+        raise InputError(f"--output {file}: {error.strerror or error}; name a file that can be read, or -") from error
 
 
 def passages_in(folder: Path) -> list[Passage]:

@@ -131,6 +131,9 @@ def test_a_run_on_a_folder_reads_nothing_twice(tmp_path, capsys):
 
 def test_a_folder_or_a_file_that_is_not_there_is_one_line(command, tmp_path):
     (tmp_path / "image").write_bytes(b"\xff\xfe\x00")
-    for words in (("run", "t", "--corpus", "/nowhere"), ("store", "t", "--output", str(tmp_path / "image"))):
+    image, none = str(tmp_path / "image"), str(tmp_path / "none")
+    stored = [("store", task, "--output", file) for task, file in (("t", image), ("t", none), (" ", __file__))]
+    for words in (("run", "t", "--corpus", "/nowhere"), *stored):
         code, _, err = command(*words)
+        assert "Errno" not in err
         assert (code, err.count("\n")) == (1, 1)

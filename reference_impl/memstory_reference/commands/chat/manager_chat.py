@@ -33,7 +33,7 @@ from memstory_reference.systems.manager.system import ManagerSystem
 async def manager_conversation(parsed: argparse.Namespace, speech: Speech) -> AsyncIterator[Conversation]:
     """Open the conversation that was typed; at its end the memory is closed."""
     refuse_foreign(parsed, (*OF_OTHERS, "memory_mode", "toolset", "bus"), "does not belong to --system manager")
-    owner, settings = checked_owner(parsed.owner or DEFAULT_OWNER), chosen_manager(parsed)
+    owner, settings = checked_owner(DEFAULT_OWNER if parsed.owner is None else parsed.owner), chosen_manager(parsed)
     chat = WatchedChat(chat_of(settings, speech.part), speech.aside)
     system = await open_manager(settings, folder=settings.folder, embedder=embedder_of(settings), chat=chat)
     try:

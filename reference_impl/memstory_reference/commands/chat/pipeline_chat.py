@@ -33,7 +33,7 @@ from memstory_reference.systems.pipeline.system import PipelineSystem
 async def pipeline_conversation(parsed: argparse.Namespace, speech: Speech) -> AsyncIterator[Conversation]:
     """Open the conversation that was typed; at its end what is open is closed."""
     refuse_foreign(parsed, FOREIGN, "belongs to another memory; the pipeline has --owner, and talks in this process")
-    owner, settings = checked_owner(parsed.owner or DEFAULT_OWNER), chosen_pipeline(parsed)
+    owner, settings = checked_owner(DEFAULT_OWNER if parsed.owner is None else parsed.owner), chosen_pipeline(parsed)
     model = WatchedChat(chat_of(settings, speech.part), speech.aside)
     system = await open_pipeline_system(settings, embedder=embedder_of(settings), chat=model)
     try:

@@ -63,7 +63,7 @@ class TopicsTalk(Protocol):
 async def topics_conversation(parsed: argparse.Namespace, speech: Speech) -> AsyncIterator[Conversation]:
     """Open the conversation that was typed; at its end what is open is closed."""
     refuse_foreign(parsed, OF_LAYERS, "belongs to --system layers; the topics memory has --owner")
-    owner = checked_owner(parsed.owner or DEFAULT_OWNER)
+    owner = checked_owner(DEFAULT_OWNER if parsed.owner is None else parsed.owner)
     if parsed.bus:
         refuse_foreign(parsed, OF_THE_SERVERS, "is decided by the processes that serve; leave it out with --bus")
         remote = RemoteTopics(

@@ -16,6 +16,7 @@ from memstory_reference.commands.memory.turns_desk import turn_named, turn_row
 from memstory_reference.commands.memory_rows import table
 from memstory_reference.commands.terminal_text import printable
 from memstory_reference.errors import InputError
+from memstory_reference.input_checks import checked_owner
 from memstory_reference.systems.turns.memory_tools import held
 from memstory_reference.systems.turns.system import TurnsSystem
 
@@ -26,11 +27,12 @@ OF_OTHERS = ("user_id", "thread_id", "memory_mode", "toolset", "bus")
 async def turns_conversation(parsed: argparse.Namespace, speech: Speech) -> AsyncIterator[Conversation]:
     """Open the conversation that was typed."""
     refuse_foreign(parsed, OF_OTHERS, "is not for the turns memory; it has --owner")
-    settings, owner = chosen_turns(parsed), parsed.owner or DEFAULT_OWNER
+    settings, owner = chosen_turns(parsed), checked_owner(DEFAULT_OWNER if parsed.owner is None else parsed.owner)
     async with opened_turns(settings, speech.part) as system:
         status = await system.memory.status(owner)
         place = "Postgres" if settings.is_postgres else settings.store
         speech.aside(f"The memory of {printable(owner)} in {place}: {status['turns']} turns.")
+        speech.aside(f"Answers come from: {system.chat.name}.")
         speech.aside("/help lists the commands, /quit ends.")
         yield TurnsConversation(speech=speech, system=system, owner=owner, session=random_id())
 

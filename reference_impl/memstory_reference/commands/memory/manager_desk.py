@@ -69,7 +69,7 @@ async def memory_named(manager: MemoryManager, owner: str, name: str) -> Memory:
 async def manager_desk(parsed: argparse.Namespace) -> AsyncIterator[Desk]:
     """Open the store that was typed; only a search loads the embedding model."""
     refuse_foreign(parsed, OF_OTHERS, "belongs to --system layers; the manager memory has --owner")
-    settings, owner = chosen_manager(parsed), checked_owner(parsed.owner or DEFAULT_OWNER)
+    settings, owner = chosen_manager(parsed), checked_owner(DEFAULT_OWNER if parsed.owner is None else parsed.owner)
     if not is_store(settings.folder):
         raise InputError(
             f"{settings.folder}: no memory is stored here. Name its folder with --store, or make one with "

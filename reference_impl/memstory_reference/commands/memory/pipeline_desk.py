@@ -39,7 +39,9 @@ async def pipeline_desk(parsed: argparse.Namespace) -> AsyncIterator[Desk]:
     embedder = embedder_of(settings) if needs_model else make_idle_embedder(settings.embedding_model)
     system = await open_pipeline_system(settings, embedder=embedder, chat=chat_of(settings))
     try:
-        yield PipelineDesk(memory=system.memory, owner=checked_owner(parsed.owner or DEFAULT_OWNER))
+        yield PipelineDesk(
+            memory=system.memory, owner=checked_owner(DEFAULT_OWNER if parsed.owner is None else parsed.owner)
+        )
     finally:
         await system.close()
 

@@ -18,7 +18,7 @@ class TurnsSystem:
 
     def __init__(self, *, memory: TurnsMemory, chat: ChatModel, clock: Clock) -> None:
         self.memory = memory
-        self._chat = chat
+        self.chat = chat
         self._clock = clock
         self._conversations: dict[tuple[str, str], AgentLoop] = {}
 
@@ -49,7 +49,7 @@ class TurnsSystem:
     def _conversation(self, owner: str, session: str) -> AgentLoop:
         key = (owner, session)
         conversation = self._conversations.pop(key, None) or AgentLoop(
-            memory=self.memory, chat=self._chat, clock=self._clock, owner=owner, session=session
+            memory=self.memory, chat=self.chat, clock=self._clock, owner=owner, session=session
         )
         # The latest stands last; the one that was silent longest goes first.
         self._conversations[key] = conversation

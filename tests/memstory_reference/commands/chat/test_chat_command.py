@@ -198,6 +198,16 @@ def test_a_wrong_option_is_one_line_and_makes_no_store(typed, arguments, said):
     assert list(Path().iterdir()) == []
 
 
+@pytest.mark.parametrize("system", ["topics", "manager", "pipeline", "turns"])
+@pytest.mark.parametrize("command", [("chat",), ("memory", "list")])
+def test_an_empty_owner_is_nobody_and_never_the_shared_one(typed, system, command):
+    typed("chat", "--system", system, lines=["My name is Ana."])
+    ran = typed(*command, "--system", system, "--owner", "", lines=["What is my name?"])
+    assert ran.code == 1
+    assert "Ana" not in ran.out
+    assert "''" in ran.err or "blank" in ran.err
+
+
 def test_settings_of_a_file_hold_and_options_win(typed):
     Path("mine.yaml").write_text("chroma_path: one\ntoolset: dual\n", "utf-8")
     assert "memory_save(" in typed("chat", "--settings", "mine.yaml", lines=[SAVED]).out
