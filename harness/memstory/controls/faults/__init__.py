@@ -47,6 +47,7 @@ FAULTS: Mapping[str, type[MutantFactory]] = {
         *(searching.WorstFirst, searching.DistanceScores, searching.NanScores, searching.IgnoringMinScore),
         *(searching.DroppingLast, searching.OneTooMany, searching.RepeatingHits),
         *(searching.CappedSearch, searching.ShortOfTopK, searching.CappedList, searching.IgnoringLimit),
+        *(searching.CappedAtThousand, changes.LostAmongDeleted),
         *(searching.IgnoringWhere, searching.AnyWhere, searching.LooseWhere, searching.FilteringLate),
         *(searching.AlienIds, searching.Flickering, searching.QueryLanguage, searching.ShortQueries),
         *(searching.BrokenByEmptiness, searching.BrokenByQuestions, searching.ByteWords, searching.CaseWords),

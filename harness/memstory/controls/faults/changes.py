@@ -120,6 +120,20 @@ class WearingOut(Mutant):
         return [one for one in self._in(scope) if self._updates[one.hit.id] <= _UPDATES]
 
 
+class LostAmongDeleted(Mutant):
+    """Finds nothing once a thousand memories were deleted."""
+
+    fault_name: ClassVar[str] = "lost_among_deleted"
+    _deleted = 0
+
+    def _forget(self, gone: Sequence[Memory], *, durable: bool) -> None:
+        super()._forget(gone, durable=durable)
+        self._deleted += len(gone)
+
+    def _searched(self, scope: Scope) -> Sequence[Memory]:
+        return [] if self._deleted >= 1000 else super()._searched(scope)  # noqa: PLR2004  (as its name says)
+
+
 class _Remembering(Mutant):
     """Knows what was deleted."""
 

@@ -114,6 +114,15 @@ class CappedList(Mutant):
         return (await super().list(scope, kinds, limit))[:_MOST_LISTED]
 
 
+class CappedAtThousand(Mutant):
+    """Lists a thousand at most."""
+
+    fault_name: ClassVar[str] = "capped_at_thousand"
+
+    async def list(self, scope: Scope, kinds: Sequence[str] = (), limit: int | None = None) -> Sequence[Hit]:
+        return (await super().list(scope, kinds, limit))[:1000]
+
+
 class IgnoringLimit(Mutant):
     """Lists all, however few are asked for."""
 
