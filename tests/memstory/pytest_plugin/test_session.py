@@ -230,3 +230,16 @@ def test_junit_has_the_file_the_line_and_what_a_case_is_of(project):
     assert 'file="stories/a.yaml" line="0"' in text
     for name, value in {"story": "J1", "file": "stories/a.yaml", "line": "1", "harm": "leak"}.items():
         assert f'<property name="{name}" value="{value}"' in text
+
+
+@pytest.mark.parametrize("name", ["stories/test_after.py", "test_before.py"])
+def test_a_copy_of_pytest_that_a_test_left_behind_writes_no_report(project, name):
+    project.story()
+    # The copy goes on as a second pytest, and comes to its end first.
+    (project.path / name).write_text(
+        "import os, time\n\ndef test_forks():\n    if os.fork():\n        os.wait()\n", encoding="utf-8"
+    )
+    result = project.run_apart("stories", ".")
+    assert result.ret == 0
+    assert result.stdout.str().count("memstory: 1 passed") == 1
+    assert project.results() == {"G1": "passed"}
