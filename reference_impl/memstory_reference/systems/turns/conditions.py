@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 
 from memstory_reference.errors import InputError
+from memstory_reference.input_checks import checked_owner, checked_texts, is_finite, is_storable
 from memstory_reference.ports import Tree
 from memstory_reference.systems.turns.turn import Turn, checked_kinds
 
@@ -45,11 +46,14 @@ class Conditions:
 
 def checked_conditions(conditions: Conditions) -> Conditions:
     """Return the conditions if they can be met; InputError says which is wrong."""
-    checked_kinds(conditions.kinds)
+    checked_kinds(checked_texts(conditions.kinds, "kinds", most=100, longest=100))
+    if conditions.session is not None:
+        checked_owner(conditions.session, "session")
     if not isinstance(conditions.where, Mapping):
         raise InputError(f"where must be an object, not {type(conditions.where).__name__}")
     for name, value in conditions.where.items():
-        if not isinstance(value, str | int | float | bool):
+        is_text = isinstance(value, str) and is_storable(value)
+        if not (is_text or isinstance(value, bool) or is_finite(value)):
             raise InputError(f"where[{name!r:.40}] is {value!r:.80}; allowed: a text, a number, true or false")
     if conditions.since and conditions.until and conditions.since > conditions.until:
         raise InputError(f"since {conditions.since.isoformat()} lies after until {conditions.until.isoformat()}")

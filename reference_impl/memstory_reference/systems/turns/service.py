@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from memstory_reference.errors import InputError
-from memstory_reference.input_checks import checked_count, checked_number, checked_owner, checked_query
+from memstory_reference.input_checks import checked_count, checked_number, checked_owner, checked_query, checked_text
 from memstory_reference.ports import Clock, Embedder, NewId, Purpose, Tree
 from memstory_reference.storage.tombstones import NoTombstones, Tombstones
 from memstory_reference.storage.vector_matrix import checked_vectors
@@ -26,6 +26,7 @@ from memstory_reference.text.secret_guard import refuse_secrets
 from memstory_reference.text.stems import is_about, stems
 
 ANY_TURN = Conditions()
+LONGEST_ID = 1_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -101,12 +102,12 @@ class TurnsMemory:
 
     async def get(self, owner: str, identifier: str) -> Turn | None:
         """Return one turn."""
-        found = await self._store.get(checked_owner(owner), [identifier])
+        found = await self._store.get(checked_owner(owner), _checked_ids([identifier]))
         return found[0] if found else None
 
     async def by_key(self, owner: str, key: str) -> Turn | None:
         """Return the turn of a key."""
-        return await self._store.by_key(checked_owner(owner), key)
+        return await self._store.by_key(checked_owner(owner), checked_text(key, "key", LONGEST_ID, may_be_blank=True))
 
     async def update(self, owner: str, identifier: str, new: NewTurn) -> Turn | None:
         """Replace the text of a turn, and whatever else `new` brings; None where there is no such turn."""
@@ -126,6 +127,7 @@ class TurnsMemory:
     async def delete(self, owner: str, ids: Sequence[str], *, durable: bool = False) -> list[str]:
         """Forget turns, `durable` for good: what tells them again is refused. Return the ids that existed."""
         checked_owner(owner)
+        ids = _checked_ids(ids)
         async with self._writing:
             if durable:
                 self._tombstones.bury(owner, [turn.text for turn in await self._store.get(owner, ids)])
@@ -138,6 +140,7 @@ class TurnsMemory:
     async def forget_session(self, owner: str, session: str) -> int:
         """Forget all of a session; return how many turns there were."""
         checked_owner(owner)
+        checked_owner(session, "session")
         async with self._writing:
             return await self._store.forget_session(owner, session)
 
@@ -254,6 +257,10 @@ class TurnsMemory:
         values = [value for value in turn.metadata.values() if isinstance(value, str)]
         refuse_secrets(self.config.guard, turn.text, *values)
         self._tombstones.refuse(owner, turn.text, *values)
+
+
+def _checked_ids(ids: Sequence[str]) -> Sequence[str]:
+    return [checked_text(one, "id", LONGEST_ID, may_be_blank=True) for one in ids]
 
 
 def _written(turn: Turn, vector: NDArray[np.float32]) -> Written:
