@@ -6,6 +6,7 @@ replaces another.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
@@ -136,9 +137,10 @@ def agreement(words: Numbers, cosines: Numbers) -> float:
     >>> agreement(np.array([1.0, 2.0]), np.array([0.1, 0.2])), agreement(np.array([1.0, 2.0]), np.array([0.2, 0.1]))
     (1.0, 0.3)
     """
-    if not words.std() or not cosines.std():
+    one, other = _z(words), _z(cosines)
+    if not one.any() or not other.any():
         return 1.0
-    correlation = float(_z(words) @ _z(cosines)) / len(words)
+    correlation = float(one @ other) / len(words)
     return min(max(correlation / FULL_AGREEMENT, LEAST_AGREEMENT), 1.0)
 
 
@@ -190,5 +192,6 @@ def _best_of_session(sessions: Places, likeness: Numbers) -> Numbers:
 
 
 def _z(values: Numbers) -> Numbers:
-    spread = values.std()
-    return (values - values.mean()) / spread if spread > 1e-9 else np.zeros(len(values))  # noqa: PLR2004  (rounding)
+    off = values - values.mean()
+    spread = math.sqrt(off @ off / len(values))
+    return off / spread if spread > 1e-9 else np.zeros(len(values))  # noqa: PLR2004  (rounding)

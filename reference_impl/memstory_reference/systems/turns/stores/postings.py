@@ -47,9 +47,9 @@ class Postings:
         ends = np.array([low, low + _NUMBER], np.uint64)
         found = [part[slice(*np.searchsorted(part, ends))] for part in self._parts]
         entries = np.sort(np.concatenate(found)) if len(found[1]) else found[0]
-        starts = np.flatnonzero(entries[1:] != entries[:-1]) + 1 if len(entries) else np.zeros(0, np.int64)
-        starts = np.concatenate([[0], starts])[: len(entries)]
-        return (entries[starts] & _NUMBER).astype(np.int64), np.diff(starts, append=len(entries))
+        ends = np.append(np.flatnonzero(entries[1:] != entries[:-1]), len(entries) - 1)[: len(entries)]
+        last = np.append(-1, ends)
+        return (entries[ends] & _NUMBER).astype(np.int64), last[1:] - last[:-1]
 
     def _sort(self) -> None:
         if not self._waiting:

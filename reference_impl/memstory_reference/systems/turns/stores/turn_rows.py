@@ -34,7 +34,7 @@ def turn_of(row: Row) -> Turn:
         speaker=row["speaker"],
         session=row["session"],
         said_at=row["said_at"],
-        metadata=json.loads(row["metadata"]),
+        metadata={} if row["metadata"] == "{}" else json.loads(row["metadata"]),
     )
 
 
