@@ -13,7 +13,9 @@ from memstory.reporting import views
 from memstory.reporting.comparing.columns import columns_of
 from memstory.reporting.comparing.sections import model_sections
 from memstory.reporting.markdown import render
+from memstory.reporting.overview.causes import causes
 from memstory.reporting.overview.facts import facts_of
+from memstory.reporting.overview.first_screen import conclusion, harms_in_words
 from memstory.reporting.overview.links import Links
 from memstory.reporting.page.rendering import PageInput, render_page
 from memstory.reporting.page.story_lines import lines_in
@@ -158,13 +160,14 @@ def _roots(beside: Beside) -> Sequence[Path]:
 
 
 def _write_page(folder: Path, run: Run, beside: Beside) -> None:
-    named = [NamedRun(name=folder.name, run=run)]
+    columns = columns_of([named := NamedRun(name=folder.name, run=run)])
     page = PageInput(
         title=views.headline(run),
+        lead=f"{conclusion(run)} {harms_in_words(causes(columns))}".replace("**", "").strip(),
         facts=facts_of(run),
         lines_of=lines_in(_roots(beside), beside.clean),
         last=beside.last,
         safe=beside.safe,
-        sections=model_sections(columns_of(named)),
+        sections=model_sections(columns),
     )
-    write_text(folder / PAGE_NAME, render_page(named, page))
+    write_text(folder / PAGE_NAME, render_page([named], page))

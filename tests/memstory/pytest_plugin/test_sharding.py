@@ -106,7 +106,7 @@ def test_merged_equals_unsharded_whatever_the_number_of_shards(project, parts, c
         for folder in ("merged", "whole")
     ]
     assert recordings[0] == recordings[1]
-    assert "Not all is well" in (project.path / "merged/report.md").read_text()
+    assert "Not everything passed" in (project.path / "merged/report.md").read_text()
 
 
 def test_a_shard_without_a_case_is_no_failure_and_has_a_report(project, parts):

@@ -37,7 +37,10 @@ def test_a_run_in_which_nothing_was_judged_is_not_called_a_success(make_case, re
 
 def test_a_green_run_still_tells_what_could_not_run(make_case, report):
     markdown = report([make_case(), make_case("S6", outcome="unsupported")])
-    assert "**Every case that ran passed** (1 of 2). 1 could not run on their target and prove nothing." in markdown
+    assert (
+        "**Every case that ran passed** (1 of 2). 1 unsupported: the target lacks something, and they prove nothing."
+        in markdown
+    )
 
 
 def test_a_run_that_was_cut_short_says_so_at_the_top(results, report):

@@ -49,7 +49,7 @@ def test_the_table_is_in_the_terminal_and_on_the_page_and_its_scores_nowhere_els
     page = render(measured)
     assert "## Measured" in page
     assert measured_page(measured) in page
-    assert "Every case that ran passed** (1 of 3). 2 only took measures, which nothing can fail." in page
+    assert "Every case that ran passed** (1 of 3). 2 measured: they only take scores and cannot fail." in page
 
 
 def test_without_verbose_the_terminal_has_one_table_of_categories_that_explains_itself(measured):

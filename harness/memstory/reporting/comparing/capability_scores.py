@@ -10,9 +10,9 @@ from typing import Final
 from memstory.reporting.comparing.columns import Column
 from memstory.results.outcomes import OUTCOMES, CaseResult, Outcome
 
-EVERY: Final = "all of these"
+EVERY: Final = "all shared stories"
 OTHER: Final = "other"
-ALONE: Final = "its own ways"
+ALONE: Final = "stories of one target"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -22,10 +22,11 @@ TAG: Final = "owed"
 KEPT: Final[Sequence[str]] = get_args(Kept)
 HEADER: Final = ("obligations met", "leaks avoided", "cannot do", "not judged", *KEPT)
 HOW_TO_READ: Final = (
-    "Obligations met: stories of what a memory owes (tag `owed`) that passed, of those that were judged. Leaks "
-    "avoided: stories after which nothing was left that must be gone, of those that were judged and looked for it, "
-    "whether or not they passed. The two are never pooled: a memory that remembers nothing leaks nothing and meets "
-    "nothing. The last columns count how corrections were kept."
+    "Obligations met: passed stories with the tag `owed`, of those that were judged. Leaks avoided: stories after "
+    "which all that must be gone was gone, of those that looked for it, passed or failed. The two are never "
+    "combined: a memory that stores nothing avoids every leak and meets no obligation. The last columns count "
+    "corrections: only the new value is stored, both are, the outdated one is found first, only the old one is "
+    "stored, or nothing."
 )
 
 

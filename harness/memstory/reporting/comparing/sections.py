@@ -55,7 +55,7 @@ CAPABILITIES = (
     "many of those was asked much that it does not do. A story belongs to every group that its tags and needs name. "
     "Only stories that at least two columns were asked are grouped; the last line counts those of each column alone."
 )
-ALONE = "Stories that are about one memory's own ways and were asked of one column only: they compare nothing."
+ALONE = "Stories about the internals of one memory, which ran in one column only: they compare nothing."
 MATRIX = "Stories that at least two columns were asked. '-': this column was not asked."
 FLIPS = "Stories that passed in one column and failed in another."
 SCORES = (

@@ -31,13 +31,13 @@ def conclusion(run: Run) -> str:
     if not ran:
         first = f"**Nothing was judged**: none of {cases} cases ran to its end."
     elif wrong:
-        first = f"**Not all is well**: {', '.join(wrong)}."
+        first = f"**Not everything passed**: {', '.join(wrong)}."
     else:
         first = f"**Every case that ran passed** ({ran} of {cases})."
     if counts["measured"]:
-        first += f" {counts['measured']} only took measures, which nothing can fail."
+        first += f" {counts['measured']} measured: they only take scores and cannot fail."
     if counts["unsupported"]:
-        first += f" {counts['unsupported']} could not run on their target and prove nothing."
+        first += f" {counts['unsupported']} unsupported: the target lacks something, and they prove nothing."
     if part := views.shard_name(run):
         first += f" **This is only {part}**: 'memstory merge' puts all of them together."
     if not run.complete:

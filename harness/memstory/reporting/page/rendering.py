@@ -34,6 +34,9 @@ SIGNS: Final[Mapping[str, str]] = {
 _SHADES: Final = 10
 _MOST_CAUSES: Final = 50
 _TITLE_LIMIT: Final = 200
+_WRONG: Final = frozenset({"failed", "error", "invalid"})
+_ALWAYS: Final = frozenset({"passed", "failed"})
+"""Outcomes that have a column even if no case ended so."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,6 +50,7 @@ class PageInput:
     title: str
     facts: Mapping[str, str]
     lines_of: LinesOf
+    lead: str = ""
     last: Run | None = None
     safe: Callable[[CaseResult], CaseResult] = lambda case: case
     sections: Sequence[Section] = ()
@@ -66,10 +70,12 @@ def render_page(runs: Sequence[NamedRun], given: PageInput) -> str:
     drawn = plots(columns, latencies(columns))
     changes = [change for named in runs for change in changes_since(given.last, named.run)]
     words = {name: said for named in runs for name, said in changes_by_target(given.last, named.run).items()}
+    totals = target_totals(columns)
     context = {
-        "title": given.title, "facts": given.facts, "style": style, "script": script,
+        "title": given.title, "lead": given.lead, "facts": given.facts, "style": style, "script": script,
         "script_hash": _hashed(script), "style_hash": _hashed(style), "signs": SIGNS, "outcomes": OUTCOMES,
-        "totals": [(one, words.get(one.name)) for one in target_totals(columns)],
+        "totals": [(one, words.get(one.name)) for one in totals],
+        "counted": [name for name in OUTCOMES if name in _ALWAYS or any(one.counts[name] for one in totals)],
         "has_last": given.last is not None, "changes": changes, "columns": [visible(one.title) for one in columns],
         "owed": _owed(columns), "owed_header": HEADER, "how_to_read": HOW_TO_READ,
         "capabilities": list(_capabilities(columns)), "groups": _groups(columns), "causes": _causes(columns),
@@ -138,7 +144,19 @@ def _rows(columns: Sequence[Column]) -> Iterator[dict[str, Any]]:
 
 
 def _stories(columns: Sequence[Column]) -> list[str]:
-    return sorted({story for column in columns for story in column.cases}, key=natural)
+    """Return the stories: first those that went wrong somewhere, then those of most columns."""
+    found: dict[str, list[CaseResult]] = {}
+    for column in columns:
+        for story, case in column.cases.items():
+            found.setdefault(story, []).append(case)
+    return sorted(
+        found,
+        key=lambda story: (
+            all(case.outcome not in _WRONG for case in found[story]),
+            -len(found[story]),
+            natural(story),
+        ),
+    )
 
 
 def _chunks(columns: Sequence[Column], given: PageInput) -> Iterator[str]:

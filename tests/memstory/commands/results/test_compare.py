@@ -36,7 +36,7 @@ def test_two_targets_stand_side_by_side(terminal, run):
     lines = [" ".join(line.split()) for line in said.out.splitlines()]
     assert "tea A fact is found passed failed" in lines
     assert any(line.startswith("tea control:oracle control:nothing a.story.yaml:") for line in lines)
-    assert "all of these 1 1/1 = 100% 0/1 = 0%" in lines
+    assert "all shared stories 1 1/1 = 100% 0/1 = 0%" in lines
 
 
 def test_a_page_and_json_can_be_written(terminal, run):

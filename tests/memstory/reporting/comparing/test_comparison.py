@@ -155,7 +155,7 @@ def test_capabilities_count_every_outcome_and_hide_none(run):
     ]
     scores = {score.name: score for score in compare(runs).capabilities}
     assert {name: list(score.stories) for name, score in scores.items()} == {
-        "all of these": ["S1", "S2", "S3", "S4"],
+        "all shared stories": ["S1", "S2", "S3", "S4"],
         "recall": ["S1", "S2"],
         "forget": ["S2", "S3"],
         "other": ["S4"],
@@ -178,7 +178,7 @@ def test_stories_of_one_column_raise_no_score(run):
     right = run("two", run.case("S1", "failed", target="b", tags=("recall",)))
     scores = {score.name: score for score in compare([left, right]).capabilities}
     assert scores["recall"].columns["a"]["passed"] == 1
-    assert list(scores["its own ways"].stories) == ["S2"]
+    assert list(scores["stories of one target"].stories) == ["S2"]
 
 
 def test_a_story_on_which_columns_differ_is_told_once(run):

@@ -99,7 +99,7 @@ async def test_report_and_comparison_show_both_scores_the_best_first(whole):
 async def test_the_page_shows_both_scores_before_the_capabilities_the_best_first(whole):
     given = PageInput(title="t", facts={}, lines_of=lambda _: None)
     page = render_page([NamedRun(name="a", run=whole)], given)
-    table = page[page.index('<h3 id="owed">') : page.index("<h3>By capability</h3>")]
+    table = page[page.index('<h2 id="owed">') : page.index("<h2>By capability</h2>")]
     rows = [line for line in table.splitlines() if '<th scope="row">' in line]
     assert [row.split("</th>")[0].rpartition(">")[2] for row in rows] == [
         "oracle", "stale_search", "undeleting", "nothing"

@@ -92,3 +92,17 @@ def test_a_comparison_has_its_tables_on_the_page(run):
     html = render_page(runs, given)
     assert "Differences in retrieval" in html
     assert html.count("<svg") == 2  # recall over k, latency
+
+
+def test_the_first_screen_has_the_verdict_before_the_numbers_and_no_empty_column(page, make_case):
+    html = page([make_case("A"), make_case("B", outcome="failed")], lead="Not everything passed: 1 failed.")
+    order = ["Not everything passed: 1 failed.", "How it was run", '<section id="totals">', '<section id="failures">']
+    order += ['<section id="capabilities">', '<section id="stories">']
+    assert [html.index(part) for part in order] == sorted(html.index(part) for part in order)
+    totals = html[html.index('<section id="totals">') : html.index("</section>")]
+    assert re.findall(r'<th scope="col" class="n">(\w+)</th>', totals) == ["passed", "failed"]
+
+
+def test_rows_begin_with_what_went_wrong_and_then_with_what_most_targets_ran(page, make_case):
+    cases = [make_case("A1"), make_case("B1"), make_case("B1", target="layers"), make_case("C1", outcome="failed")]
+    assert re.findall(r'<th scope="row"><b>(\w+)</b>', page(cases)) == ["C1", "B1", "A1"]
