@@ -27,7 +27,7 @@ _UNUSED: Final[Mapping[Sequence[str], str]] = {
 """What keeps pytest from work that no story uses, and the word by which a project would speak of it.
 
 Plugins that come with other libraries take longer to import than a story, and pytest-asyncio warns a project without
-its settings. The asserts of our own modules are rewritten at each start where Python keeps no bytecode.
+its settings. Our asserts are rewritten at each start where Python keeps no bytecode.
 """
 
 
