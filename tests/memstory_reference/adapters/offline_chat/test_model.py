@@ -357,3 +357,11 @@ def test_a_newer_sentence_that_says_what_changed_beats_the_nearer_one_that_it_re
     asked = parse_question("What instrument do I play?", {})
     (best,) = answers.best(asked, found, {one.text: near for one, near in zip(found, (0.9, 0.5, 0.1), strict=True)})
     assert "harp" in best.text
+
+
+@pytest.mark.parametrize(("said", "asked"), [("Inês", "Ines"), ("Ines", "Inês"), ("Jörg", "Jorg")])
+async def test_a_name_with_its_accents_and_without_is_one_name(talk_with, said, asked):
+    talk = talk_with("single")
+    await talk.say(f"My friend {said} lives in Porto.")
+    talk.new_session()
+    assert "Porto" in await talk.say(f"Where does {asked} live?")
