@@ -67,8 +67,8 @@ def gold_ids(evidence: Sequence[Tree], known: frozenset[str]) -> tuple[tuple[str
 
     One text may hold several ids, and slips such as `D:11:26` and `D30:05` are read.
 
-    >>> gold_ids(["D8:6; D9:17", "D:1:02", "D", "D7:99"], frozenset({"D8:6", "D9:17", "D1:2"}))
-    (('D8:6', 'D9:17', 'D1:2'), ('D', 'D7:99'))
+    >>> gold_ids(["D8:6; D9:17", "D:1:02", "D30:05", "D", "D7:99"], frozenset({"D8:6", "D9:17", "D1:2", "D30:5"}))
+    (('D8:6', 'D9:17', 'D1:2', 'D30:5'), ('D', 'D7:99'))
     """
     usable: dict[str, None] = {}
     unusable = []
