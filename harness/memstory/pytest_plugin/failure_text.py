@@ -106,7 +106,8 @@ def _trial_lines(story: Story, trial: TrialResult, path: Path | None, *, said: s
     failure = trial.recording.failure
     if failure is not None:
         yield from _step_lines(story, failure.step, path)
-        if failure.message not in said:
+        # The reason has the lines of the message as one.
+        if " ".join(failure.message.split()) not in " ".join(said.split()):
             yield f"{_INDENT}{failure.kind}: {failure.message}"
     wrong = [verdict for verdict in trial.verdicts if not verdict.passed]
     for step in dict.fromkeys(tuple(verdict.step) for verdict in wrong):

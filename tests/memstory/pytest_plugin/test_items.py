@@ -59,7 +59,7 @@ def test_what_is_wrong_in_a_story_is_said_once_at_its_own_line(project):
         "story: Q1\ntitle: t\nretrieval: {corpus: a.jsonl, queries: b.jsonl, k: 3}\nexpect: {metrics: {mrr: {ge: 0}}}\n"
     )
     output = project.run("--tb=short").stdout.str()
-    assert "stories/a.yaml:3:1: no file a.jsonl" in output
+    assert "stories/a.yaml:3:1: corpus: no file a.jsonl" in output
     assert "stories/a.yaml:1:1: stories/a.yaml:3:1" not in output
     told, _, _ = output.partition("short test summary")  # which pytest shortens, but not in CI
     assert [told.count(f"no file {name}.jsonl") for name in "ab"] == [1, 1]
