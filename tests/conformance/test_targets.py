@@ -52,22 +52,19 @@ class TestLanggraphSqlite(TargetContract):
     factory = staticmethod(lambda: LanggraphSqliteFactory(embedders()))
 
 
-class TestLanggraphPostgres(TargetContract):
+class OnPostgres(TargetContract):
+    @pytest.fixture(scope="class", autouse=True)
+    @classmethod
+    def _server(cls, postgres_url):
+        cls.options = {"postgres": postgres_url}
+
+
+class TestLanggraphPostgres(OnPostgres):
     factory = staticmethod(lambda: LanggraphPostgresFactory(embedders()))
 
-    @pytest.fixture(scope="class", autouse=True)
-    @classmethod
-    def _server(cls, postgres_url):
-        cls.options = {"postgres": postgres_url}
 
-
-class TestPgvector(TargetContract):
+class TestPgvector(OnPostgres):
     factory = staticmethod(lambda: PgvectorFactory(embedders()))
-
-    @pytest.fixture(scope="class", autouse=True)
-    @classmethod
-    def _server(cls, postgres_url):
-        cls.options = {"postgres": postgres_url}
 
 
 class TestSqliteVec(TargetContract):

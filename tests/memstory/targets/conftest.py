@@ -7,7 +7,7 @@ from contextlib import asynccontextmanager
 import pytest
 
 from memstory.clock import StoryClock
-from memstory.target import Environment
+from memstory.target import Environment, Item, Query, Scope
 from memstory.targets.embedders import Embedders
 
 
@@ -47,3 +47,18 @@ def opened(tmp_path):
             await factory.stop()
 
     return open_target
+
+
+@pytest.fixture
+def conditions_hold():
+    async def check(target):
+        """Add three memories, and look for them by kind, session and metadata together."""
+        here, anywhere, elsewhere = (Scope(user="ann.dot/slash", session=session) for session in ("one", None, "two"))
+        rows = [("a b", "fact", 1), ("a b c", "fact", 2), ("a b d", "note", 1)]
+        await target.add([Item(text=text, kind=kind, metadata={"n": number}) for text, kind, number in rows], here)
+        asked = Query(text="a b", kinds=("fact",), where={"n": 1})
+        assert [hit.text for hit in await target.search(asked, here)] == ["a b"]
+        assert await target.search(asked, elsewhere) == []
+        assert [hit.text for hit in await target.list(anywhere, kinds=("note",))] == ["a b d"]
+
+    return check

@@ -28,21 +28,10 @@ def factory_and_options(request, embedders):
     return request.param(embedders), {"postgres": request.getfixturevalue("postgres_database")}
 
 
-async def test_conditions_of_kind_session_and_metadata_hold_together(factory_and_options, opened):
+async def test_conditions_of_kind_session_and_metadata_hold_together(factory_and_options, opened, conditions_hold):
     factory, options = factory_and_options
     async with opened(factory, options=options) as target:
-        await target.add(
-            [
-                Item(text="a b", kind="fact", metadata={"n": 1}),
-                Item(text="a b c", kind="fact", metadata={"n": 2}),
-                Item(text="a b d", kind="note", metadata={"n": 1}),
-            ],
-            ANN,
-        )
-        asked = Query(text="a b", kinds=("fact",), where={"n": 1})
-        assert texts(await target.search(asked, ANN)) == ["a b"]
-        assert texts(await target.search(asked, Scope(user=ANN.user, session="two"))) == []
-        assert texts(await target.list(EVERYWHERE, kinds=("note",))) == ["a b d"]
+        await conditions_hold(target)
 
 
 async def test_equal_texts_in_one_list_are_all_kept(factory_and_options, opened):

@@ -50,20 +50,9 @@ async def test_a_story_may_bring_its_own_vectors(factory_class, opened, embedder
 
 
 @pytest.mark.parametrize("factory_class", [ChromaFactory, LanggraphFactory])
-async def test_conditions_of_kind_session_and_metadata_hold_together(factory_class, opened, embedders):
+async def test_conditions_of_kind_session_and_metadata_hold_together(factory_class, opened, embedders, conditions_hold):
     async with opened(factory_class(embedders)) as target:
-        await target.add(
-            [
-                Item(text="a b", kind="fact", metadata={"n": 1}),
-                Item(text="a b c", kind="fact", metadata={"n": 2}),
-                Item(text="a b d", kind="note", metadata={"n": 1}),
-            ],
-            ANN,
-        )
-        asked = Query(text="a b", kinds=("fact",), where={"n": 1})
-        assert texts(await target.search(asked, ANN)) == ["a b"]
-        assert texts(await target.search(asked, Scope(user=ANN.user, session="two"))) == []
-        assert texts(await target.list(EVERYWHERE, kinds=("note",))) == ["a b d"]
+        await conditions_hold(target)
 
 
 @pytest.mark.parametrize("factory_class", [ChromaFactory, LanggraphFactory])
