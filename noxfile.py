@@ -101,6 +101,7 @@ def compare(session: nox.Session) -> None:
 def backends(session: nox.Session) -> None:
     """Give the heavy libraries to the conformance suite, then to the stories: 900 MB, five minutes."""
     install(session, "backends")
+    session.install("--no-deps", *nox.project.dependency_groups(PROJECT, "graph"))
     session.run("python", "-m", "pytest", "tests/backends", *session.posargs, env={"MEMSTORY_BACKENDS": "all"})
     folder = "reports/backends"
     measure(session, folder, "stories", *chosen(HEAVY), "-n", "2")

@@ -59,7 +59,8 @@ def _run(chosen: argparse.Namespace) -> int:
         code = _carried_out(chosen.command, proxy, how)
     if proxy.calls:
         heads = ["path", "model", "answer", "calls", "prompt tokens", "answer tokens", "seconds"]
-        say(table(heads, totals(proxy.calls), [None] * len(heads)))
+        rows = [["" if cell is None else str(cell) for cell in row] for row in totals(proxy.calls)]
+        say(table(heads, rows, [None] * len(heads)))
     for one in proxy.failures[:_SHOWN]:
         complain(one)
     if len(proxy.failures) > _SHOWN:
@@ -123,8 +124,8 @@ COMMAND: Final = Command(
         "the new request. Keys are never written."
     ),
     examples="""\
-  memstory proxy --forward https://example.org/v1 --key MY_KEY --record run.jsonl -- memstory run --target mem0
-  memstory proxy --replay run.jsonl -- memstory run --target mem0
+  memstory proxy --forward https://example.org/v1 --key KEY --record run.jsonl -- memstory run stories --chat openai:M
+  memstory proxy --replay run.jsonl -- memstory run stories --chat openai:M
   memstory proxy --script model.yaml --port 8089""",
     exit_codes=f"exit codes: {OK} fine, {FINDINGS} a call failed or was not in the recording, else that of COMMAND",
     options=_options,
