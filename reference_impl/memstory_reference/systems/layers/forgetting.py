@@ -52,7 +52,8 @@ class Forgetting:
         by_id = [one for one in every if one.id == what or (len(what) >= SHORT_ID and one.id.startswith(what))]
         if by_id:
             return await self.forget_records(owner, [one.id for one in by_id])
-        return await self._forget(owner, meant(what, every), [telling(what)] if len(telling(what)) > 1 else [])
+        records = _with_replaced(meant(what, every), every)
+        return await self._forget(owner, records, [telling(what)] if len(telling(what)) > 1 else [])
 
     async def forget_records(self, owner: str, ids: Sequence[str], *, durable: bool = False) -> Forgotten:
         """Forget records by their ids, and what still holds them; `durable` for good."""
@@ -105,6 +106,14 @@ class Forgetting:
             await self._store.aput_batch([replace(one, vector=v) for one, v in zip(changed, vectors, strict=True)])
         await self._store.adelete(owner, gone)
         return len(changed) + len(gone)
+
+
+def _with_replaced(records: Sequence[MemoryRecord], every: Sequence[MemoryRecord]) -> list[MemoryRecord]:
+    """Return the records and all that they have replaced, which would be the answer again."""
+    found = {one.id: one for one in records}
+    while more := {one.id: one for one in every if one.superseded_by in found and one.id not in found}:
+        found |= more
+    return list(found.values())
 
 
 def answer_to_wish(wish: ForgetWish, done: Forgotten, nearest: Sequence[MemoryRecord]) -> str:

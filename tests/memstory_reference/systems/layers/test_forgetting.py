@@ -46,6 +46,19 @@ async def test_a_name_that_was_forgotten_is_told_by_nothing(open_layers, mode):
     assert "Oslo" in await say(service, third, "What do you know about me?")
 
 
+@pytest.mark.parametrize("wish", ["Forget that my manager is Ben.", "Forget who my manager is."])
+async def test_with_a_value_that_is_forgotten_in_words_goes_the_one_that_it_had_replaced(open_layers, wish):
+    service = await open_layers()
+    who = await service.who("ann", "t")
+    await say(service, who, "My manager is Ann.", "I work at Acme and live in Oslo.", "My manager is Ben now.")
+    assert "Ben" in await say(service, who, "Who is my manager?")
+    await say(service, who, "I no longer work at Acme, I'm at Birch now.", wish)
+    known = await say(service, who, "What do you know about me?")
+    assert "Ann" not in known
+    assert "Acme" not in known
+    assert "Oslo" in known
+
+
 async def test_what_was_forgotten_stays_so_after_a_restart(open_layers, tmp_path):
     service = await open_layers()
     who = await service.who("ann", "t")

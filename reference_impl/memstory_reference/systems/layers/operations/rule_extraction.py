@@ -103,7 +103,7 @@ def facts_by_rules(said: str) -> list[Fact | Rule]:
     found: list[Fact | Rule] = []
     for sentence in _statements(said):
         if not rules_by_rules(sentence) and not _UNSURE.search(sentence):
-            found += [fact for clause in _clauses(sentence) if (fact := _fact(clause, sentence))]
+            found += [fact for clause, quote in _clauses(sentence) if (fact := _fact(clause, quote))]
     return found
 
 
@@ -137,16 +137,16 @@ def _statements(said: str) -> list[str]:
     return [sentence for sentence in sentences(plain) if not sentence.endswith("?")]
 
 
-def _clauses(sentence: str) -> list[str]:
-    """Return the clauses of a sentence; one without a subject takes over the `I` of the one before.
+def _clauses(sentence: str) -> list[tuple[str, str]]:
+    """Return the clauses of a sentence, each with its own words; one without a subject takes over the `I` before it.
 
-    >>> _clauses("I work at Acme and live in Oslo with Tom.")
-    ['I work at Acme', 'I live in Oslo with Tom.']
+    >>> _clauses("I work at Acme and live in Oslo.")
+    [('I work at Acme', 'I work at Acme'), ('I live in Oslo.', 'live in Oslo.')]
     """
-    found: list[str] = []
-    for clause in _CLAUSE.split(sentence):
-        is_mine = bool(found) and re.match(r"i\b", found[-1], re.IGNORECASE)
-        found.append(f"I {clause}" if is_mine and _FIRST_PERSON.match(clause) else clause)
+    found: list[tuple[str, str]] = []
+    for quote in _CLAUSE.split(sentence):
+        is_mine = bool(found) and re.match(r"i\b", found[-1][0], re.IGNORECASE)
+        found.append((f"I {quote}" if is_mine and _FIRST_PERSON.match(quote) else quote, quote))
     return found
 
 
