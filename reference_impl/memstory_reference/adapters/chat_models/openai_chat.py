@@ -57,7 +57,8 @@ class OpenAiChat:
                         raise self._wrong(f"did not end its answer within {MAX_CHARACTERS:,} characters")
         except (openai.APIError, ValueError, OSError) as error:
             if answer.size and not isinstance(error, openai.APITimeoutError):
-                raise self._wrong(f"broke off its answer after {answer.size} characters: {error}") from error
+                said = str(error).rstrip(".")
+                raise self._wrong(f"broke off its answer after {answer.size} characters: {said}") from error
             # The client reads each line as JSON of a known shape: a ValueError is a broken line.
             raise ChatModelUnavailableError(self._server.reason(error, self._model)) from error
         if answer.end is None:
