@@ -21,6 +21,7 @@ FSTRING_MIDDLE = getattr(tokenize, "FSTRING_MIDDLE", tokenize.STRING)
 HABITS = re.compile(
     r"(?:(?<!there )\b(?:is|are) no (?!longer|more|better|worse|other|such|slower)[a-z]+|\b(?:is|are) told\b|\banew\b"
     r"|\bwhat came\b(?! (?:back|out|before|after|behind))|\bof (?:its|their|our) own\b|\bwhat comes of\b"
+    r"|\b(?:comes?|came) of it\b|\btold apart\b|\bin silence\b|\bin the place of\b|\bmust not be so\b"
     r"|\b(?:holds?|held) against\b|\bthe present (?:folder|session|one)\b|\bsilent when it should be\b|\bnor is\b)",
     re.IGNORECASE,
 )
@@ -63,7 +64,8 @@ def test_no_text_for_people_has_a_habit_that_stops_a_reader():
 
 
 @pytest.mark.parametrize(
-    "text", ["5 is no number", "it is told again", "a server of its own", "Nor is it", "is\nno list"]
+    "text",
+    ["5 is no number", "it is told again", "a server of its own", "Nor is it", "is\nno list", "fails in silence"],
 )
 def test_a_habit_is_found(text):
     assert HABITS.search(" ".join(text.split()))

@@ -1,4 +1,4 @@
-"""What can go wrong, told apart by who must act.
+"""What can go wrong, by who must act.
 
 MemstoryError
 ├── StoryError      the story is wrong: its author acts          -> outcome `invalid`

@@ -116,7 +116,7 @@ def _renamed(path: TreePath, names: Mapping[TreePath, str]) -> TreePath:
 
 
 def _spelled(tree: Tree, typos: Mapping[TreePath, str], path: TreePath = ()) -> Tree:
-    """Return `tree` with the names that are meant in the place of the misspelt keys."""
+    """Return `tree` with the names that are meant instead of the misspelt keys."""
     if isinstance(tree, dict):
         return {typos.get((*path, key), key): _spelled(inner, typos, (*path, key)) for key, inner in tree.items()}
     if isinstance(tree, list):

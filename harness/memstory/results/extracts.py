@@ -14,7 +14,7 @@ _JUDGED_WELL = ("passed", "measured", "unsupported")
 
 
 def without_steps(case: CaseResult) -> CaseResult:
-    """Return `case` with an extract of its steps in the place of steps and tools."""
+    """Return `case` with an extract of its steps instead of steps and tools."""
     trials = (
         replace(trial, recording=replace(trial.recording, steps=(), tools=())) for trial in with_extract(case).trials
     )

@@ -38,12 +38,12 @@ def pull_models(cache: Path, download: Download) -> int:
 
 
 def list_models(cache: Path) -> int:
-    """Print a line a model: name, numbers a text, where the weights are."""
+    """Print a line a model: name, dimensions, where the weights are."""
     try:
         place = str(weights.find(cache).folder)
     except SetupProblem as problem:
         place = str(problem)
-    sys.stdout.write(f"{weights.MODEL}\t384 numbers a text\tno prefixes\t{place}\n")
+    sys.stdout.write(f"{weights.MODEL}\t384 dimensions\tno prefixes\t{place}\n")
     return 0
 
 

@@ -69,7 +69,7 @@ def _run(chosen: argparse.Namespace) -> int:
 def write(kind: str, name: str, folder: Path, *, story: str | None = None) -> list[Path]:
     """Write the files of `kind` into `folder`, the story last, and return their paths; none is overwritten.
 
-    `story` is the text of the story in the place of the template's.
+    `story` is the text of the story, instead of the template's.
     """
     if not _NAME.match(name):
         raise SetupError(f"'{name}' is not a valid name: start with a letter, then letters, digits, '-' and '_'")

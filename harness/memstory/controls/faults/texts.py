@@ -34,7 +34,7 @@ class _Mangling(Mutant):
 
 
 class Composing(_Mangling):
-    """Composes letters and accents that were told apart."""
+    """Composes letters and accents that were different."""
 
     fault_name: ClassVar[str] = "composing"
 

@@ -122,7 +122,7 @@ def joined(findings: Sequence[Finding]) -> Finding:
 
 def negated(finding: Finding) -> Finding:
     """Return the finding that holds where `finding` does not."""
-    says = f"{finding.says}, which must not be so" if finding.holds else finding.says
+    says = f"{finding.says}, but must not" if finding.holds else finding.says
     return Finding(holds=not finding.holds, says=says, expected=finding.expected and f"not {finding.expected}",
                    actual=finding.actual)  # fmt: skip
 

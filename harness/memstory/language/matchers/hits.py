@@ -108,7 +108,7 @@ def _exactly(hits: Hits, entries: Sequence[Entry], context: Context) -> Finding:
     taken = _assigned(hits, entries, context)
     faults = [
         *(f"lack {name}" for place, name in enumerate(said) if place not in taken.values()),
-        *(f"have one more, {describe([hit], context)}" for place, hit in enumerate(hits) if place not in taken),
+        *(f"have one too many, {describe([hit], context)}" for place, hit in enumerate(hits) if place not in taken),
     ]
     expected = f"exactly {', '.join(said) or 'nothing'}"
     return _finding(hits, context, " and ".join(faults) or f"are {expected}", holds=not faults, expected=expected)

@@ -121,7 +121,7 @@ class _Kept:
 
 
 class _Texts:
-    """Puts `[text 3, 23 characters]` in the place of every text of one case; equal texts have equal numbers.
+    """Replaces every text of one case by `[text 3, 23 characters]`; equal texts have equal numbers.
 
     A number tells as much as a hash would, which texts are the same, and cannot be guessed back.
     """

@@ -1,4 +1,4 @@
-"""all-MiniLM-L6-v2 on onnxruntime: 384 numbers a text, the same as sentence-transformers gives, without torch."""
+"""all-MiniLM-L6-v2 on onnxruntime: 384 dimensions, the same as sentence-transformers gives, without torch."""
 
 from __future__ import annotations
 

@@ -229,7 +229,7 @@ def test_tokens_are_estimated_by_words_signs_and_length():
 
 def test_exactly_says_what_is_missing_and_what_is_too_much():
     (found,) = verdicts_on_hits(HITS[1:], "{exactly: [near, good]}")
-    assert found.reason.startswith("hits lack 'good' and have one more, 1. 'other' (0.5)")
+    assert found.reason.startswith("hits lack 'good' and have one too many, 1. 'other' (0.5)")
     (nothing,) = verdicts_on_hits([], "{exactly: []}")
     assert (nothing.passed, nothing.reason) == (True, "hits are exactly nothing")
 

@@ -84,7 +84,7 @@ def test_a_matcher_fails_and_says_why(value, written):
     ("value", "written", "says"),
     [
         ("I do not know", "{contains: Elixir}", "does not contain 'Elixir'; it is 'I do not know'"),
-        ("It is Sydney", "{not: {contains: Sydney}}", "contains 'Sydney', which must not be so"),
+        ("It is Sydney", "{not: {contains: Sydney}}", "contains 'Sydney', but must not"),
         ({"calls": 3}, "{calls: {le: 2}}", "'calls' is 3, which is not ≤ 2"),
         ({"calls": 3}, "{texts: 2}", "has no 'texts' (it has 'calls')"),
         ([0.9, 0.2], "{all: {ge: 0.3}}", "element 2 is 0.2, which is not ≥ 0.3"),

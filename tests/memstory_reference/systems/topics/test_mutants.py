@@ -196,7 +196,7 @@ MUTANTS = [
     ("L14b: no recall is known as one", "scores that is", (memory_agent, "RECALL_TOOLS", frozenset())),
     (
         "L17: only the topic is forgotten",
-        "which must not be so",
+        "but must not",
         (memory_service, "forgotten", lambda _: lambda entry, *_: Forgotten(entry=entry, engrams=(), mentions=())),
     ),
     (
@@ -204,10 +204,10 @@ MUTANTS = [
         "'walnuts'",
         (memory_service, "forgotten", lambda plain: lambda entry, engrams, _: plain(entry, engrams)),
     ),
-    ("L17: the talk still holds what was forgotten", "which must not be so", (GeneratorAgent, "forget_windows", None)),
+    ("L17: the talk still holds what was forgotten", "but must not", (GeneratorAgent, "forget_windows", None)),
     (
         "L17: the wish to forget is remembered word for word",
-        "which must not be so",
+        "but must not",
         (memory_agent, "FORGET_MEMORY", lambda plain: replace(plain, name="no_tool")),
     ),
     ("L17c: a memory is forgotten whoever asks", "was not refused", (MemoryService, "forget_told", for_anybody)),

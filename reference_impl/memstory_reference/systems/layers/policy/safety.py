@@ -103,7 +103,7 @@ def is_unsafe_among(text: str, others: Sequence[str]) -> bool:
 
 
 def _obeys_regardless(words: Sequence[str]) -> bool:
-    """Say whether the assistant is to obey whatever comes of it: "do as I say even when dangerous"."""
+    """Say whether the assistant is to obey without regard to the consequences: "do as I say even when dangerous"."""
     line = " ".join(words)
     return bool(_REGARDLESS.search(line))
 

@@ -123,7 +123,7 @@ class Rows:
         )
 
     def mend(self, table: str, owner: str, identifier: str, vector: NDArray[np.float32]) -> None:
-        """Put a good vector in the place of one that cannot be compared; the centroid is counted afterwards."""
+        """Replace by a good vector one that cannot be compared; the centroid is counted afterwards."""
         ready = self._fitting(vector).tobytes()
         self._db.execute(f"UPDATE {table} SET vector = ? WHERE owner = ? AND id = ?", (ready, owner, identifier))  # noqa: S608
         (self._vectors if table == "memories" else self._preferences).changed(owner, [identifier])

@@ -201,7 +201,7 @@ class PipelineStore:
         return found if limit is None else found[:limit]
 
     def change(self, old: MemoryChunk, new: MemoryChunk, content_hash: str, vector: Vector) -> None:
-        """Put `new` in the place of `old`; a summary that was made of `old` goes, for it would keep the old words.
+        """Replace `old` by `new`; a summary that was made of `old` goes, for it would keep the old words.
 
         A summary stays that of its session. A preference that is about something else now has left its old key.
         """
