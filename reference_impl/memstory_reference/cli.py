@@ -82,9 +82,9 @@ def make_parser() -> argparse.ArgumentParser:
     subparsers = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
     for command in COMMANDS:
         command.add(subparsers)
-    for name, examples in EXAMPLES.items():
-        subparsers.choices[name].epilog = _ending(examples)
-        subparsers.choices[name].formatter_class = argparse.RawDescriptionHelpFormatter
+    for name, subparser in subparsers.choices.items():
+        subparser.epilog = _ending(EXAMPLES.get(name, ""))
+        subparser.formatter_class = argparse.RawDescriptionHelpFormatter
     return parser
 
 

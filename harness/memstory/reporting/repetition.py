@@ -11,8 +11,9 @@ from memstory.results.outcomes import CaseResult, Rate
 from memstory.results.runs import Run
 
 _EXPLAINED: Final = """\
-*Flaky* is a case of which some trials passed and some did not, whatever the story made of it; nothing is tried again silently. The interval is Wilson's, of 95%. pass@2 is the chance that one of two trials passes, pass^2 that both do, and
-pass^n that all of as many trials as were run do."""
+*Flaky* is a case of which some trials passed and some did not, whatever the story made of it; nothing is tried again
+silently. The interval is Wilson's, of 95%. pass@2 is the chance that one of two trials passes, pass^2 that both do,
+and pass^n that all of as many trials as were run do."""
 
 
 def repetition(run: Run) -> str:
