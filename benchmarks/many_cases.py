@@ -59,7 +59,7 @@ steps:
 
 
 def run(count: int) -> tuple[float, str, dict[str, int]]:
-    """Run `count` stories in a process; return its seconds of CPU, its summary and the sizes of its files.
+    """Run `count` stories in a separate process; return its seconds of CPU, its summary and the sizes of its files.
 
     Raises:
         RuntimeError: it did not run every case.
