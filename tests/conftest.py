@@ -14,6 +14,9 @@ from hypothesis import settings
 settings.register_profile("memstory", deadline=None)
 settings.load_profile("memstory")
 
+# xdist sets it in its workers; tables would be narrower there than where one process runs all tests.
+os.environ.pop("COLUMNS", None)
+
 CHROMIUM = ("chromium", "chromium-browser", "google-chrome")
 
 
