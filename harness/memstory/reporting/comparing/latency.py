@@ -100,6 +100,8 @@ def _timed(column: Column) -> Iterator[_Timed]:
             # Where nothing embeds, there is nothing to tell.
             untold = None if trial.recording.about.get("embedder", _NO_EMBEDDER) != _NO_EMBEDDER else 0.0
             for operation, timed in _calls(trial):
+                if not timed.seconds:
+                    continue  # a baseline keeps no times
                 told = timed.embedding_seconds
                 yield _Timed(operation, timed.seconds, untold if told is None else told)
 

@@ -103,6 +103,12 @@ def test_an_unknown_column_is_refused_with_the_nearest_name(run):
         named_column(columns_of([run("one", run.case(target="topics"))]), "topisc")
 
 
+def test_a_baseline_which_keeps_no_times_shows_none(run):
+    made = run("made", run.case(), run.retrieval([1]))
+    assert {time.operation for time in compare([made]).latencies} == {"search", "search (retrieval)"}
+    assert compare([NamedRun(name="kept", run=as_baseline(made.run))]).latencies == []
+
+
 def test_times_are_of_judged_cases_by_operation(run):
     one = run("one", run.case(seconds=(0.1, 0.2, 0.3)), run.retrieval([1, 1]), run.case("S9", "error"))
     times = {time.operation: time for time in compare([one]).latencies}
