@@ -126,7 +126,7 @@ def baseline(session: nox.Session) -> None:
     install(session, "backends")
     # Without the one story on data that a gate may not find; those data have their own page.
     measure(session, "reports/all/reference", "stories", "-m", "not locomo", *chosen(["reference"]))
-    measure(session, "reports/all/backends", "stories", *chosen([*ADAPTERS, *SERVERS]))
+    measure(session, "reports/all/backends", "stories", "-n", "2", *chosen([*ADAPTERS, *SERVERS]))
     published = [Path(f"reports/baseline/{name}.json.gz") for name in ("reference", "backends")]
     for file in published:
         # Whatever got better or worse: this run is the baseline now, of the form that this version writes.
