@@ -23,10 +23,11 @@ _LINK: Final = re.compile(r"\[([^\[\]]+)\]\((?!https?://|#|mailto:)([^)#\s]+)(#[
 def gather() -> None:
     """Copy the pages; a link to what is not a page, such as a folder of stories, becomes its text."""
     shutil.rmtree(SOURCE, ignore_errors=True)
-    pages = [*(ROOT / "docs").rglob("*"), *(ROOT / "reports/baseline").glob("*.md"), *(ROOT / name for name in OUTSIDE)]
-    wanted = {page for page in pages if page.is_file() and page.suffix in {".md", ".png", ".json"}}
+    published = (ROOT / "reports/baseline").glob("*.[mh]*")
+    pages = [*(ROOT / "docs").rglob("*"), *published, *(ROOT / name for name in OUTSIDE)]
+    wanted = {page for page in pages if page.is_file() and page.suffix in {".md", ".html", ".png", ".json"}}
     for page in wanted:
-        copy = SOURCE / page.relative_to(ROOT)
+        copy = SOURCE / page.relative_to(ROOT).with_name(_site_name(page))
         copy.parent.mkdir(parents=True, exist_ok=True)
         if page.suffix == ".md":
             copy.write_text(_without_folders(page, wanted), encoding="utf-8")
@@ -40,7 +41,16 @@ def _without_folders(page: Path, wanted: set[Path]) -> str:
         # A link that leads nowhere stays, so that the strict build finds it.
         return link[0] if target in wanted or not target.exists() else link[1]
 
-    return _LINK.sub(kept, page.read_text(encoding="utf-8"))
+    text = _LINK.sub(kept, page.read_text(encoding="utf-8"))
+    for one in wanted:
+        if one.suffix == ".html" and one.parent == page.parent:
+            text = text.replace(f"]({one.name}", f"]({_site_name(one)}")
+    return text
+
+
+def _site_name(page: Path) -> str:
+    """Return the name of a page on the site, where `report.md` becomes a `report.html` too."""
+    return f"{page.stem}-page.html" if page.suffix == ".html" else page.name
 
 
 if __name__ == "__main__":

@@ -148,8 +148,8 @@ def _report_from_spool(folder: Path, why: str) -> str:
     write_text(folder / REPORT_NAME, render(run, links=_links(folder, Beside())))
     recorded = folder / RECORDINGS_NAME
     _write_page(folder, with_steps(run, read_recordings(recorded)) if recorded.is_file() else run, Beside())
-    cases = f"{len(run.cases)} case{'s' * (len(run.cases) != 1)}"
-    return f"{folder / REPORT_NAME} and {PAGE_NAME}: made from {RESULTS_NAME}, {cases}"
+    judged = f"{len(run.cases)} case{'s' * (len(run.cases) != 1)}"
+    return f"{folder / REPORT_NAME} and {PAGE_NAME}: made from {RESULTS_NAME}, {judged}"
 
 
 def _links(folder: Path, beside: Beside) -> Links:

@@ -25,7 +25,7 @@ GONE = r"the connection broke|is gone"
 TABLE = {
     "type": "http",
     "headers": {"Authorization": "Bearer ${NOTES_KEY}"},
-    "call_seconds": 0.5,
+    "call_seconds": 5,
     "add": {"path": "/users/{user}/notes", "body": {"text": "{text}"}, "reply": {"id": "id"}},
     "get": {"path": "/users/{user}/notes/{id}", "reply": {"id": "id", "text": "text"}},
     "search": {
