@@ -185,7 +185,8 @@ def show_safely(item: pytest.Item, report: pytest.TestReport) -> None:
     In CI pytest shows the whole message in the short summary too, where the id has the file already.
     """
     crash = getattr(report.longrepr, "reprcrash", None)
-    if crash is not None and report.when != "teardown" and isinstance(item, StoryItem) and item.result is not None:
+    has_failed = isinstance(item, StoryItem) and item.result is not None and item.result.outcome in {"failed", "error"}
+    if crash is not None and report.when != "teardown" and has_failed:
         crash.message = printable(item.state.without_secrets(sentence(item.result)))
     if report.sections and isinstance(item, StoryItem):
         level = item.state.level_of(item.case.story.redact)

@@ -84,6 +84,15 @@ def test_an_error_that_several_cases_share_is_told_in_full_once(project):
     assert "the same error as E1[toy_target:ToyFactory]: say: RuntimeError: the backend fell over" in output
 
 
+def test_what_a_hook_of_the_project_says_is_not_replaced_by_a_story_that_passed(project):
+    hook = (
+        "@pytest.hookimpl(wrapper=True)\ndef pytest_runtest_call(item):\n    yield\n    raise ValueError('disk full')\n"
+    )
+    (project.path / "conftest.py").write_text(f"import pytest\n\n{hook}")
+    project.story(say("fine"))
+    assert "E1[toy_target:ToyFactory] - ValueError: disk full" in project.run().stdout.str()
+
+
 @pytest.mark.parametrize("argument", ["-v", "--tb=short"])
 def test_the_traceback_of_a_broken_target_is_shown_on_demand(project, argument):
     project.story(say("break"))

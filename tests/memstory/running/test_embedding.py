@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 
 from memstory.controls import Oracle
@@ -54,15 +52,6 @@ class EmbeddingFactory(TargetFactory):
         return self.kind()
 
 
-CHILD = """
-import importlib.util
-found = importlib.util.spec_from_file_location("embedding_tests", {path!r})
-tests = importlib.util.module_from_spec(found)
-found.loader.exec_module(tests)
-Made = tests.EmbeddingFactory
-"""
-
-
 async def seconds_of(factory, tmp_path, *, hosted=False):
     (story,) = parse_stories(STORY, "e.story.yaml")
     result = await play(story, factory, tmp_path / "work", options=RunOptions(hosted=hosted))
@@ -71,10 +60,8 @@ async def seconds_of(factory, tmp_path, *, hosted=False):
 
 
 @pytest.mark.parametrize("hosted", [False, True])
-async def test_steps_record_it_in_this_process_and_in_another(tmp_path, monkeypatch, hosted):
-    (tmp_path / "embedding_target.py").write_text(CHILD.format(path=str(Path(__file__))))
-    monkeypatch.syspath_prepend(str(tmp_path))
-    found = await seconds_of(EmbeddingFactory(), tmp_path, hosted=hosted)
+async def test_steps_record_it_in_this_process_and_in_another(tmp_path, importable, hosted):
+    found = await seconds_of(importable(EmbeddingFactory), tmp_path, hosted=hosted)
     assert found[:3] == [("add", SECONDS), ("list", 0.0), ("new_session", None)]
 
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 
 from memstory.controls import Oracle
@@ -57,15 +55,6 @@ class AskingFactory(TargetFactory):
         return self.kind()
 
 
-CHILD = """
-import importlib.util
-found = importlib.util.spec_from_file_location("asking_tests", {path!r})
-tests = importlib.util.module_from_spec(found)
-found.loader.exec_module(tests)
-Made = tests.AskingFactory
-"""
-
-
 async def played(factory, tmp_path, *, hosted=False):
     (story,) = parse_stories(STORY, "e.story.yaml")
     result = await play(story, factory, tmp_path / "work", options=RunOptions(hosted=hosted))
@@ -74,10 +63,8 @@ async def played(factory, tmp_path, *, hosted=False):
 
 
 @pytest.mark.parametrize("hosted", [False, True])
-async def test_steps_record_it_in_this_process_and_in_another(tmp_path, monkeypatch, hosted):
-    (tmp_path / "asking_target.py").write_text(CHILD.format(path=str(Path(__file__))))
-    monkeypatch.syspath_prepend(str(tmp_path))
-    steps = (await played(AskingFactory(), tmp_path, hosted=hosted)).trials[0].recording.steps
+async def test_steps_record_it_in_this_process_and_in_another(tmp_path, importable, hosted):
+    steps = (await played(importable(AskingFactory), tmp_path, hosted=hosted)).trials[0].recording.steps
     found = [(step.op, step.model) for step in steps if len(step.path) == 1]
     once = [("add", CALL), ("list", None), ("repeat", None), ("parallel", CALL + CALL + CALL), ("restart", None)]
     assert found == [*once, *[("add", CALL)] * 3]
