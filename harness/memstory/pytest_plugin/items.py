@@ -184,11 +184,13 @@ def show_safely(item: pytest.Item, report: pytest.TestReport) -> None:
 
     In CI pytest shows the whole message in the short summary too, where the id has the file already.
     """
+    if not isinstance(item, StoryItem):
+        return
     crash = getattr(report.longrepr, "reprcrash", None)
-    has_failed = isinstance(item, StoryItem) and item.result is not None and item.result.outcome in {"failed", "error"}
-    if crash is not None and report.when != "teardown" and has_failed:
-        crash.message = printable(item.state.without_secrets(sentence(item.result)))
-    if report.sections and isinstance(item, StoryItem):
+    judged = item.result if report.when != "teardown" else None
+    if crash is not None and judged is not None and judged.outcome in {"failed", "error"}:
+        crash.message = printable(item.state.without_secrets(sentence(judged)))
+    if report.sections:
         level = item.state.level_of(item.case.story.redact)
         report.sections = [
             (title, f"[{len(text)} characters were redacted]" if level == "texts" else item.state.without_secrets(text))
