@@ -1,4 +1,4 @@
-"""The file that holds pytest's settings, and the setting `memstory_stories` in it, without starting pytest."""
+"""The file that holds pytest's settings, and those settings of ours that commands read, without starting pytest."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from typing import Any, Final
 from memstory.errors import SetupError
 
 SETTING: Final = "memstory_stories"
+REQUIREMENTS: Final = "memstory_requirements"
 
 _Sections = Sequence[Sequence[str]]
 # In pytest's order; of a file that others use too, only one with a section for pytest counts.
@@ -30,6 +31,12 @@ def story_folders(start: Path) -> Sequence[Path]:
     """Return the folders that the setting names, for a command that is typed in `start`."""
     file, settings = _found(start)
     return [(file.parent / word).resolve() for word in _words(settings.get(SETTING, []))] if file else []
+
+
+def requirements_file(start: Path) -> Path | None:
+    """Return the file that holds the ids of the project's requirements, for a command that is typed in `start`."""
+    file, settings = _found(start)
+    return file.parent / settings[REQUIREMENTS] if file and settings.get(REQUIREMENTS) else None
 
 
 def settings_file(start: Path) -> Path | None:

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from memstory.commands.output import counted, say, say_json, table
+from memstory.commands.output import say, say_json, table
 from memstory.errors import MemstoryError, SetupError
+from memstory.results.runs import counted
 from memstory.target import TargetFactory, Tree
-from memstory.targets.discovery import known_names, load_targets
+from memstory.targets.discovery import known_names, load_targets, not_installed
+from memstory.targets.embedding_factory import EmbeddingFactory
 from memstory.targets.project_file import FILE
 from memstory.targets.table_targets import bundled_tables, project_tables
 
@@ -20,9 +22,14 @@ def load_known() -> tuple[Mapping[str, Mapping[str, TargetFactory]], Mapping[str
     problems: dict[str, str] = {}
     for name in known_names(offers):
         try:
-            found[name] = load_targets([name], offers)
+            factories = load_targets([name], offers)
         except SetupError as error:
             problems[name] = str(error)
+            continue
+        if len(factories) == 1 and (missing := not_installed(_extras(name, *factories.values()))):
+            problems[name] = missing
+        else:
+            found[name] = factories
     return found, problems
 
 
@@ -47,6 +54,11 @@ def _row(name: str, factories: Mapping[str, TargetFactory]) -> dict[str, Tree]:
         return {**row, "can": sorted(factories[name].abilities({}))}
     except MemstoryError as error:
         return {**row, "problem": str(error)}
+
+
+def _extras(name: str, factory: TargetFactory) -> Sequence[str]:
+    """Return what brings the packages that a target imports when it starts: extras are named after it or its kind."""
+    return [name, factory.name, *(["reference"] if isinstance(factory, EmbeddingFactory) else [])]
 
 
 def _origin(name: str) -> str:

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from time import monotonic
 from typing import Final, TypeVar
 
+from memstory.results.runs import counted
 from memstory.target import Tree
 
 Thing = TypeVar("Thing")
@@ -19,12 +20,21 @@ WIDE: Final = 170
 
 LEAST_COLUMN: Final = 20
 
+_ANSI: Final = {"red": 31, "green": 32}
+
 FIRST_SIGN_SECONDS, _PAUSE_SECONDS = 1.0, 0.2
 
 
 def say(text: str) -> None:
     """Print `text` as a line."""
     sys.stdout.write(f"{text}\n")
+
+
+def in_colour(text: str, colour: str) -> str:
+    """Return `text` in a colour where pytest would use one: NO_COLOR, then FORCE_COLOR, then whether it is a screen."""
+    is_screen = sys.stdout.isatty() and os.environ.get("TERM") != "dumb"
+    is_coloured = not os.environ.get("NO_COLOR") and (bool(os.environ.get("FORCE_COLOR")) or is_screen)
+    return f"\x1b[{_ANSI[colour]}m{text}\x1b[0m" if is_coloured and colour else text
 
 
 def complain(text: str) -> None:
@@ -64,17 +74,6 @@ def _fitting(headers: Sequence[str], rows: Sequence[Sequence[str]], widths: Sequ
         shown[widest] -= 1
         excess -= 1
     return [shown[place] if place in free else None for place in range(len(shown))]
-
-
-def counted(number: int, noun: str) -> str:
-    """Return a number with its noun.
-
-    >>> counted(1, "story"), counted(2, "story"), counted(0, "error")
-    ('1 story', '2 stories', '0 errors')
-    """
-    if number == 1:
-        return f"1 {noun}"
-    return f"{number:,} {noun[:-1]}ies" if noun.endswith("y") else f"{number:,} {noun}s"
 
 
 def with_progress(things: Sequence[Thing], noun: str) -> Iterator[Thing]:

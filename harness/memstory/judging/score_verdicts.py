@@ -9,6 +9,7 @@ from memstory.language.matchers import Context, judge
 from memstory.language.story import Expectation, Matcher, Story
 from memstory.results.outcomes import Score, Verdict
 from memstory.results.recording import Recording, RetrievalRecord
+from memstory.results.runs import counted
 from memstory.target import Tree
 from memstory.tasks.perturbation import level_name
 
@@ -55,7 +56,7 @@ def _of_task(task: RetrievalRecord, expected: Expectation, scores: Sequence[Scor
                 yield Verdict(passed=False, field="metrics", check=name, where=str(matcher.mark),
                               reason=f"{name}{level} could not be measured: no question calls for it")  # fmt: skip
             else:
-                subject = f"{name}{level} over {total.questions} questions"
+                subject = f"{name}{level} over {counted(total.questions, 'question')}"
                 yield _verdict(name, subject, round(total.value, 6), matcher)
 
 

@@ -12,9 +12,11 @@ from memstory.errors import SetupError, StoryError
 from memstory.language.stories import InvalidStory, load_stories
 from memstory.language.story import Story
 from memstory.pytest_plugin.chosen import offers
+from memstory.pytest_plugin.failure_text import printable
 from memstory.pytest_plugin.items import InvalidItem, StoryItem, story_function
 from memstory.pytest_plugin.options import NOT_RUN
 from memstory.pytest_plugin.session import SessionState, state_of
+from memstory.results.runs import counted
 from memstory.targets.discovery import check_names
 
 
@@ -63,6 +65,11 @@ class StoryFile(pytest.File):
     def _invalid(self, story: InvalidStory) -> InvalidItem:
         item = InvalidItem.from_parent(self, name=story.id, callobj=story_function)
         item.prepare(story, state_of(self.config))
+        if self.config.option.collectonly:
+            # It has no target or marker to be seen, and nothing will run that says why.
+            said = printable(str(story.errors[0]))
+            more = f" (and {counted(len(story.errors) - 1, 'more error')})" if len(story.errors) > 1 else ""
+            self.config.stash.setdefault(NOT_RUN, []).append(f"invalid: {said}{more}")
         return item
 
     def _display(self) -> str:

@@ -153,6 +153,7 @@ def add_options(parser: pytest.Parser) -> None:
     )
     parser.addini("memstory_target", "targets when no --target is given", type="args", default=[])
     parser.addini("memstory_stories", "folders whose YAML files are stories", type="paths", default=[])
+    parser.addini("memstory_requirements", "text with the ids that stories may cover", type="string", default="")
     parser.addini("memstory_redact", "what --redact is when it is not given", type="string", default="")
     parser.addini("memstory_report", "folder of the reports when no --report is given", type="string", default="")
 

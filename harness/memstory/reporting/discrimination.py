@@ -22,7 +22,7 @@ from memstory.reporting.writing import REPORT_NAME
 from memstory.results.folder.results_file import RESULTS_NAME, read_results
 from memstory.results.folder.whole_files import write_text
 from memstory.results.outcomes import CaseResult, Outcome
-from memstory.results.runs import Run
+from memstory.results.runs import Run, counted
 
 KILLS: Final = 3
 """How many stories must find the fault of each broad mutant."""
@@ -92,7 +92,7 @@ def judge_controls(run: Run) -> Findings:
 def render_controls(found: Findings) -> str:
     """Return the page as markdown."""
     sections = [
-        f"# What the controls say of {len(found.outcomes)} stories",
+        f"# What the controls say of {counted(len(found.outcomes), 'story')}",
         _verdict(found),
         f"## Mutants\n\n{_mutants(found)}",
         _section("Stories that discriminate little", _weak(found)),
@@ -117,7 +117,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         sys.stderr.write(f"{error}\n")
         return 2
     write_text(folder / REPORT_NAME, render_controls(found))
-    kills = (f"{name}: killed by {len(stories)} stories" for name, stories in found.kills.items())
+    kills = (f"{name}: killed by {counted(len(stories), 'story')}" for name, stories in found.kills.items())
     seen = f"{len(found.weak)} stories discriminate little, {len(found.unseen)} no control can run"
     sys.stdout.write("\n".join([*kills, seen, *found.broken, f"report: {folder / REPORT_NAME}", ""]))
     return 1 if found.broken else 0

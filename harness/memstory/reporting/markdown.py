@@ -26,7 +26,7 @@ from memstory.reporting.repetition import repetition
 from memstory.reporting.retrieval_tables import retrieval
 from memstory.reporting.talk.honesty import honesty, judged
 from memstory.results.outcomes import CaseResult, Outcome
-from memstory.results.runs import NamedRun, Run, natural
+from memstory.results.runs import NamedRun, Run, counted, natural
 
 SLOWEST: Final = 10
 
@@ -137,7 +137,9 @@ def _appendix(run: Run, links: Links) -> str:
     for target in targets:
         own = [one for one in rows if list(one[1]) == [target] and len(targets) > 1]
         if own:
-            parts.append(_fold(f"{inline(target)} only: {len(own)} stories", _matrix(own, [target], places, links)))
+            parts.append(
+                _fold(f"{inline(target)} only: {counted(len(own), 'story')}", _matrix(own, [target], places, links))
+            )
     legend = ", ".join(f"{symbol} {outcome}" for outcome, symbol in views.SYMBOLS.items())
     return "\n\n".join([f"{legend}.", *(part for part in parts if part)])
 
@@ -151,13 +153,13 @@ def _matrix(
     for _, group in groupby(rows, key=lambda one: (one[0][0].partition("[")[0], one[0][1], one[1])):
         alike = list(group)
         (story, title), outcomes = alike[0]
-        count = f" and {len(alike) - 1} more rows" if len(alike) > 1 else ""
+        count = f" and {counted(len(alike) - 1, 'more row')}" if len(alike) > 1 else ""
         place, slug = links.to_place(cases[story].where, story), inline(cases[story].slug or "")
         made.append(
             [f"{place}{count} {slug}".strip(), inline(title), *(_cell(outcomes.get(target)) for target in targets)]
         )
     text = table(["Story", "Title", *map(inline, targets)], made)
-    return _fold(f"{len(rows)} stories", text) if len(made) > _FOLDED else text if made else ""
+    return _fold(counted(len(rows), "story"), text) if len(made) > _FOLDED else text if made else ""
 
 
 def _fold(title: str, text: str) -> str:

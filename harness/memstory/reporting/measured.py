@@ -12,7 +12,7 @@ from tabulate import tabulate
 from memstory.reporting.escaping import inline, shorten, table, visible
 from memstory.results.outcomes import CaseResult, Score
 from memstory.results.recording import RetrievalRecord
-from memstory.results.runs import Run
+from memstory.results.runs import Run, counted
 from memstory.tasks.perturbation import level_name
 
 HEADLINES: Final = ("macro_recall@", "recall@", "abstention")
@@ -158,7 +158,7 @@ def _board(level: str, cases: Sequence[CaseResult]) -> Board:
         notes.append(f"* no better than chance: {', '.join(by_chance)}")
     said = f", {level}" if level and level != "plain" else ""
     return Board(
-        title=f"{cases[0].name}: {cases[0].title}{said} ({record.documents} memories)",
+        title=f"{cases[0].name}: {cases[0].title}{said} ({counted(record.documents, 'memory')})",
         header=["questions", *(f"{case.target}{'*' if case.target in by_chance else ''}" for case in cases)],
         rows=[*kinds, *_not_empty(totals)],
         notes=notes,

@@ -8,7 +8,7 @@ from memstory.reporting import views
 from memstory.reporting.curves import curves
 from memstory.reporting.escaping import inline, table
 from memstory.reporting.views import ScoreRow
-from memstory.results.runs import Run
+from memstory.results.runs import Run, counted
 
 
 def retrieval(run: Run) -> str:
@@ -52,8 +52,8 @@ def _measured_on(run: Run) -> Iterator[str]:
         for record in case.retrieval:
             left_out = sum(not asked.judged for asked in record.questions)
             text = (
-                f"{inline(record.name)}: {record.documents} documents, the first {record.k} hits of"
-                f" {len(record.questions)} questions"
+                f"{inline(record.name)}: {counted(record.documents, 'document')}, the first {record.k} hits of"
+                f" {counted(len(record.questions), 'question')}"
                 + (f" ({left_out} without a usable label are not judged)" if left_out else "")
                 + f", data {inline(record.digest[:12])}"
             )

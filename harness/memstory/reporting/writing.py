@@ -28,7 +28,7 @@ from memstory.results.folder.selected_cases import SELECTED_NAME, lost, read_sel
 from memstory.results.folder.spool import SPOOL_NAME, Spool
 from memstory.results.folder.whole_files import make_again, write_text
 from memstory.results.outcomes import CaseResult
-from memstory.results.runs import NamedRun, Run, make_run
+from memstory.results.runs import NamedRun, Run, counted, make_run
 from memstory.results.secrecy.secret_values import Secrets
 
 REPORT_NAME: Final = "report.md"
@@ -88,7 +88,7 @@ def _keep_killed(folder: Path, kept: Path) -> str:
     except SetupError:  # another version wrote it: `memstory report` says so
         return ""
     return (
-        f"The run before was killed: {len(done)} cases were done, {missing} have no result. "
+        f"The run before was killed: {counted(len(done), 'case')} done, {missing} without a result. "
         f"'memstory report {kept}' writes its report."
     )
 
@@ -143,13 +143,14 @@ def _report_from_spool(folder: Path, why: str) -> str:
         write_reports(folder, make_run(cases, make_fingerprint(cases), complete=False))
         torn = f"; {spooled.torn} more was being written and is lost" if spooled.torn else ""
         named = f"; no result: {', '.join(case.id for case in missing)}" if missing else ""
-        return f"{folder / REPORT_NAME}: the run was cut short, {len(spooled.results)} cases were done{torn}{named}"
+        return (
+            f"{folder / REPORT_NAME}: the run was cut short, {counted(len(spooled.results), 'case')} done{torn}{named}"
+        )
     run = read_results(folder / RESULTS_NAME)
     write_text(folder / REPORT_NAME, render(run, links=_links(folder, Beside())))
     recorded = folder / RECORDINGS_NAME
     _write_page(folder, with_steps(run, read_recordings(recorded)) if recorded.is_file() else run, Beside())
-    judged = f"{len(run.cases)} case{'s' * (len(run.cases) != 1)}"
-    return f"{folder / REPORT_NAME} and {PAGE_NAME}: made from {RESULTS_NAME}, {judged}"
+    return f"{folder / REPORT_NAME} and {PAGE_NAME}: made from {RESULTS_NAME}, {counted(len(run.cases), 'case')}"
 
 
 def _links(folder: Path, beside: Beside) -> Links:

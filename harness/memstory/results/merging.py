@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from memstory.errors import SetupError
 from memstory.results.likeness import by_cause, differing_stories
-from memstory.results.runs import Fingerprint, NamedRun, Part, Run, make_run
+from memstory.results.runs import Fingerprint, NamedRun, Part, Run, counted, make_run
 
 _SHOWN = 20
 
@@ -44,7 +44,7 @@ def merged(runs: Sequence[NamedRun]) -> Run:
 def cut_short(runs: Sequence[NamedRun]) -> list[str]:
     """Return the shards that did not come to their end, each with how far it came."""
     return [
-        f"{shard.name} has {_ended(shard)} of its {shard.part.cases} cases"
+        f"{shard.name} has {_ended(shard)} of its {counted(shard.part.cases, 'case')}"
         for shard in _shards(runs)
         if not _is_whole(shard)
     ]

@@ -111,6 +111,17 @@ def some(names: Sequence[str], shown: int = 8) -> str:
     return ", ".join(names[:shown]) + (f" and {more} more" if more > 0 else "")
 
 
+def counted(number: int, noun: str) -> str:
+    """Return a number with its noun.
+
+    >>> counted(1, "story"), counted(2, "story"), counted(0, "error")
+    ('1 story', '2 stories', '0 errors')
+    """
+    if number == 1:
+        return f"1 {noun}"
+    return f"{number:,} {noun[:-1]}ies" if noun.endswith("y") else f"{number:,} {noun}s"
+
+
 def _redacted(cases: Sequence[CaseResult], fingerprint: Fingerprint) -> Mapping[str, int]:
     """Return how many values were taken out of the cases and of the options of the run, each kind even if none was."""
     total = Counter({"secrets": json.dumps(dict(fingerprint.options)).count(REDACTED), "texts": 0})

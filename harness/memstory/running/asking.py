@@ -13,6 +13,7 @@ from memstory.errors import StoryError
 from memstory.language.story import Retrieval
 from memstory.requests import About, Search
 from memstory.results.recording import QuestionRecord, RetrievalRecord
+from memstory.results.runs import counted
 from memstory.running.environments import for_collection
 from memstory.running.hosting.guarded import GuardedTarget
 from memstory.running.remembering import DocumentIds, Rememberer, refuse_outdated
@@ -125,7 +126,7 @@ def _perturbed(asked: Asked, collection: Collection, level: Mapping[str, Tree], 
 
 
 def _said(collection: Collection, level: Mapping[str, Tree]) -> str:
-    counts = f"{len(collection.documents)} documents, {len(collection.questions)} questions"
+    counts = f"{counted(len(collection.documents), 'document')}, {counted(len(collection.questions), 'question')}"
     return ", ".join(part for part in (f"{collection.id}: {counts}", level_name(level)) if part)
 
 

@@ -10,7 +10,7 @@ import re
 import traceback
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from importlib import import_module
-from importlib.metadata import Distribution, entry_points
+from importlib.metadata import Distribution, PackageNotFoundError, distribution, entry_points
 from importlib.util import find_spec
 from typing import Any
 
@@ -60,6 +60,15 @@ def load_spec(spec: str) -> TargetFactory:
     if not hasattr(imported, attribute):
         raise SetupError(f"the module '{module}' has no '{attribute}' (target '{spec}')")
     return _factory(spec, getattr(imported, attribute))
+
+
+def not_installed(extras: Sequence[str]) -> str:
+    """Say which of these extras to install because a package that they bring is not here; nothing if all are."""
+    for owner in _owners():
+        missing = {extra for package, extra in _extras(owner) if extra in extras and not _is_here(package)}
+        if missing:
+            return f"not installed: pip install '{owner.name}[{','.join(sorted(missing))}]'"
+    return ""
 
 
 def missing_vendor(target: str, error: ImportError, distribution: Distribution | None = None) -> str:
@@ -146,16 +155,26 @@ def _unknown(name: str, known: Sequence[str]) -> SetupError:
 
 def _owners() -> Iterator[Distribution]:
     """Yield the distributions that offer targets: their extras may bring what is missing."""
-    for entry in entry_points(group=GROUP):
-        if entry.dist is not None:
-            yield entry.dist
+    yield from {entry.dist.name: entry.dist for entry in entry_points(group=GROUP) if entry.dist is not None}.values()
 
 
 def _extra_for(distribution: Distribution, package: str) -> str | None:
     wanted = re.sub(r"[-_.]+", "-", package).lower()
+    return next((extra for name, extra in _extras(distribution) if name == wanted), None)
+
+
+def _extras(distribution: Distribution) -> Iterator[tuple[str, str]]:
+    """Yield each package that an extra brings, with the name of the extra."""
     for requirement in distribution.requires or ():
         name = re.match(r"[A-Za-z0-9._-]+", requirement)
         extra = re.search(r"extra\s*==\s*['\"]([^'\"]+)['\"]", requirement)
-        if name and extra and re.sub(r"[-_.]+", "-", name[0]).lower() == wanted:
-            return extra[1]
-    return None
+        if name and extra:
+            yield re.sub(r"[-_.]+", "-", name[0]).lower(), extra[1]
+
+
+def _is_here(package: str) -> bool:
+    try:
+        distribution(package)
+    except PackageNotFoundError:
+        return False
+    return True

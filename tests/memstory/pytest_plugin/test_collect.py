@@ -34,6 +34,14 @@ def test_a_story_is_one_item_for_each_target(project):
     )
 
 
+def test_a_story_that_is_invalid_is_said_where_stories_are_only_collected(project):
+    project.story("story: B\ntitle: T\nsteps: [{serch: x}, {ad: y}]\n")
+    result = project.run("--collect-only", "-q")
+    result.stdout.fnmatch_lines(
+        ["stories/a.yaml::B", "invalid: stories/a.yaml:3:10: *'serch'*'search'* (and 1 more error)"]
+    )
+
+
 def test_a_node_id_selects_its_case(project):
     # H-03
     project.story(TWO)

@@ -102,7 +102,7 @@ def test_a_killed_run_leaves_its_spool_and_the_next_run_starts_clean(project, mo
     next_run.assert_outcomes(passed=1, deselected=8)
     assert list(project.results()) == ["N1"]
     next_run.stdout.fnmatch_lines(
-        ["The run before was killed: 8 cases were done, 1 have no result. 'memstory report *killed' writes its report."]
+        ["The run before was killed: 8 cases done, 1 without a result. 'memstory report *killed' writes its report."]
     )
 
 

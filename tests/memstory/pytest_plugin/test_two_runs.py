@@ -53,7 +53,7 @@ def test_what_a_killed_run_left_holds_no_secret_and_is_recovered(project, first)
     first.kill()
     first.wait()
     assert b"hunter2" not in (project.path / "reports/latest" / SPOOL_NAME).read_bytes()
-    assert "cut short, 3 cases were done" in report_from_spool(project.path / "reports/latest")
+    assert "cut short, 3 cases done" in report_from_spool(project.path / "reports/latest")
     assert project.results() == {**dict.fromkeys(("N0", "N1", "N2"), "passed"), "Z": "error"}
 
 

@@ -57,7 +57,7 @@ def test_a_killed_run_leaves_a_report_of_what_it_did(tmp_path, results):
     with (tmp_path / SPOOL_NAME).open("ab") as file:
         file.write(b'\n{"id": "S7[top')
     said = report_from_spool(tmp_path)
-    assert "cut short, 5 cases were done; 1 more was being written and is lost" in said
+    assert "cut short, 5 cases done; 1 more was being written and is lost" in said
     document = json.loads((tmp_path / "results.json").read_text())
     assert document["complete"] is False
     assert len(document["cases"]) == 5
@@ -98,12 +98,12 @@ def test_what_a_killed_run_had_done_is_kept_beside_the_next_run_and_told(tmp_pat
     killed = tmp_path / "killed"
     assert said == [
         (
-            f"The run before was killed: 2 cases were done, {len(results) - 2} have no result. "
+            f"The run before was killed: 2 cases done, {len(results) - 2} without a result. "
             f"'memstory report {killed}' writes its report."
         )
     ]
     assert not (tmp_path / SPOOL_NAME).exists()
-    assert "2 cases were done" in report_from_spool(killed)
+    assert "2 cases done" in report_from_spool(killed)
     begin_reports(tmp_path, said.append).release()
     assert len(said) == 1
 

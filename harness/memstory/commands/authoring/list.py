@@ -11,9 +11,10 @@ from typing import Final
 from memstory.commands.command import FINDINGS, OK, Command, add_json, add_story_paths
 from memstory.commands.known_targets import list_targets
 from memstory.commands.loaded import load
-from memstory.commands.output import WIDE, counted, say, say_json, screen_width, table
+from memstory.commands.output import WIDE, say, say_json, screen_width, table
 from memstory.commands.story_files import story_files
 from memstory.language.story import Story
+from memstory.results.runs import counted
 
 _TARGETS: Final = "targets"
 

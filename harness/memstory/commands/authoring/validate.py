@@ -8,20 +8,23 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from memstory.commands.command import FINDINGS, OK, Command, add_json, add_story_paths
+from memstory.commands.ini_setting import requirements_file
 from memstory.commands.loaded import Loaded, load
-from memstory.commands.output import counted, say, say_json, with_progress
+from memstory.commands.output import say, say_json, with_progress
 from memstory.commands.story_files import story_files
 from memstory.datasets import Bounds, load_task
 from memstory.errors import NotSupported, SetupError, StoryError
 from memstory.language.registry import nearest
 from memstory.language.story import Retrieval, Step, Story
+from memstory.results.runs import counted
 from memstory.targets.discovery import check_names
 
 
 def _options(parser: argparse.ArgumentParser) -> None:
     add_story_paths(parser)
     parser.add_argument(
-        "--requirements", type=Path, metavar="FILE", help="a text that has to hold every id that a story 'covers'"
+        "--requirements", type=Path, metavar="FILE", help="a text that has to hold every id that a story 'covers' "
+        "(default: the ini setting memstory_requirements)"
     )
     add_json(parser)
 
@@ -30,8 +33,9 @@ def _run(chosen: argparse.Namespace) -> int:
     files = story_files(chosen.paths, bundled=chosen.bundled)
     loaded = load(files)
     errors, notes = _with_data(loaded)
-    if chosen.requirements is not None:
-        errors = sorted([*errors, *_uncovered(loaded.stories, chosen.requirements)], key=_place)
+    # Bundled stories cover requirements of memstory, not of the project.
+    if requirements := chosen.requirements or (None if chosen.bundled else requirements_file(Path.cwd())):
+        errors = sorted([*errors, *_uncovered(loaded.stories, requirements)], key=_place)
     if chosen.json:
         say_json(_as_json(loaded, errors, notes))
         return FINDINGS if errors else OK
@@ -78,7 +82,10 @@ def _with_data(loaded: Loaded) -> tuple[Sequence[StoryError], Sequence[str]]:
 
 def _uncovered(stories: Sequence[Story], requirements: Path) -> Iterator[StoryError]:
     """Yield each id that a story `covers` and the file does not name; rows share theirs."""
-    known = set(re.findall(r"[\w.-]*\w", requirements.read_text("utf-8")))
+    try:
+        known = set(re.findall(r"[\w.-]*\w", requirements.read_text("utf-8")))
+    except (OSError, ValueError) as error:
+        raise SetupError(f"the requirements in {requirements} cannot be read: {error}") from error
     for mark, name in dict.fromkeys((story.mark, name) for story in stories for name in story.covers):
         if name not in known:
             yield StoryError(f"'covers' names '{name}', which {requirements} does not.{nearest(name, known)}", mark)

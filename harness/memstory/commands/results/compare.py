@@ -9,7 +9,7 @@ from pathlib import Path
 
 from memstory.codec import encode
 from memstory.commands.command import FINDINGS, OK, USAGE, Command, add_json
-from memstory.commands.output import counted, say, say_json
+from memstory.commands.output import say, say_json
 from memstory.commands.results.results_files import runs_at
 from memstory.errors import SetupError
 from memstory.reporting.comparing.columns import columns_of, named_column
@@ -23,7 +23,7 @@ from memstory.reporting.page.rendering import PageInput, render_page
 from memstory.reporting.page.story_lines import lines_in
 from memstory.results.folder.whole_files import write_text
 from memstory.results.likeness import what_differs
-from memstory.results.runs import NamedRun
+from memstory.results.runs import NamedRun, counted
 from memstory.results.secrecy.secret_values import Secrets
 
 _TWO = 2

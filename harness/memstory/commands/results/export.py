@@ -6,13 +6,14 @@ import argparse
 from pathlib import Path
 
 from memstory.commands.command import OK, Command
-from memstory.commands.output import counted, say
+from memstory.commands.output import say
 from memstory.commands.results.results_files import run_at
 from memstory.errors import SetupError
 from memstory.reporting.escaping import visible
 from memstory.reporting.trec import trec_files
 from memstory.results.baseline import with_ids
 from memstory.results.folder.whole_files import write_text
+from memstory.results.runs import counted
 
 
 def _options(parser: argparse.ArgumentParser) -> None:

@@ -8,7 +8,7 @@ from dataclasses import asdict
 from pathlib import Path
 
 from memstory.commands.command import OK, Command, add_json
-from memstory.commands.output import counted, say, say_json
+from memstory.commands.output import say, say_json
 from memstory.commands.results.results_files import run_at, runs_at
 from memstory.errors import SetupError
 from memstory.reporting.comparing.regression import Gate, gate
@@ -17,7 +17,7 @@ from memstory.reporting.views import shard_name
 from memstory.results.baseline import as_baseline, joint_baseline, varying_cases, with_ids
 from memstory.results.folder.results_file import write_results
 from memstory.results.likeness import what_differs
-from memstory.results.runs import NamedRun, Run, some
+from memstory.results.runs import NamedRun, Run, counted, some
 
 _SEVERAL = 3
 _VERDICTS = ("passed", "regression", "could not be measured")

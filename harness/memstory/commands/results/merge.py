@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 
 from memstory.commands.command import OK, Command
-from memstory.commands.output import counted, say
+from memstory.commands.output import say
 from memstory.commands.results.results_files import has_recordings, runs_at
 from memstory.errors import SetupError
 from memstory.reporting.escaping import visible
@@ -16,6 +16,7 @@ from memstory.reporting.writing import begin_reports, write_reports
 from memstory.results.folder.holding import Hold
 from memstory.results.folder.recordings_file import RECORDINGS_NAME
 from memstory.results.merging import cut_short, merged
+from memstory.results.runs import counted
 
 
 def _options(parser: argparse.ArgumentParser) -> None:

@@ -9,13 +9,14 @@ from pathlib import Path
 
 from memstory.commands.command import FINDINGS, OK, Command, add_json
 from memstory.commands.loaded import Loaded, load
-from memstory.commands.output import counted, say, say_json, table, with_progress
+from memstory.commands.output import say, say_json, table, with_progress
 from memstory.commands.results.rejudging import Rejudged, rejudged
 from memstory.commands.results.results_files import recorded_run_at
 from memstory.commands.story_files import story_files
 from memstory.errors import SetupError
 from memstory.language.story import Story
 from memstory.results.outcomes import CaseResult
+from memstory.results.runs import counted
 
 
 def _options(parser: argparse.ArgumentParser) -> None:

@@ -16,6 +16,7 @@ from memstory.language.story import Step, Story
 from memstory.reporting.views import step_number
 from memstory.results.outcomes import CaseResult, Outcome
 from memstory.results.recording import Recording, StepRecord
+from memstory.results.runs import counted
 from memstory.results.secrecy.redaction import told
 from memstory.tasks.perturbation import levels_of
 
@@ -73,7 +74,7 @@ def _does_other_things(story: Story, recorded: CaseResult) -> str | None:
 def _other_steps(story: Story, recording: Recording) -> str | None:
     last_index = recording.steps[-1].path[0] + 1 if recording.steps else 0
     if recording.failure is None and len(story.steps) != last_index:
-        return f"{last_index} steps were recorded and the story has {len(story.steps)} now"
+        return f"{counted(last_index, 'step')} recorded, and the story has {len(story.steps)} now"
     for record in recording.steps:
         place = locate(story, record.path)
         if place is None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import re
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -10,16 +11,20 @@ from typing import Final
 
 from memstory.codec import encode
 from memstory.commands.command import OK, Command, add_json
-from memstory.commands.output import say, say_json
+from memstory.commands.output import in_colour, say, say_json
 from memstory.commands.results.results_files import has_recordings, recorded_run_at, run_at
 from memstory.commands.results.timeline import SHORT, timeline
 from memstory.errors import SetupError
 from memstory.language.registry import nearest, unknown
 from memstory.results.folder.recordings_file import RECORDINGS_NAME
 from memstory.results.outcomes import CaseResult
-from memstory.results.runs import Run
+from memstory.results.runs import Run, counted
 from memstory.results.secrecy.redaction import told
 
+_COLOURS: Final = {
+    "red": re.compile(r" {5}FAILED |ended(?: in step [\d.]+)?: |\S+  (?:failed|error|invalid) in "),
+    "green": re.compile(r" {5}ok |\S+  passed in "),
+}
 _FEW: Final = 20
 """So many names are read; of more, only a near one helps."""
 
@@ -44,8 +49,13 @@ def _run(chosen: argparse.Namespace) -> int:
         say_json(encode(case))
         return OK
     for line in timeline(case, trial, limit=sys.maxsize if chosen.full else SHORT):
-        say(line)
+        say(in_colour(line, _colour(line)))
     return OK
+
+
+def _colour(line: str) -> str:
+    """Return how a line of the timeline is shown; what a memory said never begins a line."""
+    return next((colour for colour, begin in _COLOURS.items() if begin.match(line)), "")
 
 
 def _incomplete(case: CaseResult, *, is_recorded: bool) -> Iterator[str]:
@@ -76,7 +86,7 @@ def _trial(case: CaseResult, wanted: int | None) -> int:
         return case.shown
     count = len(case.trials)
     if not 1 <= wanted <= count:
-        raise SetupError(f"{case.id} has no trial {wanted}; it ran {count} time{'s' if count != 1 else ''}")
+        raise SetupError(f"{case.id} has no trial {wanted}; it ran {counted(count, 'time')}")
     return wanted - 1
 
 

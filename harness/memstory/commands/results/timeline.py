@@ -11,6 +11,7 @@ from memstory.reporting.escaping import shorten, visible
 from memstory.reporting.views import step_number
 from memstory.results.outcomes import CaseResult, Verdict
 from memstory.results.recording import RetrievalRecord, StepRecord
+from memstory.results.runs import counted
 from memstory.target import Hit, Receipt, ReceiptItem, ToolCall, Tree, Turn
 
 SHORT: Final = 160
@@ -117,12 +118,14 @@ def _verdicts(verdicts: Sequence[Verdict], limit: int) -> Iterator[str]:
     for verdict in verdicts:
         word = "ok    " if verdict.passed else "FAILED"
         yield f"{_INDENT}{word} {verdict.where}: {_cut(verdict.reason, limit)}"
+        if verdict.difference and not verdict.passed:
+            yield f"{_INDENT}       difference: {_cut(verdict.difference, limit)}"
 
 
 def _retrieval(record: RetrievalRecord, limit: int) -> Iterator[str]:
     level = f", {_json(record.level)}" if record.level else ""
     yield visible(
-        f"{record.name}{level}: {record.documents} documents, {len(record.questions)} questions, "
+        f"{record.name}{level}: {counted(record.documents, 'document')}, {counted(len(record.questions), 'question')}, "
         f"the first {record.k} hits of each"
     )
     missed = [one for one in record.questions if one.judged and not set(one.relevant) <= set(one.retrieved)]

@@ -17,7 +17,7 @@ from memstory.reporting.comparing.paired import Difference, differences, lost_an
 from memstory.reporting.views import shard_name
 from memstory.results.likeness import differing_stories, what_differs
 from memstory.results.outcomes import CaseResult
-from memstory.results.runs import NamedRun, some
+from memstory.results.runs import NamedRun, counted, some
 from memstory.scoring.statistics import sign_test
 
 PASS: Final = 0
@@ -111,7 +111,9 @@ def _unlike(baseline: NamedRun, current: NamedRun) -> Iterator[str]:
             yield f"{named.name} is only {part}: merge all shards first ('memstory merge')"
     if not current.run.complete:
         lost = [case.id for case in current.run.cases if case.is_lost]
-        yield "the run was cut short" + (f": {len(lost)} cases have no result ({some(lost)})" if lost else "")
+        yield "the run was cut short" + (
+            f": {counted(len(lost), 'case')} without a result ({some(lost)})" if lost else ""
+        )
     yield from what_differs([baseline, current])
 
 
@@ -119,7 +121,7 @@ def _not_in_baseline(cases: Sequence[CaseResult], every: int) -> Iterator[str]:
     if cases:
         failed = [case.id for case in cases if case.outcome == "failed"]
         those = f", of which {len(failed)} failed: {some(failed)}" if failed else ""
-        yield f"the baseline is narrower than the run: {len(cases)} of {every} cases are not in it{those}"
+        yield f"the baseline is narrower than the run: it lacks {len(cases)} of {counted(every, 'case')}{those}"
 
 
 def _missing(was: CaseResult) -> tuple[str, str]:
@@ -167,7 +169,7 @@ def _of_questions(lost: Sequence[str], won: Sequence[str], steadiness: Steadines
 
 def _of_metric(found: Difference, steadiness: Steadiness) -> tuple[str, str]:
     at = f" at {found.level}" if found.level else ""
-    text = f"{found.metric}{at} {found.value:+.3f} over {found.questions} questions"
+    text = f"{found.metric}{at} {found.value:+.3f} over {counted(found.questions, 'question')}"
     got_worse = (found.value < 0) != metric_of(found.metric).less_is_better
     if steadiness is Steadiness.STEADY:
         return "regressions" if got_worse else "improvements", text

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from textwrap import fill
+from textwrap import fill, wrap
 from typing import TypeVar
 
 from tabulate import tabulate
@@ -86,7 +86,7 @@ def as_text(comparison: Comparison) -> str:
     """Return the comparison for a terminal, without control characters."""
     parts = [fill(visible(summary(comparison)), _NOTE_WIDTH)]
     for section in sections(comparison):
-        cells = [[shorten(visible(" ".join(cell.split())), _WIDTH) for cell in row] for row in section.rows]
+        cells = [["\n".join(wrap(visible(cell), _WIDTH)) for cell in row] for row in section.rows]
         text = tabulate(cells, headers=list(map(visible, section.header)), disable_numparse=True)
         parts.append("\n".join([section.title, *([fill(section.note, _NOTE_WIDTH)] if section.note else []), text]))
     return "\n\n".join(parts)
@@ -136,7 +136,7 @@ def _partial(made: Made) -> str:
 
 def sections(comparison: Comparison) -> Iterator[Section]:
     """Yield the tables that have rows, in order."""
-    every = [_owed, _columns, _capabilities, _matrix, _alone, _flips, _scores, _differences, _latencies, _models]
+    every = [_owed, _columns, _made_with, _capabilities, _matrix, _alone, _flips, _scores, _differences, _latencies, _models]
     yield from (section for make in [*every, _calls, _inabilities] if (section := make(comparison)).rows)
 
 
@@ -165,17 +165,27 @@ def _models_section(found: Sequence[ModelStory]) -> Section:
 
 
 def _columns(comparison: Comparison) -> Section:
-    shared = _shared_facts(comparison)
     rows = [
         [
             made.column,
             f"{made.run} ({part})" if (part := _partial(made)) else made.run,
             ", ".join(f"{count} {name}" for name, count in made.counts.items() if count),
-            "; ".join(f"{name} {value}" for name, value in made.facts.items() if name not in shared),
         ]
         for made in comparison.columns
     ]
-    return Section(title="What is compared", header=["column", "run", "outcomes", "made with"], rows=rows)
+    return Section(title="What is compared", header=["column", "run", "outcomes"], rows=rows)
+
+
+def _made_with(comparison: Comparison) -> Section:
+    """Return each embedder, model, version … once, with the columns that have it."""
+    shared = _shared_facts(comparison)
+    found: dict[tuple[str, str], list[str]] = {}
+    for made in comparison.columns:
+        for name, value in made.facts.items():
+            if name not in shared:
+                found.setdefault((name, value), []).append(made.column)
+    rows = [[*fact, ", ".join(titles)] for fact, titles in sorted(found.items())]
+    return Section(title="Made with", header=["what", "which", "columns"], rows=rows, may_fold=True)
 
 
 def _owed(comparison: Comparison) -> Section:

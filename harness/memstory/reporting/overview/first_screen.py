@@ -13,7 +13,7 @@ from memstory.reporting.overview.causes import HARMS, Cause
 from memstory.reporting.overview.links import Links
 from memstory.reporting.overview.target_totals import target_totals
 from memstory.results.outcomes import OUTCOMES, Outcome
-from memstory.results.runs import Run
+from memstory.results.runs import Run, counted
 
 _WRONG: Final[Mapping[Outcome, str]] = {
     "failed": "failed",
@@ -29,7 +29,7 @@ def conclusion(run: Run) -> str:
     ran = counts["passed"] + counts["failed"]
     wrong = [f"{counts[name]} {words}" for name, words in _WRONG.items() if counts[name]]
     if not ran:
-        first = f"**Nothing was judged**: none of {cases} cases ran to its end."
+        first = f"**Nothing was judged**: none of {counted(cases, 'case')} ran to its end."
     elif wrong:
         first = f"**Not everything passed**: {', '.join(wrong)}."
     else:
@@ -42,7 +42,8 @@ def conclusion(run: Run) -> str:
         first += f" **This is only {part}**: 'memstory merge' puts all of them together."
     if not run.complete:
         ended = sum(not case.is_lost for case in run.cases)
-        first += f" **The run was cut short**: {ended} of {cases} cases had ended by then, the others have no result."
+        those = f"{ended} of {counted(cases, 'case')}"
+        first += f" **The run was cut short**: {those} had ended by then, the others have no result."
     return first
 
 
@@ -56,8 +57,7 @@ def harms_in_words(found: Sequence[Cause]) -> str:
     for cause in found:
         counts[cause.harm] += len(cause.cases)
     said = ", ".join(f"{counts[harm]} {harm}" for harm in HARMS if counts[harm])
-    causes = f"{len(found)} cause{'s' if len(found) != 1 else ''}"
-    return f"By harm: {said} ({causes})." if found else ""
+    return f"By harm: {said} ({counted(len(found), 'cause')})." if found else ""
 
 
 def totals_table(columns: Sequence[Column], changes: Mapping[str, str]) -> str:

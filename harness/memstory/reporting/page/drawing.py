@@ -5,13 +5,16 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import ceil, floor, log10
+from textwrap import wrap
 from typing import Final
 
-WIDTH: Final = 900
-LEFT, RIGHT, TOP, BOTTOM = 52, 850, 12, 290
-_HEIGHT, _TURNED_HEIGHT = 320, 400
-_ONE_LINE: Final = 90
-"""Characters that fit below a plot; longer labels are turned."""
+WIDTH, HEIGHT = 360, 236
+LEFT, RIGHT, TOP, BOTTOM = 40, 352, 10, 180
+MOST_GROUPS: Final = 5
+"""Groups of bars that one drawing has room for; a drawing is as wide as a phone."""
+
+_CHARACTER, _MOST_LINES = 6.2, 4
+"""The width of a character, and how many lines of a label there is room for."""
 
 _BARS: Final = 0.8
 """The share of its room that a group of bars takes."""
@@ -28,10 +31,10 @@ class Value:
 
 @dataclass(frozen=True, slots=True)
 class Label:
-    """A text at a place of an axis."""
+    """A text at a place of an axis, in lines."""
 
     at: float
-    text: str
+    lines: Sequence[str]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,9 +65,8 @@ class Plan:
     labels: Sequence[Label]
     ticks: Sequence[Label]
     series: Sequence[Drawn]
-    turned: bool
-    height: int
     width: int = WIDTH
+    height: int = HEIGHT
     left: int = LEFT
     right: int = RIGHT
     bottom: int = BOTTOM
@@ -90,7 +92,7 @@ class Scale:
             values = [10.0**power for power in range(round(log10(self.low)), round(log10(self.high)) + 1)]
         else:
             values = [self.low + (self.high - self.low) * step / 5 for step in range(6)]
-        return [Label(self.y(value), f"{value:g}") for value in values]
+        return [Label(self.y(value), [f"{value:g}"]) for value in values]
 
 
 SHARES: Final = Scale(0.0, 1.0)
@@ -108,8 +110,12 @@ def powers_around(values: Sequence[float]) -> Scale:
 
 
 def lines(labels: Sequence[str], series: Mapping[int, Sequence[Value | None]], scale: Scale) -> Plan:
-    """Return a line for each colour in `series`, with a value for each label, None for a gap."""
+    """Return a line for each colour in `series`, with a value for each label, None for a gap.
+
+    Of more labels than there is room for, every second, third … is written.
+    """
     room = (RIGHT - LEFT) / len(labels)
+    step = ceil((max(map(len, labels)) + 1) * _CHARACTER / room)
     drawn = []
     for colour, values in series.items():
         marks = [
@@ -120,7 +126,16 @@ def lines(labels: Sequence[str], series: Mapping[int, Sequence[Value | None]], s
             if one is not None
         ]
         drawn.append(Drawn(colour=colour, marks=marks, line=" ".join(f"{mark.x},{mark.y}" for mark in marks)))
-    return _plan(labels, drawn, scale)
+    return _plan(labels, drawn, scale, step)
+
+
+def panels(labels: Sequence[str], series: Mapping[int, Sequence[Value | None]], scale: Scale) -> list[Plan]:
+    """Return bars in as many drawings as their labels need, which stand side by side where there is room."""
+    size = ceil(len(labels) / ceil(len(labels) / MOST_GROUPS))
+    return [
+        bars(labels[at : at + size], {colour: values[at : at + size] for colour, values in series.items()}, scale)
+        for at in range(0, len(labels), size)
+    ]
 
 
 def bars(labels: Sequence[str], series: Mapping[int, Sequence[Value | None]], scale: Scale) -> Plan:
@@ -149,9 +164,14 @@ def _in_words(one: Value) -> str:
     return f"{one.value:.3g}" + (f" [{one.low:.2f}, {one.high:.2f}]" if one.low is not None else "")
 
 
-def _plan(labels: Sequence[str], drawn: Sequence[Drawn], scale: Scale) -> Plan:
+def _plan(labels: Sequence[str], drawn: Sequence[Drawn], scale: Scale, step: int = 1) -> Plan:
     room = (RIGHT - LEFT) / len(labels)
-    turned = max(map(len, labels)) * len(labels) > _ONE_LINE
-    placed = [Label(round(LEFT + room * (place + 0.5), 1), text) for place, text in enumerate(labels)]
-    height = _TURNED_HEIGHT if turned else _HEIGHT
-    return Plan(labels=placed, ticks=scale.ticks(), series=drawn, turned=turned, height=height)
+    placed = [
+        Label(
+            round(LEFT + room * (place + 0.5), 1),
+            wrap(text, max(1, int(room * step / _CHARACTER)), max_lines=_MOST_LINES, placeholder="…"),
+        )
+        for place, text in enumerate(labels)
+        if place % step == 0
+    ]
+    return Plan(labels=placed, ticks=scale.ticks(), series=drawn)

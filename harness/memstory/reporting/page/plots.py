@@ -9,7 +9,7 @@ from typing import Final
 from memstory.reporting.comparing.columns import Column
 from memstory.reporting.comparing.latency import Latency
 from memstory.reporting.escaping import shorten, visible
-from memstory.reporting.page.drawing import SHARES, Plan, Value, bars, lines, powers_around
+from memstory.reporting.page.drawing import SHARES, Plan, Value, lines, panels, powers_around
 from memstory.results.outcomes import CaseResult, Score
 from memstory.results.recording import RetrievalRecord
 from memstory.scoring.metrics import mean, recall_at_k
@@ -25,11 +25,14 @@ _DISTRACTORS: Final = "distractors"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plot:
-    """A plot with its title and what it shows in a sentence. The colour of a target is its place among the columns."""
+    """A plot with its title and what it shows in a sentence, in one drawing or several.
+
+    The colour of a target is its place among the columns.
+    """
 
     title: str
     note: str
-    plan: Plan
+    plans: Sequence[Plan]
 
 
 def plots(columns: Sequence[Column], times: Sequence[Latency]) -> Iterator[Plot]:
@@ -52,7 +55,7 @@ def _over_k(title: str, cases: Mapping[int, CaseResult]) -> Iterator[Plot]:
     if series and k > 1:
         note = "Mean share of the right memories among the first k hits."
         plan = lines([str(n) for n in range(1, k + 1)], series, SHARES)
-        yield Plot(title=f"{title} – recall over k", note=note, plan=plan)
+        yield Plot(title=f"{title} – recall over k", note=note, plans=[plan])
 
 
 def _recalls(record: RetrievalRecord, k: int) -> Sequence[Value]:
@@ -74,7 +77,7 @@ def _over_distractors(title: str, cases: Mapping[int, CaseResult]) -> Iterator[P
         series = {at: [values.get(count) for count in counts] for at, values in found.items()}
         note = "Recall when more memories are stored that answer nothing."
         plan = lines([f"{count:,}" for count in counts], series, SHARES)
-        yield Plot(title=f"{title} – recall over distractors", note=note, plan=plan)
+        yield Plot(title=f"{title} – recall over distractors", note=note, plans=[plan])
 
 
 def _by_category(title: str, cases: Mapping[int, CaseResult]) -> Iterator[Plot]:
@@ -88,7 +91,7 @@ def _by_category(title: str, cases: Mapping[int, CaseResult]) -> Iterator[Plot]:
         series = {at: [scores.get(one) for one in categories] for at, scores in found.items()}
         note = "Recall for each kind of question; whiskers are the 95% interval, where it was taken."
         labels = [_named(one.replace("_", " ")) for one in categories]
-        yield Plot(title=f"{title} – by kind of question", note=note, plan=bars(labels, series, SHARES))
+        yield Plot(title=f"{title} – by kind of question", note=note, plans=panels(labels, series, SHARES))
 
 
 def _is_recall(score: Score, case: CaseResult) -> bool:
@@ -105,7 +108,7 @@ def _latency(colours: Mapping[str, int], times: Sequence[Latency]) -> Iterator[P
         series[colours[one.column]][operations.index(one.operation)] = Value(max(one.whole.p95_ms, _LEAST_MS))
     scale = powers_around([one.value for values in series.values() for one in values if one])
     note = "Milliseconds of one call that 95% of the calls do not exceed; the axis is logarithmic."
-    yield Plot(title="Latency by operation", note=note, plan=bars([_named(one) for one in operations], series, scale))
+    yield Plot(title="Latency by operation", note=note, plans=panels([_named(one) for one in operations], series, scale))
 
 
 def _named(text: str) -> str:

@@ -24,7 +24,7 @@ from memstory.reporting.page.case_details import details, packed, without_times
 from memstory.reporting.page.plots import plots
 from memstory.reporting.page.story_lines import LinesOf
 from memstory.results.outcomes import OUTCOMES, CaseResult
-from memstory.results.runs import NamedRun, Run, natural
+from memstory.results.runs import NamedRun, Run, counted, natural
 
 SIGNS: Final[Mapping[str, str]] = {
     "passed": "✓", "failed": "✗", "measured": "≈", "unsupported": "–", "error": "!", "invalid": "?",
@@ -79,9 +79,9 @@ def render_page(runs: Sequence[NamedRun], given: PageInput) -> str:
         "has_last": given.last is not None, "changes": changes, "columns": [visible(one.title) for one in columns],
         "owed": _owed(columns), "owed_header": HEADER, "how_to_read": HOW_TO_READ,
         "capabilities": list(_capabilities(columns)), "groups": _groups(columns), "causes": _causes(columns),
-        "rows": list(_rows(columns)), "plots": [(one, plot.render(title=one.title, plot=one.plan)) for one in drawn],
+        "rows": list(_rows(columns)), "plots": [(one, [plot.render(title=one.title, plot=plan) for plan in one.plans]) for one in drawn],
         "sections": [one for one in given.sections if one.rows],
-        "stand_ins": sorted({name for named in runs for name in views.stand_ins(named.run)}),
+        "counted_things": counted, "stand_ins": sorted({name for named in runs for name in views.stand_ins(named.run)}),
         "chunks": _chunks(columns, given),
     }  # fmt: skip
     return templates.from_string(_own("page.html")).render(context)

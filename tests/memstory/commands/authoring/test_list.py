@@ -1,5 +1,7 @@
 import json
 
+import pytest
+
 TWO = """\
 story: A
 title: First
@@ -73,3 +75,20 @@ def test_the_list_of_targets_is_as_wide_as_the_screen(terminal, monkeypatch):
     lines = terminal.type("list", "targets").out.splitlines()
     assert lines[0].split() == ["target", "comes", "from", "can"]
     assert max(map(len, lines)) <= 80
+
+
+@pytest.mark.parametrize(
+    ("target", "absent", "extras"),
+    [
+        ("lancedb", {"lancedb"}, "lancedb"),
+        ("chroma", {"chromadb"}, "reference"),
+        ("txtai", {"txtai", "onnxruntime"}, "reference,txtai"),
+        ("mcp-server-memory", {"mcp"}, "mcp"),
+    ],
+)
+def test_a_backend_that_is_not_installed_claims_no_ability(terminal, monkeypatch, target, absent, extras):
+    monkeypatch.setattr("memstory.targets.discovery._is_here", lambda package: package not in absent)
+    rows = {row["target"]: row for row in json.loads(terminal.type("list", "targets", "--json").out)}
+    assert rows[target]["problem"] == f"not installed: pip install 'memstory[{extras}]'"
+    assert "can" not in rows[target]
+    assert "search" in rows["fts5"]["can"]

@@ -180,3 +180,8 @@ def test_what_a_story_covers_is_looked_up_in_the_requirements_that_are_named(ter
         "1 error in 1 file; 1 story could be read",
     ]
     assert terminal.type("validate").code == 0
+    terminal.save("[pytest]\nmemstory_requirements = spec.md\n", "pytest.ini")
+    assert "'covers' names 'XX-99'" in terminal.type("validate").out
+    terminal.save("[pytest]\nmemstory_requirements = nowhere.md\n", "pytest.ini")
+    refused = terminal.type("validate")
+    assert (refused.code, "nowhere.md cannot be read" in refused.err) == (2, True)

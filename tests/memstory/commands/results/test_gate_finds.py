@@ -193,4 +193,4 @@ def test_cases_that_break_for_one_reason_are_one_line_and_so_are_those_that_a_cu
     write_results(tmp_path / "cut/results.json", run_of(cases, complete=False))
     found = gate("cut")
     assert (found.code, found.out.count("could not be measured")) == (2, 2)  # one is the verdict
-    assert "the run was cut short: 19 cases have no result (S1[mine], " in found.out
+    assert "the run was cut short: 19 cases without a result (S1[mine], " in found.out

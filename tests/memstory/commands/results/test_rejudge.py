@@ -71,7 +71,7 @@ def test_a_changed_title_and_a_kept_verdict_are_told_apart_from_unchanged(termin
         ("word: entry", "word: note", "step 1.1, pass 1 (add) is not what was recorded: run it again"),
         ("times: 2", "times: 3", "step 1 (repeat) is not what was recorded: run it again"),
         ("  - search: {", "  - context: {", "step 2 (context) is not what was recorded: run it again"),
-        ("  - search", "  - settle:\n  - search", "2 steps were recorded and the story has 3 now: run it again"),
+        ("  - search", "  - settle:\n  - search", "2 steps recorded, and the story has 3 now: run it again"),
         ("title: T", "title: T\noptions: {k: 1}", "the story's options changed since: run it again"),
         ("story: diary", "story: dairy", "the story diary is in none of the files"),
     ],

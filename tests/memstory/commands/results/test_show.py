@@ -1,11 +1,12 @@
 import json
+from dataclasses import replace
 
 import pytest
 
 from memstory.commands.results.timeline import timeline
 from memstory.reporting.writing import write_reports
 from memstory.results.fingerprint import make_fingerprint
-from memstory.results.outcomes import TrialResult
+from memstory.results.outcomes import TrialResult, Verdict
 from memstory.results.recording import Failure, QuestionRecord, Recording, RetrievalRecord, StepRecord
 from memstory.results.runs import make_run
 from memstory.results.secrecy.redaction import redacted
@@ -57,6 +58,36 @@ def test_a_story_is_shown_by_its_slug(terminal):
     terminal.save(FAILING.replace("title:", "slug: what-ana-drinks\ntitle:"))
     terminal.record()
     assert terminal.type("show", "out", "what-ana-drinks").out.startswith("drinks[control:oracle]: T\n")
+
+
+@pytest.mark.parametrize(
+    ("screen", "setting", "is_coloured"),
+    [
+        (True, {}, True),
+        (False, {}, False),
+        (True, {"NO_COLOR": "1"}, False),
+        (False, {"FORCE_COLOR": "1"}, True),
+        (True, {"NO_COLOR": "1", "FORCE_COLOR": "1"}, False),
+        (True, {"TERM": "dumb"}, False),
+    ],
+)
+def test_failed_is_red_and_ok_is_green_where_pytest_would_colour(terminal, monkeypatch, screen, setting, is_coloured):
+    terminal.save(FAILING)
+    terminal.record()
+    for name, value in {"NO_COLOR": "", "FORCE_COLOR": "", "TERM": "xterm", **setting}.items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.setattr("sys.stdout.isatty", lambda: screen, raising=False)
+    lines = terminal.type("show", "out", "drinks").out.splitlines()
+    coloured = {line[5:].split()[0]: line[:5] for line in lines if line.startswith("\x1b[")}
+    assert coloured == ({"FAILED": "\x1b[31m", "ok": "\x1b[32m", "a.story.yaml:1:1": "\x1b[31m"} if is_coloured else {})
+
+
+def test_the_difference_of_two_structures_is_shown_where_they_differ(make_case):
+    verdict = Verdict(passed=False, field="data", check="equals", where="a:1:1", reason="no", difference="x: 1, not 2")
+    trial = TrialResult(outcome="failed", reason=None, verdicts=(verdict, replace(verdict, passed=True)), scores=(),
+                        recording=Recording(story="A", target="t"))  # fmt: skip
+    lines = list(timeline(make_case(trials=[trial]), 0))
+    assert [line.strip() for line in lines if "difference" in line] == ["difference: x: 1, not 2"]
 
 
 def test_each_trial_can_be_shown(terminal):

@@ -97,7 +97,7 @@ def test_a_new_story_is_noted_and_not_judged(run):
     found = gate(run("old", run.case("S1")), run("new", run.case("S1"), run.case("S2", "failed")))
     assert (found.code, found.notes) == (
         0,
-        ["the baseline is narrower than the run: 1 of 2 cases are not in it, of which 1 failed: S2[mine]"],
+        ["the baseline is narrower than the run: it lacks 1 of 2 cases, of which 1 failed: S2[mine]"],
     )
 
 

@@ -2,7 +2,7 @@ import pytest
 
 from memstory.reporting.comparing.columns import columns_of
 from memstory.reporting.comparing.latency import latencies
-from memstory.reporting.page.drawing import BOTTOM, SHARES, TOP, Value, bars, lines, powers_around
+from memstory.reporting.page.drawing import BOTTOM, MOST_GROUPS, RIGHT, SHARES, TOP, Value, bars, lines, panels, powers_around
 from memstory.reporting.page.plots import plots
 
 
@@ -10,7 +10,7 @@ from memstory.reporting.page.plots import plots
 def drawn(run):
     def draw(*cases):
         columns = columns_of([run("one", *cases)])
-        return {plot.title: plot.plan for plot in plots(columns, latencies(columns))}
+        return {plot.title: plot.plans[0] for plot in plots(columns, latencies(columns))}
 
     return draw
 
@@ -39,5 +39,27 @@ def test_an_interval_is_a_whisker_from_its_low_to_its_high_end():
 
 def test_a_logarithmic_axis_has_whole_powers_of_ten():
     scale = powers_around([0.02, 5.0])
-    assert [tick.text for tick in scale.ticks()] == ["0.01", "0.1", "1", "10"]
+    assert [tick.lines for tick in scale.ticks()] == [["0.01"], ["0.1"], ["1"], ["10"]]
     assert (scale.y(0.001), scale.y(10)) == (BOTTOM, TOP)
+
+
+@pytest.mark.parametrize("count", [1, 5, 6, 14])
+def test_more_kinds_than_a_phone_shows_are_drawn_in_several_drawings_of_the_same_scale(count):
+    labels = [f"kind {number}" for number in range(count)]
+    drawn = panels(labels, {0: [Value(0.5)] * count}, SHARES)
+    assert [" ".join(label.lines) for plan in drawn for label in plan.labels] == labels
+    assert max(len(plan.labels) for plan in drawn) <= MOST_GROUPS
+    assert {mark.y for plan in drawn for mark in plan.series[0].marks} == {SHARES.y(0.5)}
+
+
+def test_a_long_label_is_broken_into_lines_that_stay_in_its_room():
+    labels = ["search (retrieval)", "one two three four five six seven eight", "a" * 60]
+    for label in bars(labels, {0: [Value(0.5)] * 3}, SHARES).labels:
+        assert 1 <= len(label.lines) <= 4
+        assert max(map(len, label.lines)) * 6 <= RIGHT / len(labels)
+
+
+def test_of_many_places_of_a_line_some_are_named():
+    written = [label.lines for label in lines([str(n) for n in range(1, 101)], {0: [Value(0.5)] * 100}, SHARES).labels]
+    assert written[:3] == [["1"], ["9"], ["17"]]
+    assert len(lines(["0", "1,000", "10,000"], {0: [Value(0.5)] * 3}, SHARES).labels) == 3
