@@ -9,6 +9,7 @@ import pytest
 
 from memstory.reporting.page.rendering import PageInput, render_page
 from memstory.reporting.page.story_lines import StoryLines
+from memstory.results.outcomes import Score
 from memstory.results.runs import NamedRun
 
 HOSTILE = (
@@ -146,9 +147,32 @@ def test_hostile_texts_do_nothing(opened, make_case):
     assert HOSTILE in page.inner_text("#c-title")
 
 
-def test_a_phone_scrolls_only_tables_sideways(opened, six):
-    page = opened(six, size=(390, 800))
+OUTSIDE = """() => [...document.querySelectorAll('main *')]
+  .filter((one) => one.getBoundingClientRect().right > innerWidth && !one.closest('.wide'))
+  .map((one) => one.outerHTML.slice(0, 80))"""
+TOO_SMALL = """() => [...document.querySelectorAll('nav a, .ids a, button, select, input:not([type=checkbox]), td.o')]
+  .map((one) => [one.outerHTML.slice(0, 80), one.getBoundingClientRect()])
+  .filter(([_, box]) => box.width && (box.width < 24 || box.height < 24)).map(([text]) => text)"""
+
+HIGHEST_ROW = "() => Math.max(...[...document.querySelectorAll('#matrix tr')].map((row) => row.offsetHeight))"
+
+
+def test_a_phone_scrolls_only_tables_sideways(opened, six, make_case):
+    kinds = [f"a kind of question {number}" for number in range(14)]
+    scores = [Score(metric="recall@10", value=0.5, low=0.2, high=0.8, questions=9, category=kind) for kind in kinds]
+    asked = [make_case.retrieval(target=f"target-{number}") for number in range(9)]
+    long = [
+        replace(one, title="many words " * 12, trials=[replace(one.trials[0], scores=scores)], scores=scores)
+        for one in asked
+    ]
+    page = opened([*six, *long], size=(390, 800))
+    assert page.locator("figure.several svg").count() == 3
     assert page.evaluate("document.documentElement.scrollWidth") == 390
+    assert page.evaluate(OUTSIDE) == []
+    assert page.evaluate(TOO_SMALL) == []
+    assert (
+        page.evaluate("Math.max(...[...document.querySelectorAll('#matrix tr')].map((row) => row.offsetHeight))") < 450
+    )
     page.locator("#matrix td.failed").click()
     page.locator("dialog[open]").wait_for()
     assert page.evaluate("document.getElementById('case').scrollWidth <= innerWidth")

@@ -23,8 +23,10 @@ from memstory.targets.discovery import check_names
 def _options(parser: argparse.ArgumentParser) -> None:
     add_story_paths(parser)
     parser.add_argument(
-        "--requirements", type=Path, metavar="FILE", help="a text that has to hold every id that a story 'covers' "
-        "(default: the ini setting memstory_requirements)"
+        "--requirements",
+        type=Path,
+        metavar="FILE",
+        help="a text that has to hold every id that a story 'covers' (default: the ini setting memstory_requirements)",
     )
     add_json(parser)
 

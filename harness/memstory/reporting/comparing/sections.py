@@ -136,8 +136,8 @@ def _partial(made: Made) -> str:
 
 def sections(comparison: Comparison) -> Iterator[Section]:
     """Yield the tables that have rows, in order."""
-    every = [_owed, _columns, _made_with, _capabilities, _matrix, _alone, _flips, _scores, _differences, _latencies, _models]
-    yield from (section for make in [*every, _calls, _inabilities] if (section := make(comparison)).rows)
+    first = [_owed, _columns, _made_with, _capabilities, _matrix, _alone, _flips, _scores, _differences, _latencies]
+    yield from (section for make in [*first, _models, _calls, _inabilities] if (section := make(comparison)).rows)
 
 
 def model_sections(columns: Sequence[Column]) -> list[Section]:

@@ -8,13 +8,13 @@ from math import ceil, floor, log10
 from textwrap import wrap
 from typing import Final
 
-WIDTH, HEIGHT = 360, 236
+WIDTH: Final = 360
 LEFT, RIGHT, TOP, BOTTOM = 40, 352, 10, 180
 MOST_GROUPS: Final = 5
 """Groups of bars that one drawing has room for; a drawing is as wide as a phone."""
 
-_CHARACTER, _MOST_LINES = 6.2, 4
-"""The width of a character, and how many lines of a label there is room for."""
+_CHARACTER, _LINE, _MOST_LINES = 6.2, 12, 4
+"""The width of a character, the height of a line, and how many lines a label has."""
 
 _BARS: Final = 0.8
 """The share of its room that a group of bars takes."""
@@ -65,8 +65,8 @@ class Plan:
     labels: Sequence[Label]
     ticks: Sequence[Label]
     series: Sequence[Drawn]
+    height: int
     width: int = WIDTH
-    height: int = HEIGHT
     left: int = LEFT
     right: int = RIGHT
     bottom: int = BOTTOM
@@ -174,4 +174,5 @@ def _plan(labels: Sequence[str], drawn: Sequence[Drawn], scale: Scale, step: int
         for place, text in enumerate(labels)
         if place % step == 0
     ]
-    return Plan(labels=placed, ticks=scale.ticks(), series=drawn)
+    height = BOTTOM + 8 + _LINE * max(len(label.lines) for label in placed)
+    return Plan(labels=placed, ticks=scale.ticks(), series=drawn, height=height)

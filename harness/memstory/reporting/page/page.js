@@ -144,6 +144,8 @@
     const alone = (one) => one && typeof one.text === "string" && Object.keys(one).length === 1;
     return items.length && items.every(alone) ? items.map((one) => one.text).join("\n") : args;
   };
+  const inWords = (value) => Array.isArray(value) ? value.map(inWords).join("; ")
+    : value && typeof value === "object" ? Object.entries(value).map(([name, inner]) => `${name} ${inWords(inner)}`).join(", ") : String(value);
   const bare = (step) => step && JSON.stringify([step.op, step.args, step.error, step.result]);
   const block = (title, ...inner) => {
     const made = make("div", "block");
@@ -153,12 +155,12 @@
   const side = (found, other) => {
     const made = make("div");
     const line = make("p");
-    line.append(make("span", "o " + found.outcome, found.outcome), ` ${found.seconds} s`);
+    line.append(make("span", "o " + found.outcome, found.outcome), found.seconds ? ` ${found.seconds} s` : "");
     for (const name of ["trial", "rate"]) if (found[name]) line.append(", " + found[name]);
     made.append(line);
     if (found.reason) made.append(pre(found.reason));
     for (const name of ["options", "about", "warnings", "redacted"]) {
-      if (found[name]) made.append(make("p", "note", `${name}: ${JSON.stringify(found[name])}`));
+      if (found[name]) made.append(make("p", "note", `${name}: ${inWords(found[name])}`));
     }
     const byStep = new Map(((other && other.steps) || []).map((step) => [step.n, step]));
     const checks = (found.checks || []).slice();

@@ -108,7 +108,8 @@ def _latency(colours: Mapping[str, int], times: Sequence[Latency]) -> Iterator[P
         series[colours[one.column]][operations.index(one.operation)] = Value(max(one.whole.p95_ms, _LEAST_MS))
     scale = powers_around([one.value for values in series.values() for one in values if one])
     note = "Milliseconds of one call that 95% of the calls do not exceed; the axis is logarithmic."
-    yield Plot(title="Latency by operation", note=note, plans=panels([_named(one) for one in operations], series, scale))
+    drawings = panels([_named(one) for one in operations], series, scale)
+    yield Plot(title="Latency by operation", note=note, plans=drawings)
 
 
 def _named(text: str) -> str:

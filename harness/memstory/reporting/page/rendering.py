@@ -66,8 +66,8 @@ def render_page(runs: Sequence[NamedRun], given: PageInput) -> str:
     columns = columns_of(runs)
     script, style = _own("page.js"), _own("page.css")
     templates = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
+    templates.filters["counted"] = counted
     plot = templates.from_string(_own("plot.svg"))
-    drawn = plots(columns, latencies(columns))
     changes = [change for named in runs for change in changes_since(given.last, named.run)]
     words = {name: said for named in runs for name, said in changes_by_target(given.last, named.run).items()}
     totals = target_totals(columns)
@@ -79,9 +79,9 @@ def render_page(runs: Sequence[NamedRun], given: PageInput) -> str:
         "has_last": given.last is not None, "changes": changes, "columns": [visible(one.title) for one in columns],
         "owed": _owed(columns), "owed_header": HEADER, "how_to_read": HOW_TO_READ,
         "capabilities": list(_capabilities(columns)), "groups": _groups(columns), "causes": _causes(columns),
-        "rows": list(_rows(columns)), "plots": [(one, [plot.render(title=one.title, plot=plan) for plan in one.plans]) for one in drawn],
+        "rows": list(_rows(columns)), "draw": plot.render, "plots": list(plots(columns, latencies(columns))),
         "sections": [one for one in given.sections if one.rows],
-        "counted_things": counted, "stand_ins": sorted({name for named in runs for name in views.stand_ins(named.run)}),
+        "stand_ins": sorted({name for named in runs for name in views.stand_ins(named.run)}),
         "chunks": _chunks(columns, given),
     }  # fmt: skip
     return templates.from_string(_own("page.html")).render(context)

@@ -2,7 +2,18 @@ import pytest
 
 from memstory.reporting.comparing.columns import columns_of
 from memstory.reporting.comparing.latency import latencies
-from memstory.reporting.page.drawing import BOTTOM, MOST_GROUPS, RIGHT, SHARES, TOP, Value, bars, lines, panels, powers_around
+from memstory.reporting.page.drawing import (
+    BOTTOM,
+    MOST_GROUPS,
+    RIGHT,
+    SHARES,
+    TOP,
+    Value,
+    bars,
+    lines,
+    panels,
+    powers_around,
+)
 from memstory.reporting.page.plots import plots
 
 
