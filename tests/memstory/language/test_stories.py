@@ -319,12 +319,24 @@ def test_duplicate_ids_are_found_across_files_but_rows_of_one_story_are_none():
         ("{not: {}}", "'not' must not be empty"),
         ("{contains: ''}", "'contains' must not be empty"),
         ("{icontains: ''}", "'icontains' must not be empty"),
+        ("{contains_all: [tea, '']}", "item 2 of 'contains_all' must not be empty"),
+        ("{contains_any: ['']}", "item 1 of 'contains_any' must not be empty"),
+        ("{any: [tea, {}]}", "item 2 of 'any' must not be empty"),
+        ("{all: [{}]}", "item 1 of 'all' must not be empty"),
+        ("{json_schema: {}}", "'json_schema' must not be empty"),
+        ("{regex: '.*'}", "'.*' is found in every text; for any text write {type: text}"),
+        ("{not: {regex: '|tea'}}", "'|tea' is found in every text"),
     ],
 )
 @pytest.mark.parametrize("around", ["{fields: {a: %s}}", "{a: %s}", "{a: {b: %s}}", "{all: {a: %s}}"])
 def test_a_half_typed_matcher_is_one_message_however_deep_it_is(matcher, message, around):
     (fault,) = faults(f"steps: [{{tool: t, expect: {{result: {around % matcher}}}}}]")
     assert message in fault
+
+
+def test_no_scores_at_all_are_no_check_of_them():
+    (fault,) = faults("steps: [{search: t, expect: {hits: {scores: {}}}}]")
+    assert "'scores' must not be empty" in fault
 
 
 @pytest.mark.parametrize(

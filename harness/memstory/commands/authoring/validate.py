@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import argparse
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import Any, Final
 
 from memstory.commands.command import FINDINGS, OK, Command, add_json, add_story_paths
 from memstory.commands.ini_setting import requirements_file
@@ -15,9 +16,12 @@ from memstory.commands.story_files import story_files
 from memstory.datasets import Bounds, load_task
 from memstory.errors import NotSupported, SetupError, StoryError
 from memstory.language.registry import nearest
-from memstory.language.story import Retrieval, Step, Story
+from memstory.language.story import CallPattern, Expectation, Matcher, Retrieval, Step, Story
 from memstory.results.runs import counted
 from memstory.targets.discovery import check_names
+
+_COUNTS: Final = frozenset({"count", "length", "occurs", "latency_ms", "context_tokens", "metrics"})
+"""The fields and matchers whose numbers are never below 0."""
 
 
 def _options(parser: argparse.ArgumentParser) -> None:
@@ -64,7 +68,11 @@ def _as_json(loaded: Loaded, errors: Sequence[StoryError], notes: Sequence[str])
 def _with_data(loaded: Loaded) -> tuple[Sequence[StoryError], Sequence[str]]:
     """Return all errors, those of data files among them, and what is worth knowing though it is none."""
     errors = list(loaded.errors)
-    notes = [*_unknown_targets(loaded.stories), *_without_expectations(loaded.stories)]
+    notes = [
+        *_unknown_targets(loaded.stories),
+        *_without_expectations(loaded.stories),
+        *_idle(loaded.stories),
+    ]
     errors += [error for story in loaded.stories for error in _options_outside(story, loaded)]
     read: set[tuple[object, ...]] = set()
     for story in with_progress([story for story in loaded.stories if story.retrieval], "set of data"):
@@ -129,7 +137,46 @@ def _without_expectations(stories: Sequence[Story]) -> Iterator[str]:
 
 
 def _expects(steps: Sequence[Step]) -> bool:
-    return any(step.expect or step.forbid or _expects(step.steps) for step in steps)
+    return any(one.field != "refusal" for one in _expected(steps)) or any(map(_forbids, steps))
+
+
+def _forbids(step: Step) -> bool:
+    return bool(step.forbid) or any(map(_forbids, step.steps))
+
+
+def _expected(steps: Sequence[Step]) -> Iterator[Expectation]:
+    for step in steps:
+        yield from step.expect
+        yield from _expected(step.steps)
+
+
+def _idle(stories: Sequence[Story]) -> Iterator[str]:
+    """Yield the bounds that nothing can miss; rows of a story share theirs."""
+    every = (one for story in stories for one in (*story.expect, *_expected(story.steps)))
+    idle = (bound for one in every for bound in _idle_bounds(one.matchers, is_count=one.field in _COUNTS))
+    for mark in dict.fromkeys(bound.mark for bound in idle):
+        yield f"{mark}: this check cannot fail: what it bounds is never below 0"
+
+
+def _idle_bounds(part: Any, *, is_count: bool) -> Iterator[Matcher]:
+    """Yield the matchers within `part` that bound a count, a share or a time by 0 or less."""
+    match part:
+        case Matcher(name="ge" | "gt", argument=int() | float()):
+            if is_count and (part.argument < 0 or (part.name, part.argument) == ("ge", 0)):
+                yield part
+        case Matcher():
+            yield from _idle_bounds(
+                part.argument, is_count=part.name in _COUNTS or (is_count and part.name == "fields")
+            )
+        case CallPattern():
+            yield from _idle_bounds(part.args, is_count=False)
+        case Mapping():
+            yield from _idle_bounds([*part.values()], is_count=is_count)
+        case list() | tuple():
+            for one in part:
+                yield from _idle_bounds(one, is_count=is_count)
+        case _:
+            return
 
 
 COMMAND = Command(

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 
+from memstory.errors import MissingValue
 from memstory.language.matchers.finding import Context, Finding
 from memstory.language.reading import Reading, TreePath
 from memstory.language.references import REFERENCE, written
@@ -145,5 +146,13 @@ def resolved(argument: Any, names: Mapping[str, Tree]) -> Any:
 def _named(text: str, names: Mapping[str, Tree]) -> Tree:
     whole = REFERENCE.fullmatch(text)
     if whole and whole[1] in names:
-        return names[whole[1]]
-    return written(text, lambda name: names.get(name, f"${{{name}}}"))
+        return saved(whole[1], names)
+    return written(text, lambda name: saved(name, names) if name in names else f"${{{name}}}")
+
+
+def saved(name: str, names: Mapping[str, Tree]) -> Tree:
+    """Return what was saved as `name`; MissingValue if that is nothing, of which every refusal would hold."""
+    value = names.get(name)
+    if value is None:
+        raise MissingValue(f"nothing was saved as '{name}'")
+    return value

@@ -6,6 +6,7 @@ import re
 from collections.abc import Mapping
 from typing import TypeAlias
 
+from memstory.errors import MissingValue
 from memstory.language.matchers.check import Group, joined, matcher, together
 from memstory.language.matchers.finding import Context, Finding, listed, show
 from memstory.language.matchers.groups import NUMBER, VALUE, group
@@ -19,10 +20,20 @@ Counted: TypeAlias = tuple[tuple[str | Group, Group], ...]
 _LONGEST_SEARCHED = 50_000
 """Characters of a text that a regular expression looks at: a limit on what a slow pattern can cost."""
 
+_UNLIKE = ("", "\n", "tea", "7 %", "\u00c4\u0416\u6f22")
+"""What finds something in all of these does so in any text."""
+
 _NESTED_REPEAT = re.compile(r"\((?:[^()\\]|\\.)*(?<!\\)[+*}](?:[^()\\]|\\.)*\)[+*{]")
-_SOME = {"type": "array", "minItems": 1}
+_SOME = {"type": "array", "minItems": 1, "items": {"minLength": 1}}
 _TEXT = {"type": "string", "minLength": 1}
 _PART = {"type": ["string", "number"], "minLength": 1}
+
+
+def _sought(part: Tree) -> Tree:
+    """Return what is looked for; MissingValue if a saved name left nothing of it, which every text would have."""
+    if part in ("", []):
+        raise MissingValue("nothing was saved of what is looked for")
+    return part
 
 
 def _has(value: Tree, part: Tree) -> bool:
@@ -31,6 +42,10 @@ def _has(value: Tree, part: Tree) -> bool:
     if isinstance(value, Mapping):
         return isinstance(part, str) and part in value
     return isinstance(value, list) and any(is_same(element, part) for element in value)
+
+
+def _parts(argument: Tree) -> list[Tree]:
+    return [_sought(part) for part in several(_sought(argument))]
 
 
 def _folded(value: Tree) -> Tree:
@@ -55,7 +70,7 @@ def _found(value: Tree, said: str, *, holds: bool, wanted: str | None = None) ->
     misfits="coffee",
 )
 def _contains(value: Tree, part: Tree, _context: Context) -> Finding:
-    return _found(value, show(part), holds=_has(value, part))
+    return _found(value, show(part), holds=_has(value, _sought(part)))
 
 
 @matcher(
@@ -67,7 +82,7 @@ def _contains(value: Tree, part: Tree, _context: Context) -> Finding:
     misfits="coffee",
 )
 def _icontains(value: Tree, part: Tree, _context: Context) -> Finding:
-    return _found(value, f"{show(part)} in any case", holds=_has(_folded(value), _folded(part)))
+    return _found(value, f"{show(part)} in any case", holds=_has(_folded(value), _folded(_sought(part))))
 
 
 @matcher(
@@ -79,7 +94,7 @@ def _icontains(value: Tree, part: Tree, _context: Context) -> Finding:
     misfits="tea",
 )
 def _contains_all(value: Tree, argument: Tree, _context: Context) -> Finding:
-    parts = several(argument)
+    parts = _parts(argument)
     missing = [part for part in parts if not _has(value, part)]
     return _found(value, listed(missing or parts), holds=not missing, wanted=f"all of {listed(parts)}")
 
@@ -93,7 +108,7 @@ def _contains_all(value: Tree, argument: Tree, _context: Context) -> Finding:
     misfits=["juice"],
 )
 def _contains_any(value: Tree, argument: Tree, _context: Context) -> Finding:
-    parts = several(argument)
+    parts = _parts(argument)
     present = [part for part in parts if _has(value, part)]
     said = listed(present) if present else f"any of {listed(parts)}"
     return _found(value, said, holds=bool(present), wanted=f"any of {listed(parts)}")
@@ -109,16 +124,19 @@ def _contains_any(value: Tree, argument: Tree, _context: Context) -> Finding:
 )
 def _starts_with(value: Tree, start: Tree, _context: Context) -> Finding:
     # A saved name may have put a number here.
-    holds = isinstance(value, str) and value.startswith(str(start))
+    holds = isinstance(value, str) and value.startswith(str(_sought(start)))
     says = f"starts with {show(start)}" if holds else f"does not start with {show(start)}; it is {show(value)}"
     return Finding(holds=holds, says=says, expected=f"starts with {show(start)}", actual=show(value))
 
 
 def _pattern(reading: Reading, pattern: str, path: TreePath) -> str:
     try:
-        compiled(written(pattern, lambda _: "x"))
+        found = compiled(written(pattern, lambda _: "x"))
     except ValueError as error:
         reading.fault(path, str(error))
+        return pattern
+    if all(map(found.search, _UNLIKE)):
+        reading.fault(path, f"'{pattern:.60}' is found in every text; for any text write {{type: text}}")
     if _NESTED_REPEAT.search(pattern):
         reading.fault(path, f"'{pattern:.60}' repeats a group that repeats, which can take forever on a long text; "
                       "write it with one repetition")  # fmt: skip
@@ -136,7 +154,7 @@ def _pattern(reading: Reading, pattern: str, path: TreePath) -> str:
 )
 def _regex(value: Tree, pattern: Tree, _context: Context) -> Finding:
     try:
-        holds = isinstance(value, str) and compiled(str(pattern)).search(value[:_LONGEST_SEARCHED]) is not None
+        holds = isinstance(value, str) and compiled(str(_sought(pattern))).search(value[:_LONGEST_SEARCHED]) is not None
     except ValueError as error:
         # Only what a saved name put into the pattern can break it now: as written, it was compiled before.
         return Finding(holds=False, says=f"cannot be matched against /{pattern}/: {error}", actual=show(value))
@@ -184,6 +202,6 @@ def _occurs(value: Tree, pairs: Counted, context: Context) -> Finding:
 def _occurrences(value: Tree, what: str | Group, context: Context) -> int:
     """Count a text within a text, or the elements of a list that are `what` or fit it."""
     if isinstance(what, str):
-        return value.count(what) if isinstance(value, (str, list)) else 0
+        return value.count(_sought(what)) if isinstance(value, (str, list)) else 0
     elements = value if isinstance(value, list) else [value]
     return sum(together(element, what, context).holds for element in elements)

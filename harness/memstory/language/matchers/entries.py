@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, TypeAlias
 
+from memstory.errors import MissingValue
 from memstory.language.matchers.check import Group, together
 from memstory.language.matchers.finding import Context, show
 from memstory.language.matchers.groups import NUMBER, TEXTUAL, VALUE, groups, saved_name
@@ -51,11 +52,11 @@ def _label(hit: Mapping[str, Tree], context: Context) -> str:
 
 
 def said_of(entry: Entry, hits: Hits, context: Context) -> str:
-    """Return an entry for a sentence."""
+    """Return an entry for a sentence; MissingValue if it names nothing: whatever were said of that would hold."""
     if not isinstance(entry, str):
         return "a hit whose " + " and ".join(f"{field} {_condition(group)}" for field, group in entry.items())
-    if entry not in context.names and entry not in context.contents:
-        return f"'{entry}' (of which nothing was saved)"
+    if saved_id(entry, context) is None and entry not in context.contents:
+        raise MissingValue(f"nothing was saved as '{entry}'")
     return f"'{entry}'" + (_BY_TEXT if _by_text(entry, hits, context) else "")
 
 

@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TypeAlias
 
+from memstory.errors import MissingValue
 from memstory.language.matchers.calls import judge_calls, read_call_checks
 from memstory.language.matchers.check import Group, judged, resolved
 from memstory.language.matchers.finding import Context, Finding, listed
@@ -162,5 +163,8 @@ for _field in (
 
 def judge(field: str, value: Tree, one: Matcher, context: Context) -> Finding:
     """Judge one matcher of the expectation on `field` of a result."""
-    one = resolved(one, context.names)
-    return EXPECTABLE[field].judge(value, one, context) if field in EXPECTABLE else judged(value, one, context)
+    try:
+        one = resolved(one, context.names)
+        return EXPECTABLE[field].judge(value, one, context) if field in EXPECTABLE else judged(value, one, context)
+    except MissingValue as error:
+        return Finding(holds=False, says=f"cannot be judged: {error}")

@@ -18,7 +18,6 @@ from memstory.language.matchers.entries import (
     needs_of_entries,
     read_entries,
     said_of,
-    saved_id,
 )
 from memstory.language.matchers.finding import Context, Finding, show
 from memstory.language.matchers.groups import NUMBER, TEXTUAL, VALUE, group, groups
@@ -143,14 +142,6 @@ def _assigned(hits: Hits, entries: Sequence[Entry], context: Context) -> Mapping
 )
 def _excludes(hits: Hits, entries: Sequence[Entry], context: Context) -> Finding:
     found = list(_present(hits, entries, context))
-    # A name that stands for nothing cannot be looked for: its absence would prove nothing.
-    unsaved = [
-        entry for entry in entries
-        if isinstance(entry, str) and saved_id(entry, context) is None and entry not in context.contents
-    ]  # fmt: skip
-    if unsaved:
-        says = f"cannot be searched for '{unsaved[0]}', of which nothing was saved"
-        return _finding(hits, context, says, holds=False, expected=f"without '{unsaved[0]}'")
     present = [said for said, is_there in found if is_there]
     every = ", ".join(said for said, _ in found)
     says = f"include {', '.join(present)}" if present else f"are without {every}"
@@ -211,7 +202,7 @@ def _by_name(reading: Reading, argument: Mapping[str, Tree], path: TreePath) -> 
 @hit_check(
     "scores",
     summary="the list of scores, best first, or {name: matchers on that hit's score}",
-    grammar=VALUE,
+    grammar={**VALUE, "minProperties": 1},
     read=_scores_read,
     needs=lambda _: frozenset({"search.scores"}),
     example="{scores: {ferry: {ge: 0.8}}}",
@@ -241,7 +232,8 @@ def _of_named(hits: Hits, wanted: Mapping[str, Group], field: str, context: Cont
     for name, matchers in wanted.items():
         hit = next((hit for hit in hits if is_entry(hit, name, hits, context)), None)
         if hit is None:
-            findings.append(_finding(hits, context, f"lack '{name}'", holds=False, expected=f"'{name}'"))
+            said = said_of(name, hits, context)
+            findings.append(_finding(hits, context, f"lack {said}", holds=False, expected=said))
             continue
         found = together(hit.get(field), matchers, context)
         word = "a score" if field == "score" else "an explanation"

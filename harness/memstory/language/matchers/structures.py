@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from memstory.language.matchers.check import Group, joined, matcher, negated, together
+from memstory.language.matchers.check import Group, joined, matcher, negated, saved, together
 from memstory.language.matchers.finding import Context, Finding, listed, show
 from memstory.language.matchers.groups import NUMBER, VALUE, group, groups, saved_name
 from memstory.language.matchers.json_schemas import fault_of_schema, faults_of
@@ -24,7 +24,7 @@ _TYPES: Mapping[str, Callable[[Tree], bool]] = {
     "mapping": lambda value: isinstance(value, Mapping),
 }
 _JSON_TYPES = {"string": "text", "array": "list", "object": "mapping"}
-_ALTERNATIVES = {**VALUE, "items": VALUE, "minItems": 1, "minProperties": 1}
+_ALTERNATIVES = {**VALUE, "items": {**VALUE, "minProperties": 1}, "minItems": 1, "minProperties": 1}
 
 
 def _type_name(_reading: Reading, name: str | None, _path: TreePath) -> str:
@@ -58,7 +58,7 @@ def _schema(reading: Reading, schema: Tree, path: TreePath) -> Tree:
 @matcher(
     "json_schema",
     summary="is valid by this JSON Schema",
-    grammar={"type": "object"},
+    grammar={"type": "object", "minProperties": 1},
     read=_schema,
     example="{json_schema: {required: [id]}}",
     fits={"id": "m1"},
@@ -194,7 +194,7 @@ def _any(value: Tree, argument: Any, context: Context) -> Finding:
 )
 def _same_as(value: Tree, name: str, context: Context) -> Finding:
     before, now = (inner.get("files", inner) if isinstance(inner, Mapping) else inner
-                   for inner in (context.names.get(name), value))  # fmt: skip
+                   for inner in (saved(name, context.names), value))  # fmt: skip
     found = equals(now, before, context)
     says = f"is the same as '{name}'" if found.holds else f"is not the same as '{name}'"
     return Finding(

@@ -21,7 +21,7 @@ def test_all_errors_of_all_files_are_told_at_once(terminal):
 
 def test_what_is_fine_is_counted(terminal):
     terminal.save(
-        "story: A\ntitle: T\nparametrize: [{x: tea}, {x: ale}]\nsteps: [{add: '${x}', expect: {latency_ms: {ge: 0}}}]\n"
+        "story: A\ntitle: T\nparametrize: [{x: tea}, {x: ale}]\nsteps: [{add: '${x}', expect: {receipt: {a: 1}}}]\n"
     )
     said = terminal.type("validate")
     assert (said.code, said.out) == (0, "1 story in 1 file: nothing is wrong\n")
@@ -124,6 +124,40 @@ def test_a_story_that_expects_nothing_is_a_warning(terminal):
     assert said.out.startswith("a.story.yaml:1:1: the story expects nothing, so every memory passes it; write an")
 
 
+@pytest.mark.parametrize(
+    ("step", "column"),
+    [
+        ("search: q, expect: {hits: {count: {ge: 0}}}", 45),
+        ("search: q, expect: {hits: {not: {count: {lt: 0}}}}", None),
+        ("search: q, expect: {hits: {scores: {length: {gt: -1}}}}", 55),
+        ("search: q, expect: {latency_ms: {ge: 0}}", 43),
+        ("tool: t, expect: {result: {fields: {a: {any: [{occurs: {x: {ge: 0}}}]}}}}", 70),
+        ("say: q, expect: {tool_calls: {count: {ge: 0.0}}}", 48),
+        ("search: q, expect: {hits: {count: {ge: 1}}}", None),
+        ("search: q, expect: {hits: {scores: {all: {ge: 0}}}}", None),
+    ],
+)
+def test_a_bound_that_no_count_can_miss_is_a_warning(terminal, step, column):
+    terminal.save(f"story: A\ntitle: T\nsteps: [{{{step}}}]\n")
+    said = terminal.type("validate")
+    assert said.code == 0
+    assert ("this check cannot fail" in said.out) == (column is not None), said.out
+    assert column is None or said.out.startswith(f"a.story.yaml:3:{column}: this check cannot fail")
+
+
+def test_a_bound_that_no_metric_can_miss_is_a_warning(terminal):
+    terminal.save('{"id": "a", "text": "x"}', "f.jsonl")
+    terminal.save('{"id": "q", "text": "x", "relevant": ["a"]}', "q.jsonl")
+    task = "retrieval: {corpus: f.jsonl, queries: q.jsonl}\nexpect: {metrics: {recall@5: {ge: 0}}}"
+    terminal.save(f"story: A\ntitle: T\n{task}\n")
+    assert terminal.type("validate").out.startswith("a.story.yaml:4:31: this check cannot fail")
+
+
+def test_to_allow_a_refusal_is_to_expect_nothing(terminal):
+    terminal.save("story: A\ntitle: T\nsteps: [{add: x, expect: {refusal: allowed}}]\n")
+    assert "the story expects nothing" in terminal.type("validate").out
+
+
 def test_both_missing_files_of_a_retrieval_are_told(terminal):
     terminal.save("story: Q\ntitle: T\nretrieval: {corpus: facts.jsonl, queries: q.jsonl}\n")
     said = terminal.type("validate")
@@ -172,7 +206,7 @@ def test_each_bad_line_of_data_is_counted(terminal):
 
 def test_what_a_story_covers_is_looked_up_in_the_requirements_that_are_named(terminal):
     terminal.save("| XX-98 | a memory keeps what it was given |\n| L-9 | another |", "spec.md")
-    terminal.save("story: A\ntitle: T\ncovers: [XX-99, L-9]\nsteps: [{add: x, expect: {latency_ms: {ge: 0}}}]\n")
+    terminal.save("story: A\ntitle: T\ncovers: [XX-99, L-9]\nsteps: [{add: x, expect: {receipt: {length: 1}}}]\n")
     said = terminal.type("validate", "--requirements", "spec.md")
     assert said.code == 1
     assert said.out.splitlines() == [

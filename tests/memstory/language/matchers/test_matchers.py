@@ -102,3 +102,28 @@ def test_structures_that_differ_are_compared_in_words():
 
 def test_a_value_that_contains_nothing_is_never_shown_at_length():
     assert len(finding("x" * 100_000, "{contains: y}").says) < 300
+
+
+@pytest.mark.parametrize(
+    ("value", "written", "saved"),
+    [
+        ("Ana likes tea", "{not: {contains: '${gone}'}}", None),
+        ("Ana likes tea", "{not: {contains: 'id ${gone}'}}", None),
+        ("m2", "{not: '${gone}'}", None),
+        (None, "'${gone}'", None),
+        (None, "{same_as: gone}", None),
+        ("m2", "{not: {same_as: gone}}", None),
+        ("Ana likes tea", "{contains: '${gone}'}", ""),
+        ("Ana likes tea", "{starts_with: '${gone}'}", ""),
+        ("Ana likes tea", "{icontains: '${gone}'}", ""),
+        ("Ana likes tea", "{contains_all: '${gone}'}", []),
+        ("Ana likes tea", "{contains_any: [jam, '${gone}']}", ""),
+        ("Ana likes tea", "{regex: '${gone}'}", ""),
+        ("Ana likes tea", "{occurs: {of: '${gone}', times: {ge: 1}}}", ""),
+        ("Ana likes tea", "{any: [jam, {contains: '${gone}'}]}", ""),
+    ],
+)
+def test_what_was_saved_empty_lets_no_check_hold(value, written, saved):
+    found = finding(value, written, {"gone": saved})
+    assert not found.holds
+    assert "nothing was saved" in found.says
