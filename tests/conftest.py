@@ -14,6 +14,10 @@ from hypothesis import settings
 settings.register_profile("memstory", deadline=None)
 settings.load_profile("memstory")
 
+# What a shell starts behind `&` ignores Ctrl-C, and so would all that the tests start and interrupt.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+
 # xdist sets it in its workers; tables would be narrower there than where one process runs all tests.
 os.environ.pop("COLUMNS", None)
 
