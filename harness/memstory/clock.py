@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import heapq
-from collections.abc import Awaitable, Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime
 from itertools import count
 from threading import Lock
@@ -81,16 +80,17 @@ class Stopwatch:
         with self._lock:
             return self._seconds + (perf_counter() - self._since if self._running else 0.0)
 
-    @contextmanager
-    def running(self) -> Iterator[None]:
-        """Count the time inside."""
+    def running(self) -> Stopwatch:
+        """Count the time inside of `with stopwatch.running():`."""
+        return self
+
+    def __enter__(self) -> None:
         with self._lock:
             self._since = self._since if self._running else perf_counter()
             self._running += 1
-        try:
-            yield
-        finally:
-            with self._lock:
-                self._running -= 1
-                if not self._running:
-                    self._seconds += perf_counter() - self._since
+
+    def __exit__(self, *_error: object) -> None:
+        with self._lock:
+            self._running -= 1
+            if not self._running:
+                self._seconds += perf_counter() - self._since

@@ -42,7 +42,9 @@ QUERY_FIELDS = {
     "cluster": "text",
     "metadata": "object",
 }
+_TEXTS: Final = frozenset(name for name, kind in DOCUMENT_FIELDS.items() if kind == "text")
 _SHOWN = 20
+_BATCH: Final = 1000
 _MAY_BE_EMPTY = ("relevant", "stale")
 
 HELD: Final = 10_000
@@ -122,9 +124,9 @@ def usable(asked: Sequence[Question], known: frozenset[str]) -> tuple[tuple[Ques
 def _checked(make: type[Row], path: Path, mark: Mark, where: Mapping[str, Tree], fields: set[str]) -> Iterator[Row]:
     """Yield the rows that take part, each with an id; `fields` gets what `where` could name."""
     first: dict[str, int] = {}
-    file = path.name
     for number, row in _rows(make, path, mark):
-        _note_id(row.id, first, file, number, mark)
+        if first.setdefault(row.id, number) != number:
+            _note_id(row.id, first, path.name, number, mark)
         if where:
             fields |= fields_of(row)
         if not where or is_selected(row, where):
@@ -136,9 +138,36 @@ def _selected(make: type[Row], path: Path, mark: Mark, where: Mapping[str, Tree]
 
 
 def _rows(make: type[Row], path: Path, mark: Mark) -> Iterator[tuple[int, Row]]:
-    file = path.name  # Once: for a path it is work, and a corpus has thousands of lines.
-    for number, tree in lines(path, mark):
-        yield number, _row(make, tree, file, number, mark)
+    name = path.name  # Once: for a path it is work, and a corpus has thousands of lines.
+    with path.open("rb") as file:
+        numbered = ((number, raw) for number, raw in enumerate(file, start=1) if raw.strip())
+        while batch := list(islice(numbered, _BATCH)):
+            trees = _plain_documents([raw for _, raw in batch]) if make is Document else None
+            if trees is not None:
+                yield from ((number, make(**tree)) for (number, _), tree in zip(batch, trees, strict=True))
+            else:
+                parsed = ((number, _parse(raw, name, number, mark)) for number, raw in batch)
+                yield from ((number, _row(make, tree, name, number, mark)) for number, tree in parsed)
+
+
+def _plain_documents(raws: Sequence[bytes]) -> Sequence[dict[str, Tree]] | None:
+    """Return the objects of lines that have nothing but texts, and nothing wrong, in half of the time; else None."""
+    try:
+        text = b",".join(raws).decode()
+        trees: Sequence[dict[str, Tree]] = json.loads(f"[{text}]")
+    except (ValueError, RecursionError):
+        return None
+    # A text cannot hold a line end, nor an object of texts an object: as many as there are lines is one in each line.
+    # A text and its name have four quotes: where there are more, one is in a text, or a field was given twice.
+    are_plain = (
+        len(trees) == len(raws)
+        and {dict}.issuperset(map(type, trees))
+        and {str}.issuperset(map(type, chain.from_iterable(tree.values() for tree in trees)))
+        and _TEXTS.issuperset(chain.from_iterable(trees))
+        and text.count('"') == 4 * sum(map(len, trees))
+        and all("id" in tree and "text" in tree and tree["id"].strip() and tree["text"].strip() for tree in trees)
+    )
+    return trees if are_plain else None
 
 
 def _row(make: type[Row], tree: Tree, file: str, number: int, mark: Mark) -> Row:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from memstory.target import ModelUse, ToolSchema, Tree
+from memstory.values import made_quickly
 
 FailureKind = Literal["failed", "unsupported", "error", "invalid"]
 
@@ -50,6 +51,7 @@ class Witness:
     after: Sequence[str]
 
 
+@made_quickly
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StepRecord:
     """One step that was carried out.
@@ -81,6 +83,7 @@ class StepRecord:
     model: ModelUse | None = None
 
 
+@made_quickly
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QuestionRecord:
     """One question of a retrieval task: its gold ids and what came back, best first, cut to k by the harness.

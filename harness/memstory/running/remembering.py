@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from datetime import timedelta
 from itertools import islice
 from time import perf_counter
@@ -33,12 +33,14 @@ class _Named:
         self._first: dict[Hashable, str] = {}
         self._more: dict[Hashable, list[str]] = {}
 
-    def add(self, key: Hashable, id_: str) -> None:
-        if self._first.setdefault(key, id_) != id_ and id_ not in self._more.setdefault(key, []):
-            self._more[key].append(id_)
+    def add(self, pairs: Iterable[tuple[Hashable, str]]) -> None:
+        for key, id_ in pairs:
+            if self._first.setdefault(key, id_) != id_ and id_ not in self._more.setdefault(key, []):
+                self._more[key].append(id_)
 
     def of(self, key: Hashable) -> list[str]:
-        return [self._first[key], *self._more.get(key, ())] if key in self._first else []
+        first = self._first.get(key)
+        return [] if first is None else [first, *self._more.get(key, ())]
 
 
 class DocumentIds:
@@ -49,8 +51,7 @@ class DocumentIds:
         # By the hash of their texts: a corpus may be larger than what fits into memory.
         self._by_text = _Named()
         self._documents = documents
-        for document in documents:
-            self._by_text.add(hash(document.text), document.id)
+        self._by_text.add((hash(document.text), document.id) for document in documents)
         # An outdated text may come back under the id of the current one: then it is not the document.
         self._outdated = {
             text: f"{id_}~{place}"
@@ -62,11 +63,12 @@ class DocumentIds:
     def learn(self, added: Sequence[Document], receipt: Receipt) -> None:
         """Take note of the ids that the backend gave to what was added."""
         # One receipt item a document: they belong together by position. Otherwise the backend made pieces of them.
-        by_position = len(receipt.items) == len(added)
-        for number, item in enumerate(receipt.items):
-            if item.id is not None:
-                for id_ in [added[number].id] if by_position else self._by_content(item.text, added):
-                    self._by_id.add(item.id, id_)
+        if len(receipt.items) == len(added):
+            pairs = zip(receipt.items, added, strict=True)
+            self._by_id.add((item.id, document.id) for item, document in pairs if item.id is not None)
+        else:
+            named = (item for item in receipt.items if item.id is not None)
+            self._by_id.add((item.id, id_) for item in named for id_ in self._by_content(item.text, added))
 
     def of(self, id_: str | None, text: str) -> list[str]:
         """Return the documents of a hit; one that nothing can be said about keeps its rank as `unknown:ID`."""
@@ -147,11 +149,13 @@ class Rememberer:
     ) -> Receipt:
         """Add what is new in one call, then update one by one what a target can only replace by its id."""
         items = [self._item(document, text) for document, text in zip(documents, texts, strict=True)]
-        updated = [place for place, document in enumerate(documents) if self._is_updated(document, known)]
-        added = [place for place in range(len(items)) if place not in set(updated)] if updated else range(len(items))
+        updated = [place for place, document in enumerate(documents) if known and self._is_updated(document, known)]
+        if not updated:
+            return await self._stage.target.perform(Add(items=items), self._scope)
+        added = [place for place in range(len(items)) if place not in set(updated)]
         adding = Add(items=[items[place] for place in added])
         receipt = await self._stage.target.perform(adding, self._scope) if added else Receipt()
-        if not updated or len(receipt.items) != len(added):
+        if len(receipt.items) != len(added):
             return receipt
         found: dict[int, ReceiptItem] = dict(zip(added, receipt.items, strict=True))
         for place in updated:

@@ -7,6 +7,8 @@ has no score here: whether a memory stays silent is another measure, so it is an
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
+from functools import cache
+from itertools import islice
 from math import log2
 from statistics import fmean
 
@@ -18,7 +20,7 @@ def recall_at_k(retrieved: Sequence[str], relevant: Collection[str], k: int) -> 
     0.5
     """
     gold = _gold(relevant, k)
-    return sum(_gains(retrieved, gold, k)) / len(gold)
+    return len(gold.intersection(_first(retrieved, k))) / len(gold)
 
 
 def recall_all_at_k(retrieved: Sequence[str], relevant: Collection[str], k: int) -> float:
@@ -36,7 +38,7 @@ def precision_at_k(retrieved: Sequence[str], relevant: Collection[str], k: int) 
     >>> round(precision_at_k(["b", "a", "c"], {"a", "c"}, 3), 4)
     0.6667
     """
-    return sum(_gains(retrieved, _gold(relevant, k), k)) / k
+    return len(_gold(relevant, k).intersection(_first(retrieved, k))) / k
 
 
 def success_at_k(retrieved: Sequence[str], relevant: Collection[str], k: int) -> float:
@@ -45,7 +47,7 @@ def success_at_k(retrieved: Sequence[str], relevant: Collection[str], k: int) ->
     >>> success_at_k(["b", "a", "c"], {"a", "c"}, 1)
     0.0
     """
-    return float(any(_gains(retrieved, _gold(relevant, k), k)))
+    return float(not _gold(relevant, k).isdisjoint(_first(retrieved, k)))
 
 
 def reciprocal_rank(retrieved: Sequence[str], relevant: Collection[str]) -> float:
@@ -55,7 +57,7 @@ def reciprocal_rank(retrieved: Sequence[str], relevant: Collection[str]) -> floa
     0.5
     """
     gold = _gold(relevant, 1)
-    return next((1 / rank for rank, found in enumerate(_distinct(retrieved), start=1) if found in gold), 0.0)
+    return next((1 / rank for rank, found in enumerate(dict.fromkeys(retrieved), start=1) if found in gold), 0.0)
 
 
 def ndcg_at_k(retrieved: Sequence[str], relevant: Collection[str], k: int) -> float:
@@ -65,8 +67,8 @@ def ndcg_at_k(retrieved: Sequence[str], relevant: Collection[str], k: int) -> fl
     0.6934264036
     """
     gold = _gold(relevant, k)
-    best = _discounted([True] * min(len(gold), k))
-    return _discounted(_gains(retrieved, gold, k)) / best
+    gained = sum(_discount(place) for place, found in enumerate(_first(retrieved, k), start=1) if found in gold)
+    return gained / _best(min(len(gold), k))
 
 
 def is_stale_first(retrieved: Sequence[str], relevant: Collection[str], stale: Collection[str]) -> float:
@@ -99,14 +101,16 @@ def _gold(relevant: Collection[str], k: int) -> frozenset[str]:
     return frozenset(relevant)
 
 
-def _distinct(ids: Iterable[str]) -> list[str]:
-    return list(dict.fromkeys(ids))
+def _first(retrieved: Sequence[str], k: int) -> Iterable[str]:
+    return islice(dict.fromkeys(retrieved), k)
 
 
-def _gains(retrieved: Sequence[str], gold: frozenset[str], k: int) -> list[bool]:
-    return [found in gold for found in _distinct(retrieved)[:k]]
-
-
-def _discounted(gains: Sequence[bool]) -> float:
+@cache
+def _discount(place: int) -> float:
     # Järvelin & Kekäläinen 2002, in trec_eval's form: the first place is divided by log2(2) = 1.
-    return sum(gain / log2(place + 1) for place, gain in enumerate(gains, start=1) if gain)
+    return 1 / log2(place + 1)
+
+
+@cache
+def _best(count: int) -> float:
+    return sum(map(_discount, range(1, count + 1)))

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from typing import Generic, TypeAlias, TypeVar
 
 from memstory.target import Tree
+from memstory.values import made_quickly
 
 Value = TypeVar("Value")
 
@@ -29,6 +30,7 @@ class Reread(Generic[Value]):
 Many: TypeAlias = Sequence[Value] | Reread[Value]
 
 
+@made_quickly
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Document:
     """One text to be remembered, under the id by which labels name it; `outdated` are earlier texts, oldest first."""
@@ -41,6 +43,7 @@ class Document:
     outdated: Sequence[str] = ()
 
 
+@made_quickly
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Question:
     """One query with its gold document ids. `relevant=()` with `judged=True` means that nothing must be returned.

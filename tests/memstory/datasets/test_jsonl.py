@@ -1,3 +1,4 @@
+import hashlib
 import json
 from dataclasses import replace
 from pathlib import Path
@@ -7,8 +8,11 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from memstory.datasets import load_task
+from memstory.datasets.digest import digest_of
+from memstory.datasets.jsonl import read_documents
 from memstory.errors import Mark, StoryError
 from memstory.language.story import Retrieval
+from memstory.tasks.retrieval import Collection, Document
 
 MARK = Mark("stories/q.yaml", 4, 12)
 CORPORA = Path(__file__).parents[3] / "stories" / "corpora"
@@ -172,6 +176,59 @@ def test_any_bytes_are_read_or_refused_with_a_place(tmp_path, content):
         load(tmp_path, documents=content)
     except StoryError as error:
         assert error.message.startswith("c.jsonl")  # noqa: PT017  (that it may also be read is the point)
+
+
+PIECES = [
+    '{"id": "',
+    "a",
+    "b",
+    '"',
+    '\\"',
+    ", ",
+    '"text"',
+    ": ",
+    '"text": "t',
+    '"}',
+    "}",
+    "{",
+    "[",
+    "]",
+    "1",
+    "\n",
+    ',"id" : "c"',
+]
+ROW = st.builds(
+    '{{"id": "{}", "text": "{}"}}\n'.format, st.integers(0, 20), st.sampled_from(["one", 'o\\"ne', "{", "}, {"])
+)
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=300, deadline=None)
+@given(parts=st.lists(ROW | st.lists(st.sampled_from(PIECES), max_size=6).map("".join), max_size=5))
+def test_each_line_is_one_object_whatever_the_lines_around_it_are(tmp_path, parts):
+    path = tmp_path / "any.jsonl"
+    path.write_text("".join(parts), encoding="utf-8")
+    try:
+        found = read_documents(path, MARK)
+    except StoryError:
+        return
+    lines = [line for line in path.read_text("utf-8").splitlines() if line.strip()]
+    assert [[("id", one.id), ("text", one.text)] for one in found] == [
+        sorted(json.loads(line, object_pairs_hook=list)) for line in lines
+    ]
+
+
+TEXTS = st.text(st.characters(codec=None), max_size=8)
+
+
+@given(
+    st.lists(st.builds(Document, id=TEXTS, text=TEXTS, key=st.none() | TEXTS, metadata=st.just({}) | st.just({"n": 1})))
+)
+def test_the_digest_of_documents_is_that_of_their_json(documents):
+    fields = [{"id": one.id, "key": one.key, "kind": None, "metadata": one.metadata, "outdated": [], "text": one.text}
+              for one in documents]  # fmt: skip
+    whole = json.dumps([{"documents": fields, "id": "c", "questions": []}], separators=(",", ":"))
+    collection = Collection(id="c", documents=documents, questions=())
+    assert digest_of([collection]) == hashlib.sha256(whole.encode()).hexdigest()
 
 
 def test_the_digest_is_of_the_content_and_not_of_its_layout(tmp_path):

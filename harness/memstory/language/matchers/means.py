@@ -174,7 +174,7 @@ def _total(name: str, total: Sequence[QuestionRecord], judged: Sequence[Question
         found = metric.together(judged)
         return None if found is None else Score(metric=name, value=found, questions=len(judged))
     counted = [question for question in total if metric.counts(question)]
-    strata = [question.category or "" if metric.by_category else "" for question in counted]
+    strata = [question.category or "" for question in counted] if metric.by_category else [""] * len(counted)
     if not counted or (metric.by_category and len(set(strata)) < _SEVERAL):
         return None
     sample = _sample(name, counted, strata)

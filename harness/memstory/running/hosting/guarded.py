@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import fields, is_dataclass
 from functools import cache
+from itertools import chain
 from operator import attrgetter
 from typing import Any, TypeVar, Union, get_args, get_origin, get_type_hints
 
@@ -25,11 +26,11 @@ Check = Callable[[Any], str]
 """Says what is wrong with a value, after its place in it: `[0].text is None, not a text`; empty if nothing is."""
 
 _SHOWN = 60
-_WORDS: Mapping[Any, tuple[str, type | tuple[type, ...]]] = {
-    str: ("a text", str),
+_WORDS: Mapping[Any, tuple[str, tuple[type, ...]]] = {
+    str: ("a text", (str,)),
     float: ("a number", (float, int)),
-    int: ("a whole number", int),
-    bool: ("true or false", bool),
+    int: ("a whole number", (int,)),
+    bool: ("true or false", (bool,)),
 }
 
 
@@ -103,7 +104,7 @@ def _check_of(hint: Any) -> Check:
         (inner,) = (_check_of(one) for one in args if one is not type(None))
         return lambda value: "" if value is None else inner(value)
     if origin is Sequence:
-        return _sequence_check(_check_of(args[0]))
+        return _sequence_check(_check_of(args[0]), _glance(args[0]))
     if origin is Mapping:
         return _mapping_check(_check_of(args[1]))
     return _dataclass_check(hint) if is_dataclass(hint) and isinstance(hint, type) else _plain_check(hint)
@@ -124,16 +125,47 @@ def _plain_check(kind: Any) -> Check:
     return check
 
 
-def _sequence_check(inner: Check) -> Check:
+def _sequence_check(inner: Check, glance: Callable[[Sequence[Any]], bool]) -> Check:
     def check(value: Any) -> str:
         if not isinstance(value, (list, tuple)):
             return f" is {_named(value)}, not a list"
         # Thousands of memories at once, nearly always right: looked at in detail where something is wrong.
-        if not any(map(inner, value)):
+        if glance(value) or not any(map(inner, value)):
             return ""
         return next(f"[{number}]{wrong}" for number, wrong in enumerate(map(inner, value)) if wrong)
 
     return check
+
+
+def _glance(hint: Any) -> Callable[[Sequence[Any]], bool]:
+    """Return what sees, one field of all values after the other, that nothing is wrong; False: look at each."""
+    if not (is_dataclass(hint) and isinstance(hint, type)):
+        return lambda _values: False
+    columns = [(attrgetter(name), _types_of(one)) for name, one in _hints_of(hint).items()]
+
+    def glance(values: Sequence[Any]) -> bool:
+        if not {hint}.issuperset(map(type, values)):
+            return False
+        for field_of, types_of_field in columns:
+            if not types_of_field.issuperset(map(type, map(field_of, values))):
+                return False
+        maps = (filter(None, map(field_of, values)) for field_of, types_of_field in columns if dict in types_of_field)
+        return all({str}.issuperset(map(type, chain.from_iterable(one))) for one in maps)
+
+    return glance
+
+
+def _types_of(hint: Any) -> frozenset[type]:
+    """Return the types by which alone a value is known to fit, with texts as the keys of a dict."""
+    found: set[type] = set()
+    for one in get_args(hint) if get_origin(hint) in (Union, types.UnionType) else (hint,):
+        if one in _WORDS:
+            found.update(_WORDS[one][1])
+        elif get_origin(one) is Mapping and get_args(one)[1] is Any:
+            found.add(dict)
+        elif one is type(None):
+            found.add(one)
+    return frozenset(found)
 
 
 def _mapping_check(inner: Check) -> Check:
@@ -153,25 +185,12 @@ def _mapping_check(inner: Check) -> Check:
 
 
 def _dataclass_check(cls: type) -> Check:
-    hints = _hints_of(cls)
-    checks = {name: _check_of(hint) for name, hint in hints.items()}
-    nested = [name for name, hint in hints.items() if not _is_plain(hint)]
-    values_of = attrgetter("__class__", *hints)  # the first, so that there are always several
-    # Of plain and of empty fields the types alone decide; a corpus has thousands of answers of the same few kinds.
-    known: set[tuple[type, ...]] = set()
+    checks = {name: _check_of(hint) for name, hint in _hints_of(cls).items()}
 
     def check(value: Any) -> str:
         if not isinstance(value, cls):
             return f" is {_named(value)}, not a {cls.__name__}"
-        kinds = tuple(map(type, values_of(value)))
-        is_known = kinds in known
-        for name in nested if is_known else checks:
-            one = getattr(value, name)
-            if (one or not is_known) and (wrong := checks[name](one)):
-                return f".{name}{wrong}"
-        if not is_known:
-            known.add(kinds)
-        return ""
+        return next((f".{name}{wrong}" for name, one in checks.items() if (wrong := one(getattr(value, name)))), "")
 
     return check
 
@@ -179,10 +198,6 @@ def _dataclass_check(cls: type) -> Check:
 def _hints_of(cls: type) -> dict[str, Any]:
     hints = get_type_hints(cls)
     return {field.name: hints[field.name] for field in fields(cls)}
-
-
-def _is_plain(hint: Any) -> bool:
-    return all(one in _WORDS or one is type(None) for one in get_args(hint) or (hint,))
 
 
 def _named(value: Any) -> str:

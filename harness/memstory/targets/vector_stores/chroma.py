@@ -110,14 +110,15 @@ class ChromaTarget(Target):
         self, ids: Sequence[str], items: Sequence[Item], vectors: Sequence[Sequence[float]], scope: Scope
     ) -> None:
         collection = self._collection(scope)
-        now, most = self._clock.now().isoformat(), self._client.get_max_batch_size()
+        own = {_CREATED: self._clock.now().isoformat(), **({} if scope.session is None else {_SESSION: scope.session})}
+        most = self._client.get_max_batch_size()
         for start in range(0, len(ids), most):
             part = slice(start, start + most)
             collection.upsert(
                 ids=list(ids[part]),
                 embeddings=list(vectors[part]),
                 documents=[item.text for item in items[part]],
-                metadatas=[_metadata(item, scope, now) for item in items[part]],
+                metadatas=[_metadata(item, own) for item in items[part]],
             )
 
     def _get(self, ref: Ref, scope: Scope) -> Sequence[Hit]:
@@ -191,9 +192,13 @@ def _refusals() -> Iterator[None]:
         raise Refused(str(error)) from error
 
 
-def _metadata(item: Item, scope: Scope, now: str) -> dict[str, Tree]:
-    own = {_SESSION: scope.session, _KEY: item.key, _KIND: item.kind, _CREATED: now}
-    return {**item.metadata, **{name: value for name, value in own.items() if value is not None}}
+def _metadata(item: Item, own: Mapping[str, str]) -> dict[str, Tree]:
+    found = {**item.metadata, **own}
+    if item.key is not None:
+        found[_KEY] = item.key
+    if item.kind is not None:
+        found[_KIND] = item.kind
+    return found
 
 
 def _within(scope: Scope, kinds: Sequence[str]) -> list[dict[str, Tree]]:

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from memstory.controls import Oracle
 from memstory.errors import NotSupported, Refused, TargetError
-from memstory.requests import REQUESTS, Search
+from memstory.requests import REQUESTS, Get, Search
 from memstory.running.hosting.guarded import GuardedTarget, answer_check, contained
 from memstory.target import Hit, Query, Receipt, ReceiptItem, Scope, Target, ToolCall, Turn
 
@@ -76,6 +76,17 @@ def test_every_operation_has_its_own_shape(op, good, bad):
     check = answer_check(REQUESTS[op])
     assert check(good) == ""
     assert bool(check(bad)) is (op not in ("run", "settle"))
+
+
+ODD = st.sampled_from([None, "tea", 1, 0.5, True, b"x", (), {}, {"a": 1}, {1: "a"}, {"a": {1: 2}}])
+
+
+@given(st.lists(st.fixed_dictionaries(dict.fromkeys(("id", "text", "score", "metadata", "explain"), ODD)), max_size=3))
+def test_many_hits_are_judged_as_each_alone_is(rows):
+    hits = [Hit(**row) for row in rows]
+    alone = [answer_check(Get)(hit) for hit in hits]
+    wrong = [f"[{place}]{said}" for place, said in enumerate(alone) if said]
+    assert answer_check(Search)(hits) == (wrong[0] if wrong else "")
 
 
 @given(st.recursive(st.none() | st.booleans() | st.floats() | st.text() | st.binary(), st.lists, max_leaves=8))
