@@ -271,7 +271,7 @@ def test_every_level_of_a_perturbation_is_judged():
     worse = task([question("1", ["a"], ["b", "a"])], level={"distractors": 200})
     found = retrieved(retrieval_story("{mrr: {ge: 0.75}}"), task(), worse)
     assert found.outcome == "failed"
-    assert "mrr at distractors 200 over 1 questions is 0.5" in found.reason
+    assert "mrr at distractors 200 over 1 question is 0.5" in found.reason
 
 
 def test_a_metric_that_no_question_calls_for_fails():
