@@ -187,3 +187,10 @@ def test_the_version_is_told(capsys):
         main(["--version"])
     assert ended.value.code == 0
     assert capsys.readouterr().out == f"memstory {version('memstory')}\n"
+
+
+def test_a_file_that_stands_in_the_way_is_named_without_an_errno(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "taken").write_text("")
+    assert main(["demo", "--folder", "taken"]) == 2
+    assert capsys.readouterr().err == "memstory demo: taken: File exists\n"

@@ -174,8 +174,9 @@ def _colour(line: str) -> dict[str, bool]:
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
     """Print what the stories came to."""
-    for line in config.stash.get(NOT_RUN, ())[:_SHOWN]:
-        terminalreporter.write_line(line)
+    for why, (first, *others) in list(config.stash.get(NOT_RUN, {}).items())[:_SHOWN]:
+        more = f" and {len(others)} more, such as {others[0].rpartition(' ')[2]}" if others else ""
+        terminalreporter.write_line(f"{first}{more}: {why}")
     state = config.stash.get(SESSION, None)
     if state is not None and state.summary:
         terminalreporter.section("memstory")

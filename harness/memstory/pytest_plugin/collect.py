@@ -47,15 +47,19 @@ class StoryFile(pytest.File):
     def _items(self, story: Story, targets: Sequence[str], state: SessionState) -> Iterator[StoryItem]:
         cases = list(cases_of([story], targets))
         if story.targets and not cases:
-            self.config.stash.setdefault(NOT_RUN, []).append(f"{story.mark}: {self._not_run(story)}")
+            self._note(self._only_for(story), story)
         for case in cases:
             item = StoryItem.from_parent(self, name=case.id, callobj=story_function)
             item.prepare(case, state)
             _mark(item, story.tags)
             yield item
 
-    def _not_run(self, story: Story) -> str:
-        said = f"'{story.id}' was not run: it is only for {', '.join(story.targets)}"
+    def _note(self, why: str, story: Story | InvalidStory) -> None:
+        """Keep why a story has no case that could say so."""
+        self.config.stash.setdefault(NOT_RUN, {}).setdefault(why, []).append(f"{story.mark}: '{story.id}'")
+
+    def _only_for(self, story: Story) -> str:
+        said = f"not run, only for {', '.join(story.targets)}"
         try:
             check_names(story.targets, offers(self.config))
         except SetupError as error:
@@ -67,9 +71,8 @@ class StoryFile(pytest.File):
         item.prepare(story, state_of(self.config))
         if self.config.option.collectonly:
             # It has no target or marker to be seen, and nothing will run that says why.
-            said = printable(str(story.errors[0]))
             more = f" (and {counted(len(story.errors) - 1, 'more error')})" if len(story.errors) > 1 else ""
-            self.config.stash.setdefault(NOT_RUN, []).append(f"invalid: {said}{more}")
+            self._note(f"invalid, {printable(str(story.errors[0]))}{more}", story)
         return item
 
     def _display(self) -> str:

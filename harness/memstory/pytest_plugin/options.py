@@ -26,8 +26,8 @@ SESSION: pytest.StashKey[Any] = pytest.StashKey()
 OUTCOME = "memstory_outcome"
 """The property of a report that tells of an outcome that pytest does not know."""
 
-NOT_RUN: pytest.StashKey[list[str]] = pytest.StashKey()
-"""In the stash of a config: the stories that are for none of the chosen targets, a line each."""
+NOT_RUN: pytest.StashKey[dict[str, list[str]]] = pytest.StashKey()
+"""In the stash of a config: why stories have no case, with those of which it is said, each `PLACE: 'ID'`."""
 
 ENDED: list[pytest.Session] = []
 """The session that has ended last: its exit code is that of the process."""

@@ -6,6 +6,7 @@ import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
+from textwrap import fill
 from typing import Final
 
 import pytest
@@ -18,7 +19,7 @@ from memstory.pytest_plugin.ending.leaving import about_to_leave
 from memstory.pytest_plugin.options import SESSION, chosen_options, redaction_level, report_folder
 from memstory.pytest_plugin.worker import Worker
 from memstory.reporting.markdown import step_summary
-from memstory.reporting.terminal import terminal_summary
+from memstory.reporting.terminal import terminal_summary, unsupported_reasons
 from memstory.reporting.writing import PAGE_NAME, Beside, begin_reports, write_reports
 from memstory.results.fingerprint import make_fingerprint
 from memstory.results.folder.last_run import LastRun
@@ -201,7 +202,6 @@ def _report(session: pytest.Session, state: SessionState) -> None:
         made = make_run(cases, fingerprint, complete=not missing and not _is_cut_short(session))
         beside = _beside(session, state)
         run = write_reports(state.folder, made, beside=beside)
-        _tell_service(run, beside.last)
     except (OSError, SetupError) as error:
         state.summary = f"the reports could not be written to {state.folder}: {error}"
         session.exitstatus = pytest.ExitCode.INTERNAL_ERROR
@@ -209,18 +209,21 @@ def _report(session: pytest.Session, state: SessionState) -> None:
     if missing and session.exitstatus == pytest.ExitCode.OK:
         session.exitstatus = pytest.ExitCode.INTERNAL_ERROR
     if run.cases:
-        state.summary = _summary(state, run, session, beside.last)
+        state.summary = "\n".join([_summary(state, run, session, beside.last), *_tell_service(run, beside.last)])
     elif state.shard is not None:
         state.summary = f"No story falls to this shard; {state.folder / 'results.json'} says so."
         if session.exitstatus == pytest.ExitCode.NO_TESTS_COLLECTED and state.shard.of:
             session.exitstatus = pytest.ExitCode.OK
 
 
-def _tell_service(run: Run, last: Run | None) -> None:
-    """Append the first screen of the report to the page that GitHub shows of a job, where it names one."""
+def _tell_service(run: Run, last: Run | None) -> Iterator[str]:
+    """Append the first screen of the report to the page that GitHub shows of a job; yield why it was not written."""
     if path := os.environ.get(STEP_SUMMARY):
-        with Path(path).open("a", encoding="utf-8", errors="backslashreplace") as file:
-            file.write(step_summary(run, last=last))
+        try:
+            with Path(path).open("a", encoding="utf-8", errors="backslashreplace") as file:
+                file.write(step_summary(run, last=last))
+        except OSError as error:
+            yield f"{STEP_SUMMARY}: nothing was written to {path}: {error.strerror}"
 
 
 def _beside(session: pytest.Session, state: SessionState) -> Beside:
@@ -272,6 +275,7 @@ def _summary(state: SessionState, run: Run, session: pytest.Session, last: Run |
     lines += [f"report: {state.folder / 'report.md'}", f"page:   {state.folder / PAGE_NAME}"]
     if all(case.outcome == "unsupported" for case in run.cases):
         lines.append("No story ran: every one that was selected is unsupported here. This counts as a failure.")
+        lines += fill(unsupported_reasons(run)[0], width).split("\n")
         if session.exitstatus == pytest.ExitCode.OK:
             session.exitstatus = pytest.ExitCode.TESTS_FAILED
     return "\n".join(lines)

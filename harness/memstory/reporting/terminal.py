@@ -60,7 +60,7 @@ def terminal_summary(run: Run, *, last: Run | None = None, verbose: bool = False
 
 def _parts(run: Run, last: Run | None, *, verbose: bool, width: int) -> Iterator[str]:
     if verbose:
-        yield from (_matrix(run), _scores(run), measured_text(run), "\n".join(_unsupported(run)))
+        yield from (_matrix(run), _scores(run), measured_text(run), "\n".join(unsupported_reasons(run)))
     else:
         yield measured_short(run, width)
     yield "\n".join(_flaky(run))
@@ -176,16 +176,17 @@ def _flaky(run: Run) -> Iterator[str]:
             yield f"flaky: {_plain(case.id)} {rate}"
 
 
-def _unsupported(run: Run) -> Iterator[str]:
+def unsupported_reasons(run: Run) -> list[str]:
+    """Return the reasons for unsupported cases with their counts, the most frequent first."""
     counts: dict[str, int] = {}
     for case in views.with_outcome(run, "unsupported"):
         reason = case.reason or "no reason was given"
         counts[reason] = counts.get(reason, 0) + 1
     ranked = sorted(counts.items(), key=lambda item: -item[1])
-    for reason, count in ranked[:REASONS]:
-        yield f"{count} unsupported: {_plain(reason, 200)}"
+    lines = [f"{count} unsupported: {_plain(reason, _HINT)}" for reason, count in ranked[:REASONS]]
     if rest := ranked[REASONS:]:
-        yield f"{sum(count for _, count in rest)} unsupported for {len(rest)} other reasons, all in report.md"
+        lines.append(f"{sum(count for _, count in rest)} unsupported for {len(rest)} other reasons, all in report.md")
+    return lines
 
 
 def _plain(text: str, limit: int = TITLE_LIMIT) -> str:

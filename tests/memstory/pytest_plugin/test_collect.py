@@ -38,8 +38,15 @@ def test_a_story_that_is_invalid_is_said_where_stories_are_only_collected(projec
     project.story("story: B\ntitle: T\nsteps: [{serch: x}, {ad: y}]\n")
     result = project.run("--collect-only", "-q")
     result.stdout.fnmatch_lines(
-        ["stories/a.yaml::B", "invalid: stories/a.yaml:3:10: *'serch'*'search'* (and 1 more error)"]
+        ["stories/a.yaml::B", "stories/a.yaml:1:1: 'B': invalid, *:3:10: *'serch'*'search'* (and 1 more error)"]
     )
+
+
+def test_stories_that_are_only_for_another_target_share_a_line(project):
+    project.story("\n---\n".join(f"story: T{n}\ntitle: T\ntargets: [fts5]\nsteps: [{{add: x}}]" for n in range(3)))
+    result = project.run("--target", "control:oracle")
+    lines = [line for line in result.outlines if "only for" in line]
+    assert lines == ["stories/a.yaml:1:1: 'T0' and 2 more, such as 'T1': not run, only for fts5"]
 
 
 def test_a_node_id_selects_its_case(project):
@@ -173,8 +180,8 @@ def test_this_pytest_itself_knows_the_plugin():
 
 @pytest.mark.parametrize(
     ("named", "said"),
-    [("fst5", "*'T' was not run: it is only for fst5; unknown target 'fst5'. Did you mean 'fts5'?*"),
-     ("fts5", "*stories/a.yaml:1:1: 'T' was not run: it is only for fts5")],
+    [("fst5", "*'T': not run, only for fst5; unknown target 'fst5'. Did you mean 'fts5'?*"),
+     ("fts5", "*stories/a.yaml:1:1: 'T': not run, only for fts5")],
 )  # fmt: skip
 def test_a_story_for_other_targets_is_named_in_the_run(project, named, said):
     project.story(f"story: T\ntitle: T\ntargets: [{named}]\nsteps: [{{add: x}}]\n")

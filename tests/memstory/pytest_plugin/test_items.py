@@ -122,7 +122,7 @@ def test_a_run_in_which_no_story_ran_fails_and_says_so(project):
     project.story("story: U1\ntitle: t\nsteps: [{add: x}, {advance: 1d}]\n")
     result = project.run()
     assert result.ret == 1
-    result.stdout.fnmatch_lines(["No story ran*"])
+    result.stdout.fnmatch_lines(["No story ran*", "1 unsupported: *does not support clock*"])
 
 
 def test_every_trial_runs_and_the_case_passes_if_enough_do(project):

@@ -209,7 +209,7 @@ def test_a_verbose_run_tells_how_far_a_retrieval_is(project):
     )
     result = project.run_apart("-v")
     result.assert_outcomes(passed=1)
-    result.stdout.fnmatch_lines(["  Q1* 1/1 *3 documents, 1 questions*"])
+    result.stdout.fnmatch_lines(["  Q1* 1/1 *3 documents, 1 question*"])
 
 
 def test_a_service_that_shows_a_summary_gets_the_first_screen(project, monkeypatch, tmp_path):
@@ -221,6 +221,20 @@ def test_a_service_that_shows_a_summary_gets_the_first_screen(project, monkeypat
     lines = summary.read_text().split("\n")
     assert lines[0] == "before"
     assert lines[1].startswith("# memstory: ")
+
+
+def test_a_summary_that_no_service_takes_costs_no_report(project, monkeypatch, tmp_path):
+    monkeypatch.setenv("GITHUB_STEP_SUMMARY", str(tmp_path / "nowhere/summary.md"))
+    project.story()
+    result = project.run()
+    assert result.ret == 0
+    result.stdout.fnmatch_lines(
+        [
+            "toy*1 passed*",
+            "memstory: 1 passed, 0 failed",
+            "GITHUB_STEP_SUMMARY: nothing was written to *: No such file or directory",
+        ]
+    )
 
 
 def test_junit_has_the_file_the_line_and_what_a_case_is_of(project):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Final
 
 from memstory_reference.systems.layers.operations.forget_requests import (
     FORGOTTEN,
@@ -116,12 +117,16 @@ def _with_replaced(records: Sequence[MemoryRecord], every: Sequence[MemoryRecord
     return list(found.values())
 
 
+_ONE: Final = ("memory", "summary of a session", "turn of an open session")
+_MANY: Final = ("memories", "summaries of sessions", "turns of open sessions")
+
+
 def answer_to_wish(wish: ForgetWish, done: Forgotten, nearest: Sequence[MemoryRecord]) -> str:
     """Return what the person hears: what was forgotten, or what may have been meant."""
     if not done.is_empty:
-        parts = [f"{len(done.records)} memories"] if done.records else []
-        parts += [f"{done.summaries} summaries of sessions"] if done.summaries else []
-        parts += [f"{done.turns} turns of open sessions"] if done.turns else []
+        counts = (len(done.records), done.summaries, done.turns)
+        words = zip(counts, _ONE, _MANY, strict=True)
+        parts = [f"{count} {one if count == 1 else many}" for count, one, many in words if count]
         quoted = "; ".join(f'"{_shown(one)}"' for one in done.records[:5])
         return f"Forgotten: {quoted or wish.what}. Removed or shortened: {', '.join(parts)}."
     if not nearest:

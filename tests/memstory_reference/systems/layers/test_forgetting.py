@@ -127,7 +127,7 @@ async def test_what_is_not_found_is_offered_by_its_id(open_layers):
     assert "I live in Oslo" in answer
     assert record.id[:8] in answer
     assert await say(service, who, f"Forget {record.id}") == (
-        'Forgotten: "I live in Oslo.". Removed or shortened: 1 memories, 1 turns of open sessions.'
+        'Forgotten: "I live in Oslo.". Removed or shortened: 1 memory, 1 turn of an open session.'
     )
     assert await service.records.listed(who.owner) == []
 
@@ -136,7 +136,7 @@ async def test_everything_goes_only_when_it_is_said_twice(open_layers):
     service = await open_layers()
     who = await service.who("ann", "t")
     await say(service, who, "I live in Oslo.")
-    assert "1 memories" in await say(service, who, "Forget everything.")
+    assert "1 memory" in await say(service, who, "Forget everything.")
     assert len(await service.records.listed(who.owner)) == 1
     await say(service, who, "Forget everything for good.")
     assert await service.records.listed(who.owner) == []
