@@ -183,7 +183,7 @@ def unsupported_reasons(run: Run) -> list[str]:
         reason = case.reason or "no reason was given"
         counts[reason] = counts.get(reason, 0) + 1
     ranked = sorted(counts.items(), key=lambda item: -item[1])
-    lines = [f"{count} unsupported: {_plain(reason, _HINT)}" for reason, count in ranked[:REASONS]]
+    lines = [f"{count} unsupported: {_plain(reason, 240)}" for reason, count in ranked[:REASONS]]
     if rest := ranked[REASONS:]:
         lines.append(f"{sum(count for _, count in rest)} unsupported for {len(rest)} other reasons, all in report.md")
     return lines
