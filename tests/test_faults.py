@@ -1,11 +1,11 @@
 """The published faults: every case failed in the published run, and the page shows what faults.yaml says."""
 
-import gzip
 import importlib.util
-import json
 from pathlib import Path
 
 import pytest
+
+from memstory.results.folder.results_file import read_results
 
 ROOT = Path(__file__).parents[1]
 BASELINE = ROOT / "reports/baseline"
@@ -21,10 +21,7 @@ def made():
 
 MADE = made()
 FAULTS = MADE.faults()
-PUBLISHED = {
-    case["id"]: case["outcome"]
-    for case in json.loads(gzip.decompress((BASELINE / "backends.json.gz").read_bytes()))["cases"]
-}
+PUBLISHED = {case.id: case.outcome for case in read_results(BASELINE / "backends.json.gz").cases}
 
 
 @pytest.mark.parametrize("fault", FAULTS, ids=lambda one: one["cases"][0])

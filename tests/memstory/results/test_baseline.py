@@ -1,5 +1,6 @@
 import gzip
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
@@ -63,8 +64,41 @@ def test_a_baseline_of_a_baseline_is_the_same_file(run, kept, tmp_path):
     assert (tmp_path / "one.json.gz").read_bytes() == (tmp_path / "two.json.gz").read_bytes()
 
 
+def test_a_packed_file_has_what_a_plain_one_has(run, kept):
+    cases = [run.case(f"S{number}", target=target) for number in range(3) for target in ("one", "other")]
+    tasks = [run.retrieval([1, 2, rank], target=target) for rank, target in ((3, "one"), (0, "other"))]
+    named = run("old", *cases, *tasks)
+    assert kept(named).run == kept(named, "base.json").run
+
+
+def test_a_case_that_another_memory_ended_alike_takes_no_room(run, kept, tmp_path):
+    ranks = [chance % 11 for chance in range(7, 2000, 7)]
+    kept(run("old", run.retrieval(ranks, target="one")), "one.json.gz")
+    kept(run("old", *(run.retrieval(ranks, target=name) for name in ("one", "two", "three"))), "three.json.gz")
+    assert (tmp_path / "three.json.gz").stat().st_size < 1.1 * (tmp_path / "one.json.gz").stat().st_size
+
+
+def test_the_committed_baselines_are_small_and_say_for_each_question_where_its_gold_was():
+    files = sorted((Path(__file__).parents[3] / "reports/baseline").glob("*.json.gz"))
+    assert sum(file.stat().st_size for file in files) <= 400_000
+    for file in files:
+        questions = [one for case in read_results(file).cases for task in case.retrieval for one in task.questions]
+        assert questions
+        assert all(one.id and one.ranks is not None for one in questions)
+
+
 def test_a_packed_file_that_is_damaged_is_named(tmp_path):
     path = tmp_path / "base.json.gz"
     path.write_bytes(gzip.compress(b"{}")[:-6])
     with pytest.raises(SetupError, match=r"base\.json\.gz is not JSON"):
+        read_results(path)
+
+
+@pytest.mark.parametrize(
+    "cases", ["[[1, {}]]", "[[0, {}]]", "[7]", "7", "[[0, [1, 2]]]", '[[0, [{}]], [1, {"a": {}}]]']
+)
+def test_a_packed_file_whose_cases_do_not_fit_is_named(tmp_path, cases):
+    path = tmp_path / "base.json.gz"
+    path.write_bytes(gzip.compress(f'{{"schema": "memstory.packed/1", "cases": {cases}}}'.encode()))
+    with pytest.raises(SetupError, match=r"base\.json\.gz is damaged"):
         read_results(path)

@@ -1,7 +1,7 @@
 """results.json: a run without the steps of its cases, which are in recordings.jsonl beside it.
 
 The same run gives the same file, but for the fields `seconds`, `embedding_seconds` and `started`. Optional
-fields that are empty are left out, and each case has its own line.
+fields that are empty are left out, and each case has its own line. A packed file tells only what differs.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from memstory.codec import Misfit, decode, encode_lean
 from memstory.errors import SetupError
 from memstory.results.baseline import with_ids
 from memstory.results.extracts import without_steps
+from memstory.results.folder.packed_cases import PACKED_SCHEMA, pack, unpack
 from memstory.results.folder.spool import SPOOL_NAME
 from memstory.results.folder.whole_files import write_whole
 from memstory.results.outcomes import OUTCOMES
@@ -33,14 +34,18 @@ DIGITS: Final = 6
 
 def write_results(path: Path, run: Run) -> None:
     """Write `run` to `path`, packed if the name ends in `.gz`."""
-    text = results_text(run).encode("utf-8", "backslashreplace")
-    write_whole(path, gzip.compress(text, mtime=0) if path.suffix == PACKED else text)
+    is_packed = path.suffix == PACKED
+    text = results_text(run, is_packed=is_packed).encode("utf-8", "backslashreplace")
+    write_whole(path, gzip.compress(text, mtime=0) if is_packed else text)
 
 
-def results_text(run: Run) -> str:
-    """Return the text of results.json."""
+def results_text(run: Run, *, is_packed: bool = False) -> str:
+    """Return the text of results.json, or of a packed file."""
     tree = rounded(encode_lean(replace(run, cases=[without_steps(case) for case in run.cases])))
-    lines = ",\n".join(json.dumps(case, ensure_ascii=False, separators=(",", ":")) for case in tree.pop("cases"))
+    cases = tree.pop("cases")
+    if is_packed:
+        tree["schema"], cases = PACKED_SCHEMA, pack(cases)
+    lines = ",\n".join(json.dumps(case, ensure_ascii=False, separators=(",", ":")) for case in cases)
     head = json.dumps(tree, ensure_ascii=False, indent=1).removesuffix("\n}")
     return f'{head},\n "cases": [\n{lines}\n]}}\n'
 
@@ -70,7 +75,12 @@ def parse_results(content: bytes, path: Path) -> Run:
     except (ValueError, RecursionError, EOFError, OSError, zlib.error) as error:
         raise SetupError(f"{path} is not JSON: {error}") from error
     found = tree.get("schema") if isinstance(tree, dict) else None
-    if found != SCHEMA:
+    if found == PACKED_SCHEMA:
+        try:
+            tree |= {"schema": SCHEMA, "cases": unpack(tree["cases"])}
+        except (ValueError, TypeError, LookupError, AttributeError, RecursionError) as error:
+            raise SetupError(f"{path} is damaged: its cases do not follow from each other ({error!r})") from error
+    elif found != SCHEMA:
         older = " (an older memstory wrote it)" if found == FIRST_SCHEMA else ""
         raise SetupError(
             f"{path} has the schema {found!r}{older}, this version reads {SCHEMA!r}:"
