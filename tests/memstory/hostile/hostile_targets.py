@@ -126,6 +126,7 @@ async def forks_while_it_stops(memory, query, scope):
 
 @hostile()
 async def hangs(memory, query, scope):
+    (Path(os.environ["HOSTILE_MARK"]) / "hangs").touch()
     await asyncio.sleep(LONG)
 
 

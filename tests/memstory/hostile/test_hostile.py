@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import subprocess
 import sys
 import time
@@ -46,6 +47,7 @@ def moods():
     return [name for name in hostile_targets.MOODS if name not in {"good", NO_REPORT}]
 
 
+REPORT = {"recordings.jsonl", "report.html", "report.md", "results.json"}
 NO_REPORT = "puts_a_file_in_place_of_all_reports"
 QUICK = (
     "exits_at_once",
@@ -175,6 +177,31 @@ def test_a_report_that_cannot_be_written_ends_the_run_with_one_message(tmp_path)
     ran = Ran(tmp_path, NO_REPORT, ()).end()
     assert (ran.code, "INTERNALERROR" in ran.said, "Traceback" in ran.said) == (3, False, False)
     assert ran.said.count("the reports could not be written to ") == 1
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("pauses", [(), (0.0,), (0.3,), (0.1, 0.1)], ids=["once", "at-once", "twice", "thrice"])
+def test_an_interrupted_run_loses_no_case_and_leaves_nothing(tmp_path, mode, number, pauses):
+    ran = Ran(tmp_path, "hangs", (*MODES[mode], "--case-timeout", "600"))
+    while not (tmp_path / "hangs").exists():
+        assert ran.process.poll() is None, ran.said
+        time.sleep(0.05)
+    ran.process.send_signal(number)
+    for pause in pauses:
+        time.sleep(pause)
+        ran.process.send_signal(number)
+    ran.end()
+    assert (ran.code, ran.left) == (2, {}), ran.said
+    assert "The run was interrupted" in ran.said
+    assert "Traceback" not in ran.said
+    complete, outcomes = ran.results()
+    assert not complete
+    assert set(outcomes) == {case.format("hangs") for case in CASES}
+    assert "error" in outcomes.values()
+    assert list((tmp_path / "tmp").glob("memstory-*")) == []
+    assert {path.name for path in (tmp_path / "reports/latest").iterdir()} == REPORT
 
 
 @pytest.mark.slow
