@@ -122,7 +122,7 @@ def model(session: nox.Session) -> None:
 
 @nox.session
 def baseline(session: nox.Session) -> None:
-    """Run every target on the stories and on LoCoMo, and publish the results in reports/baseline."""
+    """Run every target on the stories, on LoCoMo and at 100,000 memories; publish the results in reports/baseline."""
     install(session, "backends")
     # Without the one story on data that a gate may not find; those data have their own page.
     measure(session, "reports/all/reference", "stories", "-m", "not locomo", *chosen(["reference"]))
@@ -142,6 +142,11 @@ def baseline(session: nox.Session) -> None:
     measure(session, "reports/all/locomo", *locomo, *chosen(["reference", *ADAPTERS]))
     page = ("--against", "topics", "--output", "reports/baseline/locomo.md")
     session.run("memstory", "compare", "reports/all/locomo", *page)
+    session.run("python", "stories/corpora/growth/make_growth.py")
+    # By vectors that cost nothing: the times are those of the memory.
+    growth = ("benchmarks/growth.story.yaml", "--target-option", "embedder=random", "-n", "2")
+    measure(session, "reports/all/growth", *growth, *chosen([*REFERENCES, *ADAPTERS, *SERVERS]))
+    session.run("memstory", "compare", "reports/all/growth", "--output", "reports/baseline/growth.md")
 
 
 @nox.session

@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from memstory.targets.discovery import load_spec
+
 ROOT = Path(__file__).parents[1]
 HTTP = ROOT / "docs/how-to/http.md"
 
@@ -41,6 +43,22 @@ def free_port():
 
 
 OWN = ROOT / "docs/how-to/test-your-own-memory.md"
+NOT_RUN = ROOT / "docs/how-to/memories-not-run-here.md"
+
+
+@pytest.mark.parametrize(
+    ("number", "name", "able"),
+    [
+        (0, "supermemory", {"add", "get.id", "search.scores", "update", "delete", "scope.user", "add.metadata"}),
+        (1, "letta-archive", {"add.verbatim", "search.scores", "delete", "scope.user", "scope.session"}),
+        (2, "mempalace", {"add.verbatim", "get.id", "update", "delete", "scope.user", "scope.session", "crash"}),
+    ],
+)
+def test_a_table_for_a_memory_that_was_not_run_here_can_be_read_and_declares_what_the_page_says(
+    tmp_path, number, name, able
+):
+    (tmp_path / "memstory.toml").write_text(block(NOT_RUN, "toml", number), "utf-8")
+    assert able <= load_spec(f"{tmp_path / 'memstory.toml'}#{name}").capabilities({})
 
 
 @pytest.fixture

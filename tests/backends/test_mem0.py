@@ -1,6 +1,7 @@
 """What is peculiar to Mem0."""
 
 import json
+import sys
 from pathlib import Path
 
 import pytest
@@ -192,9 +193,30 @@ async def test_what_no_rule_answers_is_the_storys_fault(factory, opened):
             await target.add([Item(text="I like tea.")], ANN)
 
 
-async def test_a_vector_store_that_is_not_kept_in_files_is_a_setup_error(factory, opened):
-    with pytest.raises(
-        SetupError, match="vector_store=pgvector: the stores that Mem0 keeps in files are qdrant, chroma, faiss"
-    ):
+async def test_a_vector_store_that_does_not_run_here_is_a_setup_error(factory, opened):
+    with pytest.raises(SetupError, match=r"vector_store=milvus: .* run here are qdrant, chroma, faiss, pgvector"):
+        async with opened(factory, options={"vector_store": "milvus"}):
+            pass
+
+
+@pytest.mark.parametrize("package", ["psycopg", "psycopg_pool"])
+async def test_without_a_client_of_postgres_pgvector_says_what_to_install(factory, opened, monkeypatch, package):
+    monkeypatch.setitem(sys.modules, package, None)
+    with pytest.raises(SetupError, match=rf"needs the package '{package}'.* pip install 'memstory\[mem0-pgvector\]'"):
         async with opened(factory, options={"vector_store": "pgvector"}):
             pass
+
+
+async def test_on_pgvector_a_workspace_keeps_what_was_changed_and_knows_nothing_of_another(
+    factory, opened, postgres_url
+):
+    options = {"vector_store": "pgvector", "postgres": postgres_url}
+    async with opened(factory, options=options) as target:
+        kept, gone = (await target.add([Item(text="said in the first"), Item(text="to be forgotten")], ANN)).items
+        await target.update(Ref(id=kept.id), Item(text="said in the first, and changed"), ANN)
+        assert await target.delete(Ref(id=gone.id), ANN)
+        assert "pgvector" in (await target.about())["server"]
+    async with opened(factory, folder="other", options=options) as target:
+        assert await target.list(EVERYWHERE) == []
+    async with opened(factory, options=options) as target:
+        assert texts(await target.list(EVERYWHERE)) == ["said in the first, and changed"]

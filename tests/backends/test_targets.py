@@ -72,6 +72,28 @@ class TestMem0OnFaiss(TestMem0):
     options: ClassVar = {"vector_store": "faiss"}
 
 
+NOT_A_UUID = "mem0ai 2.2 on pgvector: `get` of an id that is not a UUID raises, where the other stores find nothing"
+
+
+class TestMem0OnPgvector(TestMem0):
+    @pytest.fixture(scope="class", autouse=True)
+    @classmethod
+    def _server(cls, postgres_url):
+        cls.options = {"vector_store": "pgvector", "postgres": postgres_url}
+
+    @pytest.mark.xfail(strict=True, reason=NOT_A_UUID)
+    def test_a_memory_is_looked_up_by_its_id(self):
+        super().test_a_memory_is_looked_up_by_its_id()
+
+    @pytest.mark.xfail(strict=True, reason=NOT_A_UUID)
+    def test_an_update_replaces_the_text(self):
+        super().test_an_update_replaces_the_text()
+
+    @pytest.mark.xfail(strict=True, reason=NOT_A_UUID)
+    def test_a_deleted_memory_is_gone(self):
+        super().test_a_deleted_memory_is_gone()
+
+
 class TestLlamaindex(TargetContract):
     vendor = "llama_index"
     factory = staticmethod(lambda: LlamaindexFactory(embedders()))

@@ -11,6 +11,7 @@ from memstory.targets.frameworks.langgraph import LanggraphFactory
 from memstory.targets.frameworks.langgraph_postgres import LanggraphPostgresFactory
 from memstory.targets.frameworks.langgraph_sqlite import LanggraphSqliteFactory
 from memstory.targets.vector_stores.chroma import ChromaFactory
+from memstory.targets.vector_stores.chroma_server import ChromaServerFactory
 from memstory.targets.vector_stores.pgvector_store import PgvectorFactory
 from memstory.targets.vector_stores.sqlite_vec import SqliteVecFactory
 from memstory.targets.words.bm25 import Bm25Factory
@@ -42,6 +43,10 @@ class TestBm25(TargetContract):
 
 class TestChroma(TargetContract):
     factory = staticmethod(lambda: ChromaFactory(embedders()))
+
+
+class TestChromaServer(TargetContract):
+    factory = staticmethod(lambda: ChromaServerFactory(embedders()))
 
 
 class TestLanggraph(TargetContract):

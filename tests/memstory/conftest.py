@@ -25,6 +25,7 @@ NEEDS = {
     "targets/test_table_target.py": "pysqlite3",
     "targets/test_vendor_faults.py": "langgraph",
     "targets/test_vendors.py": "langgraph",
+    "targets/vector_stores/test_chroma_server.py": "chromadb",
     "targets/vector_stores/test_sqlite_vec.py": "sqlite_vec",
 }
 """By file of tests the library of an extra that it speaks with."""

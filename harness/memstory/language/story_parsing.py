@@ -18,7 +18,7 @@ from memstory.language.rows import Row
 from memstory.language.story import Expectation, Retrieval, Step, Story, Trials
 from memstory.language.violations import violations
 from memstory.language.words.step_parsing import read_steps
-from memstory.language.words.times import LONGEST_WAIT
+from memstory.language.words.times import LONGEST_WAIT, microseconds
 from memstory.target import Tree
 
 _BELONGS = {"path": "dataset", "split": "dataset", "unit": "dataset", "where": "corpus", "distractors": "corpus"}
@@ -157,7 +157,8 @@ def _retrieval(reading: Reading, tree: Mapping[str, Tree]) -> Retrieval | None:
             reading.fault(
                 (*path, key), f"'{key}' belongs to a '{owner}', which this retrieval does not have", at_key=True
             )
-    return Retrieval(mark=reading.mark(path), **{**task, "k": int(task.get("k", 10))})
+    within = microseconds(task["within"]) / 1e6 if "within" in task else None
+    return Retrieval(mark=reading.mark(path), **{**task, "k": int(task.get("k", 10)), "within": within})
 
 
 def _trials(reading: Reading, tree: Mapping[str, Tree]) -> Trials:

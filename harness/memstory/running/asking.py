@@ -16,7 +16,7 @@ from memstory.results.recording import QuestionRecord, RetrievalRecord
 from memstory.results.runs import counted
 from memstory.running.environments import for_collection
 from memstory.running.hosting.guarded import GuardedTarget
-from memstory.running.remembering import DocumentIds, Rememberer, refuse_outdated
+from memstory.running.remembering import DocumentIds, Limit, Rememberer, refuse_outdated
 from memstory.running.stage import Stage, open_stage
 from memstory.target import Environment, Hit, ModelUse, Query, Scope, TargetFactory, Tree
 from memstory.tasks.perturbation import Perturbed, level_name, levels_of, perturbed
@@ -34,7 +34,7 @@ class Asked:
     """What a story says of its retrieval task; `seed` is the trial's own.
 
     `base` is the folder of its file, below whose root its data lie, or `anywhere`; remembering may take
-    `corpus_seconds`, if that is limited.
+    `corpus_seconds`, if that is limited: by the story, or where a target `hurries` because nobody named it.
     """
 
     task: RetrievalTask
@@ -44,6 +44,7 @@ class Asked:
     base: Path
     anywhere: bool = False
     corpus_seconds: float | None = None
+    hurries: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -101,7 +102,8 @@ async def _one_collection(task: Perturbed, asked: Asked, stage: Stage, factory: 
         if isinstance(stage.target, GuardedTarget) and isinstance(stage.target.inner, Oracle):
             stage.target.inner.take_gold(task.collection)
         begun, embedded = perf_counter(), stage.target.embedding_seconds
-        ids = await Rememberer(stage, able, retrieval.kind, asked.corpus_seconds).remember(task)
+        limit = None if asked.corpus_seconds is None else Limit(asked.corpus_seconds, is_for_unnamed=asked.hurries)
+        ids = await Rememberer(stage, able, retrieval.kind, limit).remember(task)
         seconds, embedding, model = perf_counter() - begun, stage.embedding_since(embedded), stage.model_use
         asker = Asker(stage, Scope(user=stage.env.owner), retrieval, ids)
         return _Gave(

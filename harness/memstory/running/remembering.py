@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import timedelta
 from itertools import islice
 from time import perf_counter
@@ -18,8 +19,11 @@ from memstory.tasks.retrieval import Document, Many
 BATCH: Final = 10_000
 """How many documents are added in one call."""
 
-PROBE: Final = 20
-"""How many documents show how long all of them will take."""
+_FIRST_BATCH, _LARGER = 20, 5
+"""Where time is limited, the first batch is small, and each further one several times as large."""
+
+_SHOWS: Final = 0.1
+"""After this share of the time, the last batch shows how long the rest will take; before, most of it is the start."""
 
 _BETWEEN_VERSIONS = timedelta(hours=1)
 _WITH_METADATA = ("add.metadata", "add.turns", "search.where")
@@ -92,22 +96,28 @@ def refuse_outdated(documents: Sequence[Document], able: frozenset[Capability]) 
         raise NotSupported("perturb.stale_repeats", reason)
 
 
-def _refuse_slow(expected: float, limit: float, documents: int) -> None:
-    if expected > limit:
-        reason = (
-            f"to remember {documents} documents would take about {expected:.0f} s here, and targets that nobody named"
-            f" get {limit:g} s: name this one by --target"
-        )
-        raise NotSupported("corpus.size", reason)
+@dataclass(frozen=True, slots=True)
+class Limit:
+    """How long remembering may take, and whether that is only because nobody named the target."""
+
+    seconds: float
+    is_for_unnamed: bool = False
+
+    def check(self, seconds: float, expected: float, documents: int) -> None:
+        """Raise NotSupported if `seconds` have shown that all `documents` would take too long."""
+        if seconds >= self.seconds * _SHOWS and expected > self.seconds:
+            hint = ", and nobody named this target: name it by --target" if self.is_for_unnamed else ""
+            said = f"not within {self.seconds:g} s: to remember {documents} documents would take about {expected:.0f} s"
+            raise NotSupported("corpus.size", f"{said} here{hint}")
 
 
 class Rememberer:
     """Adds documents to a memory; `able` is what its target can do, `kind` what documents without one are added as.
 
-    With a `limit` in seconds, a memory that would take longer is left alone after the first few documents.
+    With a `limit`, a memory that would take longer is left alone as soon as that shows.
     """
 
-    def __init__(self, stage: Stage, able: frozenset[Capability], kind: str | None, limit: float | None = None) -> None:
+    def __init__(self, stage: Stage, able: frozenset[Capability], kind: str | None, limit: Limit | None = None) -> None:
         self._stage = stage
         self._limit = limit
         self._able = able
@@ -121,12 +131,15 @@ class Rememberer:
         documents, ages = task.collection.documents, task.outdated
         known = await self._outdated([one for one in documents if one.id in ages] if ages else [], ages)
         ids, begun, remaining = DocumentIds(documents, ages), perf_counter(), iter(documents)
-        size = len(documents) if self._limit is None else PROBE
-        while batch := list(islice(remaining, min(size, BATCH))):
+        size, done = (BATCH if self._limit is None else _FIRST_BATCH), 0
+        while batch := list(islice(remaining, size)):
+            before = perf_counter()
             ids.learn(batch, await self._write(batch, [one.text for one in batch], known))
-            if self._limit is not None and size == PROBE:
-                _refuse_slow((perf_counter() - begun) / len(batch) * len(documents), self._limit, len(documents))
-            size = BATCH
+            done, now = done + len(batch), perf_counter()
+            if self._limit is not None:
+                rest = (now - before) / len(batch) * (len(documents) - done)
+                self._limit.check(now - begun, now - begun + rest, len(documents))
+            size = min(size * _LARGER, BATCH)
         await self._stage.settle()
         return ids
 

@@ -140,7 +140,7 @@ class _Run:
         if story.retrieval:
             base, anywhere = self.bounds.base, self.options.any_path
             task = await asyncio.to_thread(load_task, story.retrieval, base, anywhere=anywhere)
-            hurries = story.measure and not self.options.is_named
+            hurries = story.measure and not self.options.is_named and story.retrieval.within is None
             asked = Asked(
                 task=task,
                 retrieval=story.retrieval,
@@ -148,7 +148,8 @@ class _Run:
                 seed=env.seed,
                 base=base,
                 anywhere=anywhere,
-                corpus_seconds=CORPUS_SECONDS if hurries else None,
+                corpus_seconds=CORPUS_SECONDS if hurries else story.retrieval.within,
+                hurries=hurries,
             )
             records = run_retrieval(asked, env, self.factory, self.options.progress, hosted=self.options.hosted)
             async for record, about in records:

@@ -18,6 +18,8 @@ MINILM = "all-MiniLM-L6-v2"
 NOMIC = "nomic-embed-text"
 OLLAMA = "ollama:"
 OPENAI = "openai:"
+RANDOM = "random"
+"""Vectors by chance: only times can be measured with them."""
 
 
 class NamesModels(Protocol):
@@ -45,6 +47,10 @@ def make_embedder(name: str, *, ollama_host: str) -> CachedEmbedder:
     """
     from memstory_reference.adapters.embedding.embedding_cache import FILE, CachedEmbedder  # noqa: PLC0415
 
+    if name == RANDOM:
+        from memstory_reference.adapters.embedding.fixed_vectors import RandomVectors  # noqa: PLC0415
+
+        return CachedEmbedder(RandomVectors(), None)
     cache = cache_folder(os.environ)
     model = _on_a_server(name)
     if model is None:
@@ -97,4 +103,5 @@ def _on_a_server(name: str) -> str | None:
         return name.removeprefix(OLLAMA)
     if name.startswith(OPENAI) and name != OPENAI:
         return name.removeprefix(OPENAI)
-    raise InputError(f"there is no embedder named {name!r:.80}; allowed: {MINILM}, {NOMIC}, ollama:NAME, openai:NAME")
+    allowed = f"{MINILM}, {NOMIC}, ollama:NAME, openai:NAME, and for times alone {RANDOM}"
+    raise InputError(f"there is no embedder named {name!r:.80}; allowed: {allowed}")

@@ -1,4 +1,4 @@
-"""What the reference offers to other people's backends, by entry point: chat models for the shim, and an embedder."""
+"""What the reference offers to other people's backends, by entry point: chat models for the shim, and embedders."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from memstory.errors import SetupError
 from memstory.target import ToolSchema
 from memstory.targets.embedders import Purpose as HarnessPurpose
 from memstory_reference.composition.chat_models import OFFLINE, make_chat
-from memstory_reference.composition.embedders import MINILM, OLLAMA, OPENAI, make_embedder
+from memstory_reference.composition.embedders import MINILM, OLLAMA, OPENAI, RANDOM, make_embedder
 from memstory_reference.errors import MemorySystemError
 from memstory_reference.ollama_address import ollama_host
 from memstory_reference.ports import ChatModel, Message, Purpose, ToolRequest, ToolSpec
@@ -103,6 +103,11 @@ def minilm() -> OfferedEmbedder:
     """Return all-MiniLM-L6-v2 with this machine's cache before it."""
     with in_harness_words():
         return OfferedEmbedder(make_embedder(MINILM, ollama_host=ollama_host()))
+
+
+def random() -> OfferedEmbedder:
+    """Return an embedder of vectors by chance: for how long a memory takes, not for what it finds."""
+    return OfferedEmbedder(make_embedder(RANDOM, ollama_host=ollama_host()))
 
 
 @contextmanager

@@ -10,9 +10,9 @@ import pytest
 from memstory.case import Case
 from memstory.codec import encode
 from memstory.controls import Oracle
-from memstory.errors import Mark, Refused
+from memstory.errors import Mark, NotSupported, Refused
 from memstory.language.story import Retrieval, Story
-from memstory.running.remembering import DocumentIds
+from memstory.running.remembering import DocumentIds, Limit
 from memstory.running.runner import RunOptions, run
 from memstory.target import Receipt, ReceiptItem, TargetFactory
 from memstory.tasks.retrieval import Document
@@ -50,11 +50,11 @@ def ask(tmp_path):
         (tmp_path / name).write_text("".join(json.dumps(row) + "\n" for row in rows))
 
     async def go(kind=Oracle, *, k=2, progress=None, able=(), documents=DOCUMENTS, queries=QUERIES, seed=0,
-                 is_named=True, distractors=None, **story):  # fmt: skip
+                 is_named=True, distractors=None, within=None, **story):  # fmt: skip
         written("facts.jsonl", documents)
         written("queries.jsonl", queries)
         files = {"corpus": "facts.jsonl", "queries": "queries.jsonl", "distractors": distractors}
-        retrieval = Retrieval(mark=MARK, k=k, **files)
+        retrieval = Retrieval(mark=MARK, k=k, within=within, **files)
         made = Story(id="Q1", title="t", mark=MARK, digest="d", retrieval=retrieval, **story)
         workspace = tmp_path / f"workspace-{next(number)}"
         factory = Factory(kind, able)
@@ -278,7 +278,38 @@ async def test_a_slow_target_that_nobody_named_is_left_alone_after_the_first_doc
     )
     assert recording.failure.kind == "unsupported"
     assert "to remember 50 documents would take about" in recording.failure.message
-    assert "name this one by --target" in recording.failure.message
+    assert "name it by --target" in recording.failure.message
+
+
+async def test_a_target_that_does_not_remember_within_the_time_of_the_story_is_unsupported_and_says_so(ask):
+    queries = [{"id": "q", "text": "tea", "relevant": ["t1"]}]
+    recording = await ask(documents=TURNS, queries=queries, within=0.0)
+    assert recording.failure.kind == "unsupported"
+    assert "not within 0 s: to remember 50 documents" in recording.failure.message
+    assert "--target" not in recording.failure.message
+
+
+async def test_within_an_hour_everything_is_remembered_in_batches_that_grow(ask):
+    adds = []
+
+    class Watched(Oracle):
+        async def add(self, items, scope):
+            adds.append(len(items))
+            return await super().add(items, scope)
+
+    documents = [{"id": f"t{n}", "text": f"tea number {n}"} for n in range(700)]
+    queries = [{"id": "q", "text": "tea number 7", "relevant": ["t7"]}]
+    recording = await ask(Watched, documents=documents, queries=queries, within=3600.0)
+    assert recording.failure is None
+    assert adds == [20, 100, 500, 80]
+
+
+def test_what_the_start_costs_does_not_count_against_a_large_corpus():
+    limit = Limit(30.0)
+    limit.check(0.1, expected=500.0, documents=100_000)
+    with pytest.raises(NotSupported, match="not within 30 s: to remember 100000 documents would take about 500 s here"):
+        limit.check(3.1, expected=500.0, documents=100_000)
+    limit.check(29.0, expected=29.5, documents=100_000)
 
 
 @pytest.mark.parametrize("measure", [True, False])

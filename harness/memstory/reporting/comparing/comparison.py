@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from memstory.reporting import views
 from memstory.reporting.comparing.capability_scores import CapabilityScore, capability_scores
 from memstory.reporting.comparing.columns import Column, columns_of, opponent
+from memstory.reporting.comparing.growth import Grown, growth
 from memstory.reporting.comparing.latency import Latency, latencies
 from memstory.reporting.comparing.matrix import (
     Disagreement,
@@ -78,6 +79,7 @@ class Comparison:
     flips: Sequence[Flip]
     disagreements: Sequence[Disagreement]
     latencies: Sequence[Latency]
+    growth: Sequence[Grown]
     inabilities: Sequence[Inability]
     owed: Mapping[str, Owed]
     model_calls: Sequence[ModelCalls]
@@ -98,6 +100,7 @@ def compare(runs: Sequence[NamedRun], against: Column | None = None) -> Comparis
         flips=[flip for one, other in pairs for flip in flips_between(one, other)],
         disagreements=disagreements_of(columns),
         latencies=latencies(columns),
+        growth=growth(columns),
         inabilities=inabilities_of(columns),
         model_calls=model_calls(columns),
         models=models_by_story(columns),

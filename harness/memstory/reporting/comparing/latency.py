@@ -83,14 +83,15 @@ def _latency(column: Column, operation: str, timed: Sequence[_Timed]) -> Latency
         operation=operation,
         count=len(timed),
         told=len(told),
-        whole=_spread([one.seconds for one in timed]),
-        memory=_spread([max(0.0, one.seconds - (one.embedding or 0.0)) for one in told]) if told else None,
-        embedding=_spread([one.embedding or 0.0 for one in told]) if told else None,
+        whole=spread([one.seconds for one in timed]),
+        memory=spread([max(0.0, one.seconds - (one.embedding or 0.0)) for one in told]) if told else None,
+        embedding=spread([one.embedding or 0.0 for one in told]) if told else None,
         embeds="embedder" in column.about,
     )
 
 
-def _spread(seconds: Sequence[float]) -> Spread:
+def spread(seconds: Sequence[float]) -> Spread:
+    """Return the middle and the slow end of times in seconds."""
     return Spread(p50_ms=_MILLI * percentile(seconds, _MIDDLE), p95_ms=_MILLI * percentile(seconds, _SLOW))
 
 

@@ -12,6 +12,7 @@ from tabulate import tabulate
 from memstory.reporting import views
 from memstory.reporting.comparing.columns import Column
 from memstory.reporting.comparing.comparison import Comparison, Made
+from memstory.reporting.comparing.growth import Grown
 from memstory.reporting.comparing.latency import Latency, Spread
 from memstory.reporting.comparing.matrix import JUDGED, Row
 from memstory.reporting.comparing.model_tables import (
@@ -49,6 +50,11 @@ TIMES = (
     "embedder with a warm cache takes next to nothing). 'not told' stands for a memory whose embedder is out of reach: "
     "only both together are known. '-' stands for one that names no embedder. Only stories that could be judged count; "
     "where columns could do different stories, the numbers are not of the same work."
+)
+GROWTH = (
+    "Milliseconds without the embedder's: for each memory that is added, up to 10,000 of them in one call, and for a "
+    "search, the middle and the slow end (p50 / p95). Found: the share of questions, each the very text of one memory, "
+    "for which that memory was among the first results."
 )
 CAPABILITIES = (
     "Passed of judged. After it: what was asked and could not be judged, which counts neither way: a column with "
@@ -136,8 +142,9 @@ def _partial(made: Made) -> str:
 
 def sections(comparison: Comparison) -> Iterator[Section]:
     """Yield the tables that have rows, in order."""
-    first = [_owed, _columns, _made_with, _capabilities, _matrix, _alone, _flips, _scores, _differences, _latencies]
-    yield from (section for make in [*first, _models, _calls, _inabilities] if (section := make(comparison)).rows)
+    first = [_growth, _owed, _columns, _made_with, _capabilities, _matrix, _alone, _flips, _scores, _differences]
+    every = [*first, _latencies, _models, _calls, _inabilities]
+    yield from (section for make in every if (section := make(comparison)).rows)
 
 
 def model_sections(columns: Sequence[Column]) -> list[Section]:
@@ -302,6 +309,27 @@ def _latencies(comparison: Comparison) -> Section:
     header = ["operation", "column", "n", "memory p50 ms", "memory p95 ms", "embedding p50 ms", "embedding p95 ms"]
     header += ["both p50 ms", "both p95 ms"]
     return Section(title="Time", header=header, rows=rows, right=2, note=TIMES, may_fold=True)
+
+
+def _growth(comparison: Comparison) -> Section:
+    sizes = list(dict.fromkeys(f"{one.memories:,}" for one in comparison.growth))
+    found: dict[str, dict[str, Grown]] = {}
+    for one in comparison.growth:
+        found.setdefault(one.column, {})[f"{one.memories:,}"] = one
+    rows = [
+        [column, *(_grown(of.get(size), what) for what in ("add", "search", "found") for size in sizes)]
+        for column, of in found.items()
+    ]
+    header = ["column", *(f"{what} {size}" for what in ("add", "search", "found") for size in sizes)]
+    return Section(title="Growth", header=header, rows=rows, right=1, note=GROWTH)
+
+
+def _grown(one: Grown | None, what: str) -> str:
+    if one is None or one.add_ms is None or one.search is None or one.found is None:
+        return one.said if one and what == "add" else "-"
+    if what == "add":
+        return f"{one.add_ms:.2f}"
+    return f"{one.search.p50_ms:.2f} / {one.search.p95_ms:.2f}" if what == "search" else f"{one.found:.2f}"
 
 
 def _count(one: Latency) -> str:

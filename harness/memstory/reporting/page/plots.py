@@ -1,4 +1,4 @@
-"""The plots of the page: recall over k and over distractors, kinds of questions with intervals, latency."""
+"""The plots of the page: recall over k and over distractors, kinds of questions with intervals, growth, latency."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from memstory.reporting.comparing.columns import Column
+from memstory.reporting.comparing.growth import TAG, growth
 from memstory.reporting.comparing.latency import Latency
 from memstory.reporting.escaping import shorten, visible
 from memstory.reporting.page.drawing import SHARES, Plan, Value, lines, panels, powers_around
@@ -40,10 +41,13 @@ def plots(columns: Sequence[Column], times: Sequence[Latency]) -> Iterator[Plot]
     drawn = list(enumerate(columns[:MOST_SERIES]))
     for story in dict.fromkeys(name for _, column in drawn for name, case in column.cases.items() if case.retrieval):
         cases = {at: one.cases[story] for at, one in drawn if story in one.cases and one.cases[story].retrieval}
+        if TAG in next(iter(cases.values())).tags:
+            continue
         title = visible(f"{story}: {next(iter(cases.values())).title}")
         yield from _over_k(title, cases)
         yield from _over_distractors(title, cases)
         yield from _by_category(title, cases)
+    yield from _growth([column for _, column in drawn])
     yield from _latency({column.title: at for at, column in drawn}, times)
 
 
@@ -96,6 +100,25 @@ def _by_category(title: str, cases: Mapping[int, CaseResult]) -> Iterator[Plot]:
 
 def _is_recall(score: Score, case: CaseResult) -> bool:
     return score.metric == f"recall@{case.retrieval[0].k}"
+
+
+def _growth(columns: Sequence[Column]) -> Iterator[Plot]:
+    """What a search and an added memory cost at each size."""
+    grown = [one for one in growth(columns) if one.add_ms is not None and one.search is not None]
+    sizes = sorted({one.memories for one in grown})
+    at = {column.title: place for place, column in enumerate(columns)}
+    for what, means in (("search", "The middle of all searches"), ("add", "What adding one memory takes")):
+        series: dict[int, list[Value | None]] = {}
+        for one in grown:
+            taken = one.search.p50_ms if what == "search" and one.search else one.add_ms or 0.0
+            series.setdefault(at[one.column], [None] * len(sizes))[sizes.index(one.memories)] = Value(
+                max(taken, _LEAST_MS)
+            )
+        if len(sizes) > 1:
+            scale = powers_around([one.value for values in series.values() for one in values if one])
+            plan = lines([f"{size:,}" for size in sizes], series, scale)
+            note = f"{means}, in milliseconds without the embedder's, over memories stored; the axis is logarithmic."
+            yield Plot(title=f"Growth – {what}", note=note, plans=[plan])
 
 
 def _latency(colours: Mapping[str, int], times: Sequence[Latency]) -> Iterator[Plot]:

@@ -1,4 +1,4 @@
-"""Mem0 with a local vector store: it stores texts as they are, or, with a language model, what that makes of them."""
+"""Mem0 with a vector store: it stores texts as they are, or, with a language model, what that makes of them."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from importlib import import_module
 from importlib.metadata import version
+from importlib.util import find_spec
 from itertools import groupby
 from pathlib import Path
 from typing import Any, ClassVar, Final
@@ -35,6 +36,7 @@ from memstory.targets.embedding_factory import EmbeddingFactory, vector_length
 from memstory.targets.extracting.model_inside import NO_KEY, counted_model
 from memstory.targets.one_thread import OneThread
 from memstory.targets.receipts import unknown
+from memstory.targets.vector_stores.postgres_store import OPTION, PostgresServers, address_within, prepare, schema_of
 from memstory.targets.waited_embedder import WaitedEmbedder
 
 CAPABILITIES: frozenset[Capability] = frozenset(
@@ -44,11 +46,17 @@ CAPABILITIES: frozenset[Capability] = frozenset(
         *("delete", "delete.reports_missing", "delete.scope"),
         *("restart", "crash", "persistent", "scope.user", "scope.session", "scope.session_all"),
         *("embedder.fixed", "option.embedder", "option.llm", "option.llm_url", "option.ollama_host"),
-        *("llm.scripted", "inspect.model", "option.vector_store"),
+        *("llm.scripted", "inspect.model", "option.vector_store", f"option.{OPTION}"),
     }
 )
-STORES: Final[Mapping[str, str]] = {"qdrant": "qdrant-client", "chroma": "chromadb", "faiss": "faiss-cpu"}
-"""The vector stores that `vector_store` names, each with its distribution; Mem0 keeps them in files here."""
+PGVECTOR: Final = "pgvector"
+STORES: Final[Mapping[str, str]] = {
+    "qdrant": "qdrant-client",
+    "chroma": "chromadb",
+    "faiss": "faiss-cpu",
+    PGVECTOR: "psycopg",
+}
+"""The vector stores that `vector_store` names, each with its distribution; all but pgvector keep files."""
 
 _KIND: Final = "memstory_kind"
 # `get_all` returns 20 by default.
@@ -80,10 +88,12 @@ class Mem0Target(Target):
     _embedding: _Embedding
     _llm: str | None
     _store: str
+    _server: str | None = None
     _model: CountedModel | None = None
 
-    def __init__(self, embedders: Embedders) -> None:
+    def __init__(self, embedders: Embedders, servers: PostgresServers) -> None:
         self._embedders = embedders
+        self._servers = servers
         self._thread = OneThread("mem0")
 
     async def open(self, env: Environment, clock: Clock) -> None:
@@ -97,9 +107,24 @@ class Mem0Target(Target):
         self._embedding = _Embedding(WaitedEmbedder(self._embedder))
         self._store = _store(env.options)
         length = await vector_length(self._embedder, env)
-        self._memory = await self._thread.run(_open, _configuration(env, length))
+        place = (
+            await self._database(env) if self._store == PGVECTOR else {"path": str(Path(env.workspace) / self._store)}
+        )
+        self._memory = await self._thread.run(_open, _configuration(env, self._store, length, place))
         # Mem0 takes embedders by the name of a provider alone; what it made of that name is never called.
         self._memory.embedding_model = self._embedding
+
+    async def _database(self, env: Environment) -> dict[str, Tree]:
+        """Return where Mem0's tables are: in a schema of the workspace, which has its own name on the server."""
+        missing = [name for name in ("psycopg", "psycopg_pool") if find_spec(name) is None]
+        if missing:
+            raise SetupError(
+                f"vector_store={PGVECTOR} needs the package '{missing[0]}', which is not installed. "
+                "Install it with: pip install 'memstory[mem0-pgvector]'"
+            )
+        url = await self._servers.url(env)
+        self._server = await prepare(url, env.workspace)
+        return {"connection_string": address_within(url, schema_of(env.workspace))}
 
     async def close(self) -> None:
         await self._thread.run(self._close)
@@ -117,6 +142,7 @@ class Mem0Target(Target):
         return {
             "embedder": self._embedder.model,
             "store": store,
+            **({"server": self._server} if self._server else {}),
             "infer": self._model.label if self._model else self._llm or "off",
         }
 
@@ -218,9 +244,13 @@ class Mem0Target(Target):
 
     def _close(self) -> None:
         self._memory.close()
-        # Mem0's own `close` leaves open what it speaks to: Qdrant, which locks its folder, and the model.
+        # Mem0's own `close` leaves open what it speaks to: Qdrant, which locks its folder, Postgres, and the model.
         if self._store == "qdrant":
             self._memory.vector_store.client.close()
+        if self._store == PGVECTOR:
+            # The second store, of entities, is made by the first search.
+            for store in filter(None, (self._memory.vector_store, self._memory._entity_store)):  # noqa: SLF001  (as above)
+                store.connection_pool.close()
         client = getattr(self._memory.llm, "client", None)
         if client is not None:
             client.close()
@@ -231,6 +261,7 @@ class Mem0Factory(EmbeddingFactory):
 
     name: ClassVar[str] = "mem0"
     spec: ClassVar[str | None] = "memstory.targets.frameworks.mem0:Mem0Factory"
+    _servers: PostgresServers
 
     def capabilities(self, options: Mapping[str, Tree]) -> frozenset[Capability]:
         return CAPABILITIES | ({"add.verbatim", "add.exact"} if options.get("llm") is None else {"add.infer"})
@@ -239,32 +270,35 @@ class Mem0Factory(EmbeddingFactory):
         # Read once, when Mem0 is imported: it reports to its makers and keeps a file in the home folder otherwise.
         os.environ["MEM0_TELEMETRY"] = "False"
         os.environ.setdefault("MEM0_DIR", str(folder / "mem0"))
+        self._servers = PostgresServers(folder)
 
     def target(self) -> Target:
-        return Mem0Target(self._embedders)
+        return Mem0Target(self._embedders, self._servers)
+
+    async def stop(self) -> None:
+        await self._servers.stop()
+        await super().stop()
 
 
-def _configuration(env: Environment, size: int) -> dict[str, Tree]:
-    folder = Path(env.workspace)
-    store = _store(env.options)
+def _configuration(env: Environment, store: str, size: int, place: Mapping[str, Tree]) -> dict[str, Tree]:
     length = {} if store == "chroma" else {"embedding_model_dims": size}
     # A key is asked for even where nothing is ever sent.
     nobody = {"provider": "openai", "config": {"api_key": "not used"}}
     return {
         "vector_store": {
             "provider": store,
-            "config": {"path": str(folder / store), "collection_name": "memories", **length},
+            "config": {**place, "collection_name": "memories", **length},
         },
         "embedder": nobody,
         "llm": _language_model(env.options) or nobody,
-        "history_db_path": str(folder / "history.sqlite3"),
+        "history_db_path": str(Path(env.workspace) / "history.sqlite3"),
     }
 
 
 def _store(options: Mapping[str, Tree]) -> str:
     store = str(options.get("vector_store", "qdrant"))
     if store not in STORES:
-        raise SetupError(f"vector_store={store}: the stores that Mem0 keeps in files are {', '.join(STORES)}")
+        raise SetupError(f"vector_store={store}: Mem0 has more stores, but those that run here are {', '.join(STORES)}")
     return store
 
 

@@ -45,7 +45,10 @@ _INCLUDED = ["documents", "metadatas"]
 
 
 class ChromaTarget(Target):
-    """A persistent client in the workspace; whatever it does with what it is given is Chroma's own."""
+    """A persistent client in the workspace; whatever it does with what it is given is Chroma's own.
+
+    A subclass says in `connect` and `disconnect` where its collections are, and in `collection` which one is next.
+    """
 
     _client: Any
     _clock: Clock
@@ -61,12 +64,29 @@ class ChromaTarget(Target):
         self._clock = clock
         self._embedder = self._embedders.of(env)
         self.embedding = self._embedder.watch
-        self._client = await self._thread.run(_open, Path(env.workspace) / "chroma")
+        await self._thread.run(self.connect, env)
         self._ids = GivenIds(env)
 
     async def close(self) -> None:
-        await self._thread.run(self._client.close)
+        await self._thread.run(self.disconnect)
         self._thread.close()
+
+    def connect(self, env: Environment) -> None:
+        """Open the store."""
+        import chromadb  # noqa: PLC0415  (takes a second: only where it was chosen)
+
+        self._client = chromadb.PersistentClient(str(Path(env.workspace) / "chroma"), settings=quiet())
+
+    def disconnect(self) -> None:
+        """Close it."""
+        self._client.close()
+
+    def collection(self, user: str) -> Any:
+        """Return the collection of a user, which is made where it is missing."""
+        # Only the handle is kept: to ask for it each time would cost half as much again as a query.
+        if user not in self._collections:
+            self._collections[user] = made(self._client, f"user-{digest(user)}")
+        return self._collections[user]
 
     async def about(self) -> Mapping[str, str]:
         return {"embedder": self._embedder.model, "store": f"chromadb {version('chromadb')}"}
@@ -109,7 +129,7 @@ class ChromaTarget(Target):
     def _write(
         self, ids: Sequence[str], items: Sequence[Item], vectors: Sequence[Sequence[float]], scope: Scope
     ) -> None:
-        collection = self._collection(scope)
+        collection = self.collection(scope.user)
         own = {_CREATED: self._clock.now().isoformat(), **({} if scope.session is None else {_SESSION: scope.session})}
         most = self._client.get_max_batch_size()
         for start in range(0, len(ids), most):
@@ -122,7 +142,7 @@ class ChromaTarget(Target):
             )
 
     def _get(self, ref: Ref, scope: Scope) -> Sequence[Hit]:
-        collection = self._collection(scope)
+        collection = self.collection(scope.user)
         kind = [{_KIND: ref.kind}] if ref.kind is not None else []
         if ref.id is not None:
             return _listed(collection.get(ids=[ref.id], where=_where(kind), include=_INCLUDED))
@@ -132,7 +152,7 @@ class ChromaTarget(Target):
         conditions = [*_within(scope, query.kinds), *({name: value} for name, value in query.where.items())]
         count = {} if query.top_k is None else {"n_results": query.top_k}
         with _refusals():
-            found = self._collection(scope).query(
+            found = self.collection(scope.user).query(
                 query_embeddings=[vector], where=_where(conditions), include=[*_INCLUDED, "distances"], **count
             )
         columns = [found[name][0] for name in ("ids", "documents", "metadatas", "distances")]
@@ -140,11 +160,15 @@ class ChromaTarget(Target):
         return [_hit(id_, text, metadata, 1 - distance) for id_, text, metadata, distance in zip(*columns, strict=True)]
 
     def _list(self, scope: Scope, kinds: Sequence[str], limit: int | None) -> Sequence[Hit]:
-        return _listed(self._collection(scope).get(where=_where(_within(scope, kinds)), limit=limit, include=_INCLUDED))
+        return _listed(
+            self.collection(scope.user).get(where=_where(_within(scope, kinds)), limit=limit, include=_INCLUDED)
+        )
 
     def _update(self, id_: str, item: Item, vectors: Sequence[Sequence[float]], scope: Scope) -> None:
         metadata = [dict(item.metadata)] if item.metadata else None
-        self._collection(scope).update(ids=[id_], documents=[item.text], embeddings=list(vectors), metadatas=metadata)
+        self.collection(scope.user).update(
+            ids=[id_], documents=[item.text], embeddings=list(vectors), metadatas=metadata
+        )
 
     def _delete(self, ref: Ref, scope: Scope) -> bool:
         names_nothing = ref.id is None and ref.key is None
@@ -152,17 +176,8 @@ class ChromaTarget(Target):
         # Chroma does not say whether there was anything to delete.
         found = self._list(scope, kinds, None) if names_nothing else self._get(ref, scope)
         if found:
-            self._collection(scope).delete(ids=[hit.id for hit in found])
+            self.collection(scope.user).delete(ids=[hit.id for hit in found])
         return bool(found)
-
-    def _collection(self, scope: Scope) -> Any:
-        # Only the handle is kept: to ask for it each time would cost half as much again as a query.
-        if scope.user not in self._collections:
-            name = f"user-{blake2b(scope.user.encode(), digest_size=16).hexdigest()}"
-            self._collections[scope.user] = self._client.get_or_create_collection(
-                name, configuration={"hnsw": {"space": "cosine"}}, embedding_function=None
-            )
-        return self._collections[scope.user]
 
 
 class ChromaFactory(EmbeddingFactory):
@@ -176,11 +191,24 @@ class ChromaFactory(EmbeddingFactory):
         return ChromaTarget(self._embedders)
 
 
-def _open(folder: Path) -> Any:
-    import chromadb  # noqa: PLC0415  (takes a second: only where it was chosen)
-    from chromadb.config import Settings  # noqa: PLC0415  (the same)
+def quiet() -> Any:
+    """Return settings with which Chroma reports nothing to its makers."""
+    from chromadb.config import Settings  # noqa: PLC0415  (takes a second: only where it was chosen)
 
-    return chromadb.PersistentClient(str(folder), settings=Settings(anonymized_telemetry=False))
+    return Settings(anonymized_telemetry=False)
+
+
+def digest(text: str) -> str:
+    """Return a name that Chroma takes for any text."""
+    return blake2b(text.encode(), digest_size=16).hexdigest()
+
+
+def made(client: Any, name: str, metadata: Mapping[str, Tree] | None = None) -> Any:
+    """Return a collection, searched by cosine, that embeds nothing; it is made where it is missing."""
+    space = {"hnsw": {"space": "cosine"}}
+    return client.get_or_create_collection(
+        name, configuration=space, metadata=dict(metadata) if metadata else None, embedding_function=None
+    )
 
 
 @contextmanager

@@ -7,10 +7,10 @@ import os
 from hashlib import blake2b
 from importlib.metadata import entry_points
 from pathlib import Path
-from socket import gethostname
 from typing import TYPE_CHECKING, Any, Final
 
 from memstory.errors import SetupError
+from memstory.targets.vector_stores.left_over import is_gone, owner_of
 
 if TYPE_CHECKING:
     from psycopg import AsyncConnection
@@ -83,7 +83,7 @@ async def prepare(url: str, workspace: str) -> str:
             await connection.execute("SELECT pg_advisory_xact_lock(%s)", [_LOCK])
             await connection.execute("CREATE EXTENSION IF NOT EXISTS vector SCHEMA public")
             await connection.execute(sql.SQL("CREATE SCHEMA IF NOT EXISTS {}").format(schema))
-            owner = sql.Literal(f"{gethostname()}:{workspace}")
+            owner = sql.Literal(owner_of(workspace))
             await connection.execute(sql.SQL("COMMENT ON SCHEMA {} IS {}").format(schema, owner))
             asked = await connection.execute("SELECT extversion FROM pg_extension WHERE extname = 'vector'")
             (pgvector,) = await asked.fetchone() or ("of an unknown version",)
@@ -106,7 +106,7 @@ async def drop_unused(url: str) -> None:
             [_PREFIX],
         )
         for name, owner in await asked.fetchall():
-            if _is_gone(owner or ""):
+            if is_gone(owner or ""):
                 await connection.execute(sql.SQL("DROP SCHEMA IF EXISTS {} CASCADE").format(sql.Identifier(name)))
 
 
@@ -114,11 +114,6 @@ async def _connect(url: str) -> AsyncConnection:
     from psycopg import AsyncConnection  # noqa: PLC0415  (a vendor: only where it was chosen)
 
     return await AsyncConnection.connect(url)
-
-
-def _is_gone(owner: str) -> bool:
-    host, _, workspace = owner.partition(":")
-    return host == gethostname() and not Path(workspace).exists()
 
 
 def _offered() -> Any:

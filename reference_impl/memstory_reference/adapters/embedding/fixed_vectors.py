@@ -1,10 +1,11 @@
-"""Vectors from a table, so that a test can speak of exact similarities."""
+"""Vectors without a model: from a table, for exact similarities, or by chance, for measuring times."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
 from difflib import get_close_matches
+from hashlib import blake2b
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,6 +15,7 @@ from memstory_reference.errors import InputError, UnknownTextError
 from memstory_reference.ports import Purpose, Vectors
 
 UNIT_TOLERANCE = 1e-6
+RANDOM_DIMENSION = 384
 
 
 class FixedVectors:
@@ -46,6 +48,24 @@ class FixedVectors:
             hint = f" The nearest that has one: {near[0]!r}." if near else ""
             raise UnknownTextError(f"No fixed vector for {text!r}: add it under `vectors:`.{hint}")
         return row
+
+
+class RandomVectors:
+    """Draws a vector of length 1 for each text, always the same one; two texts have nothing in common."""
+
+    model = f"random-{RANDOM_DIMENSION}"
+    profile = NO_PREFIXES
+
+    def __init__(self) -> None:
+        self.dimension: int | None = RANDOM_DIMENSION
+
+    async def embed(self, texts: Sequence[str], purpose: Purpose) -> Vectors:
+        drawn = np.empty((len(texts), RANDOM_DIMENSION), dtype=np.float32)
+        for row, text in zip(drawn, texts, strict=True):
+            seed = int.from_bytes(blake2b(text.encode("utf-8", "surrogatepass"), digest_size=8).digest())
+            np.random.Generator(np.random.SFC64(seed)).standard_normal(out=row, dtype=np.float32)
+        unit: Vectors = drawn / np.linalg.norm(drawn, axis=1, keepdims=True)
+        return unit
 
 
 def _unit(text: str, numbers: Sequence[float]) -> NDArray[np.float32]:

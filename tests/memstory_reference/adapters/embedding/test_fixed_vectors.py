@@ -7,6 +7,7 @@ import pytest
 
 from memstory_reference.adapters.embedding.fixed_vectors import FixedVectors
 from memstory_reference.adapters.embedding.prefixes import profile_of
+from memstory_reference.composition.embedders import RANDOM, make_embedder
 from memstory_reference.errors import InputError, UnknownTextError
 from memstory_reference.ports import Purpose
 
@@ -60,3 +61,23 @@ def test_vectors_of_two_sizes_are_refused():
 def test_empty_table_is_refused():
     with pytest.raises(InputError, match="at least one"):
         FixedVectors({})
+
+
+@pytest.fixture
+def by_chance():
+    return make_embedder(RANDOM, ollama_host="http://127.0.0.1:1")
+
+
+async def test_a_text_has_the_same_vector_every_time_whatever_it_is_for(by_chance):
+    first = await by_chance.embed(["tea", "rain", "tea"], Purpose.DOCUMENT)
+    again = await by_chance.embed(["tea"], Purpose.QUERY)
+    assert np.array_equal(first[0], first[2])
+    assert np.array_equal(first[0], again[0])
+    assert not np.array_equal(first[0], first[1])
+
+
+async def test_vectors_have_length_one_and_half_a_surrogate_pair_has_one_too(by_chance):
+    vectors = await by_chance.embed(["", "tea", "\ud800"], Purpose.DOCUMENT)
+    assert vectors.shape == (3, by_chance.dimension)
+    assert np.allclose(np.linalg.norm(vectors, axis=1), 1.0)
+    assert by_chance.model == "random-384"
