@@ -90,8 +90,8 @@ class Database:
         self._db.row_factory = sqlite3.Row
         for pragma in _PRAGMAS:
             self._db.execute(f"PRAGMA {pragma}")
-        self._db.execute(_ABOUT)
-        found = {row["name"]: row["value"] for row in self._db.execute("SELECT name, value FROM about")}
+        is_new = self._db.execute("SELECT 1 FROM sqlite_master WHERE name = 'about'").fetchone() is None
+        found = {} if is_new else dict(map(tuple, self._db.execute("SELECT name, value FROM about")))
         for name, value in about.items():
             if name != "schema" and found.get(name, value) != value:
                 raise StoreConflictError(
@@ -100,8 +100,10 @@ class Database:
                 )
         if "schema" in about and "schema" in found:
             self._migrate(found["schema"], about["schema"], migrations)
-        self._db.executescript(schema)
+        # Together, so that the disk is waited for once and not for each statement.
+        self._db.executescript(f"BEGIN IMMEDIATE;\n{_ABOUT};\n{schema};")
         self._db.executemany("INSERT OR IGNORE INTO about VALUES (?, ?)", list(about.items()))
+        self._db.execute("COMMIT")
 
     def _migrate(self, found: str, wanted: str, migrations: Sequence[str]) -> None:
         """Bring a file of an earlier schema to this one, each step whole or not at all."""

@@ -1,4 +1,5 @@
-from contextlib import suppress
+import sqlite3
+from contextlib import closing, suppress
 
 import pytest
 
@@ -51,6 +52,13 @@ def test_a_step_that_fails_changes_nothing(tmp_path):
     with pytest.raises(UnavailableError, match="no such table: nowhere"):
         migrated(tmp_path / "it", "2", ["; ".join((MIGRATIONS[0], "INSERT INTO nowhere VALUES (1)"))])
     assert names(opened(tmp_path / "it", "one")) == []
+
+
+def test_a_file_is_made_whole_or_not_at_all(tmp_path):
+    with pytest.raises(UnavailableError, match="no such table: nowhere"):
+        Database(tmp_path / "it", schema=f"{SCHEMA}; DROP TABLE nowhere", about={"schema": "1"})
+    with closing(sqlite3.connect(tmp_path / "it")) as left:
+        assert left.execute("SELECT name FROM sqlite_master").fetchall() == []
 
 
 @pytest.mark.parametrize("found", ["4", "0", "x"])

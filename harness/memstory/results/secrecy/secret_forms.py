@@ -26,6 +26,7 @@ _TELLING_WORDS: Final = (
     "key", "secret", "token", "passw", "passphrase", "passcode", "pwd", "kennwort", "contraseña", "mot de passe",
     "wachtwoord", "credential", "authorization", "cookie",
 )  # fmt: skip
+_TELLING: Final = rf"(?:{TELLING_NAMES})(?:\\?[\"']?{_GAP}[:=\r\n]| (?:is|ist|est|es|lautet)[ \t])"
 _QUOTED: Final = r"""\\?(?:"([^"\\\r\n]+)|'([^'\\\r\n]+))"""
 _WORD: Final = r"""[^\s"'\\,;&<>)\]}]+"""
 _BARE: Final = f"({_WORD})"
@@ -35,12 +36,14 @@ _BARE: Final = f"({_WORD})"
 class Form:
     """A pattern with the secret in its groups; without one of `words` in a lowercased text it cannot be there.
 
-    `accepts` looks at the match once more: an ordinary sentence may have the same form.
+    Nor can it without a match of `near`, which is quicker for it knows lowercase only. `accepts` looks at the match
+    once more: an ordinary sentence may have the same form.
     """
 
     pattern: re.Pattern[str]
     words: tuple[str, ...]
     accepts: Callable[[re.Match[str]], bool] = lambda _: True
+    near: re.Pattern[str] | None = None
 
     def spans(self, text: str) -> Iterator[tuple[int, int]]:
         """Yield where secrets of this form are in `text`."""
@@ -69,12 +72,13 @@ def has_secret(text: str) -> bool:
 
 def _found(text: str) -> Iterator[tuple[int, int]]:
     lowered = text.lower()
-    for words, forms in _BY_WORDS.items():
-        for word in words:
-            if word in lowered:
-                for form in forms:
-                    yield from form.spans(text)
-                break
+    if not text.isascii():
+        # Patterns that ignore the case take both for an i.
+        lowered = lowered.replace("i\u0307", "i").replace("\u0131", "i")
+    for (words, near), forms in _ALIKE.items():
+        if any(word in lowered for word in words) and (near is None or near.search(lowered)):
+            for form in forms:
+                yield from form.spans(text)
 
 
 def is_card(text: str) -> bool:
@@ -152,8 +156,16 @@ def _form(
     words: str | tuple[str, ...],
     accepts: Callable[[re.Match[str]], bool] = lambda _: True,
     flags: int = re.IGNORECASE,
+    near: str | None = None,
 ) -> Form:
-    return Form(re.compile(pattern, flags), (words,) if isinstance(words, str) else words, accepts)
+    words = (words,) if isinstance(words, str) else words
+    return Form(re.compile(pattern, flags), words, accepts, re.compile(near) if near else None)
+
+
+def _telling(*patterns: str, accepts: Callable[[re.Match[str]], bool] = lambda _: True) -> Iterator[Form]:
+    """Yield forms with a telling name before the secret."""
+    for pattern in patterns:
+        yield _form(pattern, _TELLING_WORDS, accepts, near=_TELLING)
 
 
 FORMS: Final = (
@@ -215,17 +227,19 @@ FORMS: Final = (
     _form(r"[?&](?:key|sig|signature|auth|x-(?:amz|goog)-(?:signature|security-token))=([^&\s#\"']+)", "="),
     _form(r"\b(?:(?:account|sharedaccess)key|sig)=([A-Za-z0-9%+/=_-]{16,})", ("key=", "sig=")),
     _form(r"hooks\.slack\.com/[a-z]{1,20}/([A-Za-z0-9/_-]{20,})", "hooks.slack.com"),
-    _form(rf"(?:{TELLING_NAMES})\\?[\"']?{_GAP}(?:={_GAP}{_BARE}|[:=]{_GAP}{_QUOTED})", _TELLING_WORDS),
-    _form(rf"(?:{TELLING_NAMES})\\?[\"']?{_GAP}:{_GAP}{_BARE}", _TELLING_WORDS, _is_random),
-    _form(rf"(?:{TELLING_NAMES}){_GAP}\r?\n{_GAP}([A-Za-z0-9_+/=.-]{{16,}})", _TELLING_WORDS, _is_random),
-    _form(rf"{_PASSWORD}{_GAP}:{_GAP}({_WORD}(?:{_SPACE}{_WORD}){{0,11}})", _TELLING_WORDS, _is_phrase),
-    _form(
-        rf"{_PASSWORD}{_GAP}:{_GAP}[>|][-+]?\r?\n({_SPACE}[^\r\n]+(?:\r?\n{_SPACE}[^\r\n]+){{0,50}})", _TELLING_WORDS
+    *_telling(
+        rf"(?:{TELLING_NAMES})\\?[\"']?{_GAP}(?:={_GAP}{_BARE}|[:=]{_GAP}{_QUOTED})",
+        rf"{_PASSWORD}{_GAP}:{_GAP}[>|][-+]?\r?\n({_SPACE}[^\r\n]+(?:\r?\n{_SPACE}[^\r\n]+){{0,50}})",
     ),
-    _form(
+    *_telling(
+        rf"(?:{TELLING_NAMES})\\?[\"']?{_GAP}:{_GAP}{_BARE}",
+        rf"(?:{TELLING_NAMES}){_GAP}\r?\n{_GAP}([A-Za-z0-9_+/=.-]{{16,}})",
+        accepts=_is_random,
+    ),
+    *_telling(rf"{_PASSWORD}{_GAP}:{_GAP}({_WORD}(?:{_SPACE}{_WORD}){{0,11}})", accepts=_is_phrase),
+    *_telling(
         rf"\b(?:{_PASSWORD}|(?:api|secret) key) (?:is|ist|est|es|lautet){_SPACE}(?:{_QUOTED}|([^\s\"'\\,;<>]+))",
-        _TELLING_WORDS,
-        lambda found: found[3] is None or _is_random(found),
+        accepts=lambda found: found[3] is None or _is_random(found),
     ),
     _form(rf"\bpin(?:[ -]?(?:code|number))?(?:{_SPACE}is|{_GAP}[:=]){_GAP}(\d{{4,8}})\b", "pin"),
     _form(rf"\blogin{_SPACE}\S{{1,200}}{_SPACE}password{_SPACE}(\S+)", "login"),
@@ -235,6 +249,7 @@ FORMS: Final = (
     _form(
         rf"\b(?:seed|recovery|mnemonic)(?: phrase)?{_GAP}[:=]{_GAP}((?:[a-z]{{3,8}}[ \t,]{{1,3}}){{11,23}}[a-z]+)",
         ("seed", "recovery", "mnemonic"),
+        near=rf"(?:seed|recovery|mnemonic)(?: phrase)?{_GAP}[:=]",
     ),
     _form(
         r"([A-Z](?<![A-Za-z0-9].)[A-Z]\d{2}(?: ?[A-Z0-9]{4}){3,7}(?: ?[A-Z0-9]{1,3})?)(?![A-Za-z0-9])",
@@ -242,11 +257,14 @@ FORMS: Final = (
         _is_iban,
         re.ASCII,
     ),
-    _form(r"(?<![\w-])((?!000|666|9)\d{3}-\d{2}-\d{4})(?![\w-])", "-"),  # a US social security number
+    _form(  # a US social security number
+        r"(?<![\w-])((?!000|666|9)\d{3}-\d{2}-\d{4})(?![\w-])", "-", near=r"-\d\d-\d{4}"
+    ),
     _form(r"([3-6](?:(?<=card.)|(?<![\w.-].))\d(?:[ .\u00a0\u202f-]?\d){11,17})(?![\w-])", "", _is_payment),
 )
 
-_BY_WORDS: Final[Mapping[tuple[str, ...], list[Form]]] = {
-    words: [form for form in FORMS if form.words == words] for words in dict.fromkeys(form.words for form in FORMS)
+_ALIKE: Final[Mapping[tuple[tuple[str, ...], re.Pattern[str] | None], list[Form]]] = {
+    (words, near): [form for form in FORMS if (form.words, form.near) == (words, near)]
+    for words, near in dict.fromkeys((form.words, form.near) for form in FORMS)
 }
 """Several forms need the same words, which are looked for once."""
