@@ -1,6 +1,7 @@
 """The shape of the tree: what import-linter, ruff and mypy cannot see."""
 
 import ast
+import configparser
 import re
 import subprocess
 import sys
@@ -59,6 +60,21 @@ def test_what_type_checkers_see_of_json_is_a_recursive_alias(module):
     nodes = ast.walk(ast.parse((ROOT / module).read_text("utf-8")))
     (alias,) = (node.value for node in nodes if isinstance(node, ast.AnnAssign) and node.target.id == "Json")
     assert {"Json", "Any"} & set(re.findall(r"\w+", alias.value)) == {"Json"}
+
+
+def test_contracts_of_imports_name_packages_so_that_a_new_module_is_under_them():
+    contracts = configparser.ConfigParser()
+    contracts.read(ROOT / ".importlinter", "utf-8")
+    named = {one for part in contracts.values() for one in part.get("source_modules", "").split()}
+    homes = {source.name: source for source in SOURCES}
+    assert named
+    assert [one for one in named if not homes[one.partition(".")[0]].joinpath(*one.split(".")[1:]).is_dir()] == []
+
+
+def test_the_module_of_hooks_has_hooks_alone():
+    tree = ast.parse((SOURCES[0] / "pytest_plugin/hookspecs.py").read_text("utf-8"))
+    made = [node for node in tree.body if not isinstance(node, ast.Import | ast.ImportFrom | ast.If | ast.Expr)]
+    assert [getattr(node, "name", node) for node in made] == ["pytest_memstory_targets"]
 
 
 def test_no_module_is_too_long():

@@ -4,7 +4,7 @@ import os
 
 import pytest
 
-from memstory_reference.adapters.servers.embedded_nats import nats_server, running_server
+from memstory_reference.adapters.servers.embedded_nats import EmbeddedNats, nats_server
 from memstory_reference.errors import SetupProblem
 
 
@@ -14,11 +14,12 @@ def nats_url(tmp_path_factory):
 
     Workers that run side by side have one each: on one server they would hear each other.
     """
-    is_worker = "PYTEST_XDIST_WORKER" in os.environ
-    if is_worker or "MEMSTORY_NATS" not in os.environ:
-        try:
-            nats_server()
-        except SetupProblem as problem:
-            pytest.skip(str(problem))
-    with running_server(tmp_path_factory.mktemp("nats"), {} if is_worker else os.environ) as url:
-        yield url
+    if "MEMSTORY_NATS" in os.environ and "PYTEST_XDIST_WORKER" not in os.environ:
+        yield os.environ["MEMSTORY_NATS"]
+        return
+    try:
+        nats_server()
+    except SetupProblem as problem:
+        pytest.skip(str(problem))
+    with EmbeddedNats(tmp_path_factory.mktemp("nats")) as server:
+        yield server.url

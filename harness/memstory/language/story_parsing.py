@@ -67,8 +67,7 @@ def _story(reading: Reading, row: Row, steps: Sequence[Step], parts: Mapping[str
         tags=tuple(tree.get("tags", ())),
         covers=tuple(tree.get("covers", ())),
         targets=tuple(tree.get("targets", ())),
-        # An empty script is one too: it fits no call.
-        needs=frozenset(tree.get("requires", ())) | ({"llm.scripted"} if "model" in tree else set()),
+        needs=frozenset(tree.get("requires", ())),
         options=tree.get("options", {}),
         vectors=reading.vectors,
         model=tuple(tree.get("model", ())),

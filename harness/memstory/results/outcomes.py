@@ -174,8 +174,3 @@ class CaseResult:
     def is_lost(self) -> bool:
         """Whether it was selected and has no result: its process ended, or the run was stopped before it."""
         return self.outcome == "error" and not self.trials
-
-    @property
-    def is_flaky(self) -> bool:
-        """Whether some trials passed and some did not."""
-        return self.rate is not None and self.rate.flaky

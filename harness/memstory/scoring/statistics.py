@@ -19,14 +19,6 @@ class Interval:
     high: float
     confidence: float = 0.95
 
-    def excludes(self, number: float) -> bool:
-        """Tell whether `number` is outside.
-
-        >>> Interval(value=0.3, low=0.1, high=0.5).excludes(0)
-        True
-        """
-        return not self.low <= number <= self.high
-
 
 def wilson_interval(successes: int, trials: int, confidence: float = 0.95) -> Interval:
     """Return the score interval of a rate, which stays honest for few trials and for rates near 0 and 1.

@@ -34,6 +34,7 @@ def messages(text):
         ),
         ("covers: [L-1, L-1]", 'f.yaml:3:9: \'covers\' names something twice: ["L-1", "L-1"]'),
         ("steps: []", "f.yaml:3:8: 'steps' must not be empty"),
+        ("model: []", "f.yaml:3:8: 'model' must not be empty"),
         ("pass: {}", "f.yaml:3:1: 'pass' needs 'at_least' (the least number of trials that must pass)."),
         ("settle: never", "f.yaml:3:9: 'settle' must be one of auto, manual, but is the text 'never'."),
         ("control: {nothing: pass}", "f.yaml:3:1: 'control' needs 'because' (why the control passes or fails)."),

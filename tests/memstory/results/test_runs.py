@@ -40,7 +40,7 @@ def test_a_row_of_a_story_is_named_with_it(make_case):
 
 def test_a_story_that_could_not_be_read_has_no_deciding_trial(make_case):
     case = make_case(outcome="invalid", trials=[])
-    assert (case.deciding, case.retrieval, case.is_flaky) == (None, (), False)
+    assert (case.deciding, case.retrieval, case.rate) == (None, (), None)
 
 
 @pytest.mark.parametrize(("retrieved", "places"), [(("a", "x", "b"), (1, 3)), (("a", "a", "b"), (1, 2)), ((), ())])

@@ -9,8 +9,6 @@ import signal
 import subprocess
 import sysconfig
 import time
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Self
 
@@ -110,16 +108,6 @@ class EmbeddedNats:
                     return
             time.sleep(0.01)
         raise SetupProblem(f"the NATS server did not start; its log is {self._folder / 'nats.log'}")
-
-
-@contextmanager
-def running_server(folder: Path, environ: Mapping[str, str]) -> Iterator[str]:
-    """Give the address of the server that MEMSTORY_NATS names, or of one that is started here, until the end."""
-    if named := environ.get("MEMSTORY_NATS"):
-        yield named
-        return
-    with EmbeddedNats(folder) as server:
-        yield server.url
 
 
 def nats_server() -> str:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
 from dataclasses import dataclass
 
 
@@ -78,5 +77,3 @@ ENGLISH = Language(
     ),
     ambiguous=frozenset({"may", "march"}),
 )
-
-LANGUAGES: Mapping[str, Language] = {"en": ENGLISH}
