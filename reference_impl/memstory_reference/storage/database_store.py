@@ -100,10 +100,11 @@ class Database:
                 )
         if "schema" in about and "schema" in found:
             self._migrate(found["schema"], about["schema"], migrations)
-        # Together, so that the disk is waited for once and not for each statement.
-        self._db.executescript(f"BEGIN IMMEDIATE;\n{_ABOUT};\n{schema};")
+        # A new file together, so that the disk is waited for once and not for each statement.
+        self._db.executescript(f"BEGIN IMMEDIATE;\n{_ABOUT};\n{schema};" if is_new else schema)
         self._db.executemany("INSERT OR IGNORE INTO about VALUES (?, ?)", list(about.items()))
-        self._db.execute("COMMIT")
+        if is_new:
+            self._db.execute("COMMIT")
 
     def _migrate(self, found: str, wanted: str, migrations: Sequence[str]) -> None:
         """Bring a file of an earlier schema to this one, each step whole or not at all."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from hashlib import blake2b
 from itertools import count
 from pathlib import Path
@@ -16,7 +15,7 @@ FILE = "opened"
 def seeded_ids(workspace: Path, seed: int) -> NewId:
     """Return a source of ids from `seed`, how often the workspace was opened, and a count.
 
-    The opening is on disk before the first id is given, so that ids go on without collision after a restart or crash.
+    The opening is written before the first id is given, so that ids go on without collision after a restart or crash.
     SetupProblem where it cannot be written.
     """
     file = workspace / FILE
@@ -38,9 +37,7 @@ def counted_ids(seed: int) -> NewId:
 def _open_once_more(file: Path) -> int:
     opened = int(file.read_text(encoding="ascii")) + 1 if file.exists() else 1
     fresh = file.with_suffix(".new")
-    with fresh.open("w", encoding="ascii") as written:
-        written.write(str(opened))
-        written.flush()
-        os.fsync(written.fileno())
+    # Not waited for until it is on the disk: stories kill processes, never the machine.
+    fresh.write_text(str(opened), encoding="ascii")
     fresh.replace(file)
     return opened
