@@ -35,7 +35,7 @@ Schema = Mapping[str, Any]
 PYTHON_HEAD = """
 # Python
 
-All that other code may import, as `from memstory import Target`. Other modules are our own and may change.
+Everything that other code may import, as in `from memstory import Target`. All other modules are internal.
 """
 NOTEBOOK = """
 Without pytest, as in a notebook:
@@ -62,7 +62,7 @@ PYTHON: Mapping[str, tuple[str, str]] = {
     ),
     "Running stories": (NOTEBOOK, "play RunOptions CaseResult load_stories parse_stories Story InvalidStory"),
     "Errors": (
-        "A class for each who must act.",
+        "One class for each person who has to act.",
         "MemstoryError StoryError TargetError SetupError MissingValue NotSupported Refused Mark",
     ),
 }
@@ -124,7 +124,7 @@ A duration is a text such as `30d`, `1h 5m`, `500ms` or `1us`, or a mapping of {
 STEPS_HEAD = """
 # Steps
 
-A step is a mapping with one operation, and what may stand beside it. `memstory steps` prints this list,
+A step is a mapping with one operation and optional modifiers. `memstory steps` prints this list,
 `memstory steps STEP` one of them.
 """
 MATCHERS_HEAD = """
@@ -166,8 +166,8 @@ A run whose stories were all unsupported counts as a failure: nothing was found 
 OPTIONS_HEAD = """
 # Options
 
-They are pytest's, and so those of `memstory run`. Pytest's own work as everywhere: `-k`, `-m`, `-x`, `--lf`, `-n 2`. A
-tag of a story is a marker.
+These are options of pytest and of `memstory run`. Pytest's own options work as usual: `-k`, `-m`, `-x`, `--lf`, `-n 2`.
+A story's tag is a marker.
 """
 TARGETS_HEAD = """
 # Targets
@@ -278,7 +278,7 @@ def steps_page() -> str:
         STEPS_HEAD,
         table(["beside an operation", "meaning"], [[code(name), meaning(inner)] for name, inner in MODIFIERS.items()]),
         table(["step", "what it does", "its result has"], listed),
-        "What `expect:` of a step may speak of; the last five go with every step, `context_tokens` with a context:",
+        "What `expect:` can check. The last five work with every step, `context_tokens` with a context:",
         table(["result", "what it is"], [[code(name), meaning(resolved(inner))] for name, inner in results]),
         *map(_step, WORDS.values()),
     )

@@ -16,14 +16,14 @@ STORY_START = datetime(2026, 1, 1, 12, 0, tzinfo=UTC)
 
 
 class Clock(Protocol):
-    """What a target may know of time."""
+    """The time, as a target sees it."""
 
     def now(self) -> datetime:
-        """Return the present moment, aware, in UTC."""
+        """Return the current time, timezone-aware, in UTC."""
         ...
 
     async def sleep_until(self, moment: datetime) -> None:
-        """Return when `moment` has come."""
+        """Return when the clock reaches `moment`."""
         ...
 
 
@@ -68,7 +68,7 @@ class StoryClock:
 
 
 class Stopwatch:
-    """The seconds for which something ran, in whatever thread; what runs at the same time counts once."""
+    """The seconds for which something ran, in any thread; overlapping runs count once."""
 
     def __init__(self) -> None:
         self._lock = Lock()
@@ -76,7 +76,7 @@ class Stopwatch:
 
     @property
     def seconds(self) -> float:
-        """Return the seconds up to now."""
+        """Return the seconds so far."""
         with self._lock:
             return self._seconds + (perf_counter() - self._since if self._running else 0.0)
 

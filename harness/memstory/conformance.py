@@ -41,7 +41,7 @@ REPLACED = "The harbour office now opens at nine."
 
 
 class TargetContract:
-    """Tests of one target; set `factory`, and `kind` where the backend wants one with every item.
+    """Tests of one target; set `factory`, and `kind` if the backend requires one for every item.
 
     `options` go into the environment. Where a language model decides what of a text is kept, `model_rules` must make it
     keep each text as it is.
@@ -90,7 +90,7 @@ class TargetContract:
         _claim(made is type(self._made), f"'spec' names {made.__name__}, not {type(self._made).__name__}")
 
     def test_what_is_declared_is_what_is_overridden(self) -> None:
-        """Both ways: a promise without a method, and a method that no story will ever reach."""
+        """In both directions: a capability without a method, and a method that no story can reach."""
         kind = type(self._made.target())
         for method, words in _methods():
             declared = any(_declares(one, word) for word in words for one in self._able)
@@ -100,7 +100,7 @@ class TargetContract:
             _claim(declared or not overridden, f"{kind.__name__} overrides '{method}', but {said} is not declared")
 
     def test_undeclared_operations_are_not_supported(self) -> None:
-        """What a target cannot do must be said, not answered with nothing."""
+        """A target must say what it cannot do, not return nothing."""
 
         async def check(target: Target) -> None:
             for words, call in _calls(target).items():
@@ -110,7 +110,7 @@ class TargetContract:
         self._with_target(check)
 
     def test_undeclared_conditions_of_a_search_are_not_ignored(self) -> None:
-        """A search that leaves a condition out finds too much and looks like a good one."""
+        """A search that ignores a condition finds too much and looks like a good one."""
         self._needs("search")
         conditions = {
             "search.min_score": Query(text=HARBOUR, min_score=0.5),

@@ -1,8 +1,8 @@
-"""What can go wrong, by who must act.
+"""What can go wrong, by who has to act.
 
 MemstoryError
 ├── StoryError      the story is wrong: its author acts          -> outcome `invalid`
-├── MissingValue    the memory answered, but without what the story goes on with -> outcome `failed`
+├── MissingValue    the memory answered, but without what the story needs next -> outcome `failed`
 ├── TargetError     the target broke: its maintainer acts        -> outcome `error`
 ├── SetupError      the machine lacks something: its user acts   -> outcome `error`, or exit code 4 at start
 ├── NotSupported    the target cannot do this at all             -> outcome `unsupported`
@@ -31,7 +31,7 @@ class MemstoryError(Exception):
 
 
 class StoryError(MemstoryError):
-    """A story that cannot be run as written; its message starts with `file:line:col` where the place is known."""
+    """A story that cannot be run as written; its message starts with `file:line:col` if the place is known."""
 
     def __init__(self, message: str, mark: Mark | None = None) -> None:
         super().__init__(f"{mark}: {message}" if mark else message)
@@ -48,7 +48,7 @@ class MissingValue(MemstoryError):  # noqa: N818  (an answer like any other, jud
 
 
 class SetupError(MemstoryError):
-    """A machine on which the run cannot start; the message says what to type."""
+    """A machine on which the run cannot start; the message says what to do."""
 
 
 class NotSupported(MemstoryError):  # noqa: N818  (the design's word: a missing capability is not an error)

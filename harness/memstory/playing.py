@@ -35,7 +35,7 @@ async def play(
     options: RunOptions = USUAL,
     before_trial: Callable[[], None] | None = None,
 ) -> CaseResult:
-    """Run all trials of `story` on a target of `factory`, and judge them; what goes wrong is in the result.
+    """Run all trials of `story` on a target of `factory`, and judge them; the result reports what went wrong.
 
     `workspace` is a folder for the trials, each of which leaves nothing there. The factory has been started by then;
     without a workspace it is started and stopped here. `target` is the name in the result, `trials` how often to run

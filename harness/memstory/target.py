@@ -1,7 +1,7 @@
 """What a memory backend looks like to the harness: operations, capabilities, and the values they pass.
 
-An adapter subclasses `Target` and overrides the operations that its backend has; a `TargetFactory` holds what is
-expensive to start. Whatever is not overridden raises `NotSupported`, and the case that needed it is `unsupported`.
+An adapter subclasses `Target` and overrides the operations that its backend supports; a `TargetFactory` holds what is
+expensive to start. Every other operation raises `NotSupported`, and a case that needs it is `unsupported`.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ Answer_co = TypeVar("Answer_co", covariant=True)
 Answer = TypeVar("Answer")
 
 NOBODY: Final = Scope(user="")
-"""The scope of requests that touch nobody's memory."""
+"""The scope of requests that concern no user's memory."""
 
 
 class Request(Protocol[Answer_co]):
@@ -91,20 +91,20 @@ class Connection(Protocol):
 class Target:
     """One open memory. Override what the backend can do; never fall back, swallow an error or answer from a copy.
 
-    A refusal on purpose is `Refused`; anything else that is raised counts as the target breaking. `embedding` runs
-    while the target waits for its embedder, so that reports can tell that time from the memory's own.
+    Raise `Refused` for a refusal on purpose; any other exception counts as the target breaking. `embedding` runs while
+    the target waits for its embedder, so that reports can separate that time from the memory's.
     """
 
     embedding: Stopwatch | None = None
 
     @property
     def embedding_seconds(self) -> float | None:
-        """Seconds that the embedder has taken up to now; None if this target does not count them."""
+        """Seconds that the embedder has taken so far; None if this target does not measure them."""
         return None if self.embedding is None else self.embedding.seconds
 
     @property
     def model_use(self) -> ModelUse | None:
-        """What its language model was asked up to now; None if it has none, or does not count."""
+        """Calls of its language model so far; None if it has none or does not count them."""
         return None
 
     async def open(self, env: Environment, clock: Clock) -> None:
@@ -123,21 +123,21 @@ class Target:
         return await answer
 
     async def about(self) -> Mapping[str, str]:
-        """What answered: `embedder`, `chat`, versions. A deterministic chat model says 'stand-in' in its value."""
+        """Describe what answered: `embedder`, `chat`, versions. A deterministic chat model's value has 'stand-in'."""
         return {}
 
     async def settle(self) -> None:
         """Return when all background work is done."""
 
     async def time_moved(self) -> None:
-        """The story's clock was moved; return when what was due has happened."""
+        """Handle a move of the story's clock; return when everything that was due has happened."""
 
     async def fault(self, part: str, mode: str) -> None:
         """Make `part` (embedder, model, store) behave as `mode` (down, slow, garbage, ok) from now on."""
         raise NotSupported(f"fault.{part}")
 
     async def faults_landed(self) -> Mapping[str, int]:
-        """Return how often each part was used while it failed: a fault that nothing met shows nothing."""
+        """Return how often each part was used while it failed; a fault that was never hit proves nothing."""
         raise NotSupported("fault", "the target makes parts fail, but cannot say whether that happened")
 
     async def add(self, items: Sequence[Item], scope: Scope) -> Receipt:
@@ -145,7 +145,7 @@ class Target:
         raise NotSupported("add")
 
     async def get(self, ref: Ref, scope: Scope) -> Hit | None:
-        """Return exactly the one memory that `ref` names, or None."""
+        """Return the memory that `ref` identifies, or None."""
         raise NotSupported("get")
 
     async def search(self, query: Query, scope: Scope) -> Sequence[Hit]:
@@ -153,27 +153,27 @@ class Target:
         raise NotSupported("search")
 
     async def list(self, scope: Scope, kinds: Sequence[str] = (), limit: int | None = None) -> Sequence[Hit]:
-        """Enumerate memories."""
+        """List memories."""
         raise NotSupported("list")
 
     async def update(self, ref: Ref, item: Item, scope: Scope) -> Receipt:
-        """Replace what `ref` names; an unknown ref is `Refused`."""
+        """Replace the memory that `ref` identifies; raise `Refused` if it is unknown."""
         raise NotSupported("update")
 
     async def delete(self, ref: Ref, scope: Scope) -> bool:
-        """Forget what `ref` names (everything in scope if it names nothing); False when it was unknown."""
+        """Forget the memory that `ref` identifies (everything in scope if `ref` is empty); False if it was unknown."""
         raise NotSupported("delete")
 
     async def update_about(self, about: Sequence[str], item: Item, scope: Scope) -> Receipt:
-        """Replace what is remembered about any of these things; where there is nothing, `Refused`."""
+        """Replace what is remembered about any of these things; raise `Refused` if there is nothing."""
         raise NotSupported("update.about")
 
     async def delete_about(self, about: Sequence[str], scope: Scope, *, durable: bool = False) -> int:
-        """Forget what is remembered about any of these things; return how many memories that were."""
+        """Forget what is remembered about any of these things; return the number of memories forgotten."""
         raise NotSupported("delete.about")
 
     async def feedback(self, ref: Ref, value: float, scope: Scope) -> bool:
-        """Rate what `ref` names; False when it was unknown."""
+        """Rate the memory that `ref` identifies; False if it was unknown."""
         raise NotSupported("feedback")
 
     async def context(self, query: Query, scope: Scope) -> str:
@@ -189,7 +189,7 @@ class Target:
         raise NotSupported("tool.schema")
 
     async def tool(self, name: str, args: Mapping[str, Json], scope: Scope, caller: str | None = None) -> ToolCall:
-        """Call a tool as any agent may; a tool's own error is in the result, not raised."""
+        """Call a tool, as any agent could; an error of the tool is in the result, not raised."""
         raise NotSupported("tool")
 
     async def end_session(self, scope: Scope, reason: str) -> None:
@@ -201,18 +201,19 @@ class Target:
         raise NotSupported(f"job.{job}")
 
     async def inspect(self, what: str, args: Mapping[str, Json], scope: Scope) -> Json:
-        """Look inside; `what` is `embedder`, `model`, `bus`, `log`, `status` or another word of the target."""
+        """Look inside; `what` is `embedder`, `model`, `bus`, `log`, `status` or another name that the target knows."""
         raise NotSupported(f"inspect.{what}")
 
 
 class TargetFactory:
     """Makes targets of one backend, and holds what is expensive to start; one instance per worker process.
 
-    `spec` (`package.module:Class`) lets another process make the same factory. Importing the module of a factory must
-    not import its vendor: do that in `start` or later. `preload` names modules that are safe to import once and fork:
-    their import starts no thread, opens nothing and draws no random state. With them a target in a child process opens
-    in a tenth of a second; without, the child starts a Python and imports everything again. `shares_server` says that
-    other cases write to the same memory: then the users of a story get names that begin with the case's own.
+    `spec` (`package.module:Class`) lets another process make the same factory. Importing a factory's module must not
+    import its vendor library: do that in `start` or later. `preload` names modules that are safe to import once and
+    fork: importing them starts no thread, opens nothing and uses no random state. With `preload` a target in a child
+    process opens in a tenth of a second; without it, the child starts a new Python and imports everything again.
+    `shares_server` means that other cases write to the same memory; the story's users then get names with a prefix for
+    the case.
     """
 
     name: ClassVar[str]
@@ -225,15 +226,15 @@ class TargetFactory:
         raise NotImplementedError
 
     def abilities(self, options: Mapping[str, Tree]) -> frozenset[Capability]:
-        """Return `capabilities`, with what follows from where the memory is."""
+        """Return `capabilities`, plus those that depend on whether the memory is shared."""
         return self.capabilities(options) | (frozenset() if self.shares(options) else {"scope.names"})
 
     def shares(self, options: Mapping[str, Tree]) -> bool:
-        """Return `shares_server`; a factory whose options decide overrides this."""
+        """Return `shares_server`; override this if it depends on the options."""
         return self.shares_server
 
     async def start(self, folder: Path) -> None:
-        """Start what all targets of this worker share; `folder` is the worker's own."""
+        """Start what all targets of this worker share; `folder` belongs to the worker."""
 
     def target(self) -> Target:
         """Return a target that is not open yet."""

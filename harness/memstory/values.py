@@ -10,10 +10,10 @@ if TYPE_CHECKING:
     Json: TypeAlias = "bool | int | float | str | Sequence[Json] | Mapping[str, Json] | None"
 else:
     Json = Any  # The codec passes it on as it is.
-"""None, bool, int, float, str, or lists and mappings with text keys of these: what a target is given and returns."""
+"""None, bool, int, float, str, or lists and mappings (with text keys) of these: what targets receive and return."""
 
 Tree: TypeAlias = Any
-"""JSON that is taken apart by somebody who knows its shape, from a schema or as its author."""
+"""JSON whose shape the reader knows, from a schema or as its author."""
 
 Capability: TypeAlias = str
 """`search`, `search.min_score`, `job.compress`, `option.toolset`, `scope.user` …: see `memstory.language.needs`."""
@@ -22,11 +22,11 @@ Capability: TypeAlias = str
 Made = TypeVar("Made")
 
 STAND_IN: Final = "stand-in"
-"""What the name of a chat model has in it that follows fixed rules."""
+"""Part of the name of every chat model that follows fixed rules."""
 
 
 def made_quickly(cls: type[Made]) -> type[Made]:
-    """Have a frozen dataclass of keywords and slots made in two thirds of the time, for those of a corpus or its hits.
+    """Construct a frozen keyword-only dataclass with slots in two thirds of the time, for documents and hits.
 
     Its own `__init__` sets each field by name, around the `__setattr__` that refuses; this one has the slots at hand.
     """
@@ -51,7 +51,7 @@ def made_quickly(cls: type[Made]) -> type[Made]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelUse:
-    """What a language model was asked: calls, how many failed, tokens (None where its server counts none), seconds."""
+    """Use of a language model: calls, failed calls, tokens (None if its server counts none), seconds."""
 
     calls: int = 0
     failed: int = 0
@@ -80,7 +80,7 @@ class ModelUse:
         return f"model: calls {self.calls}{failed}, tokens {' + '.join(tokens)}, {self.seconds:.2f} s"
 
     def since(self, before: ModelUse | None) -> ModelUse:
-        """Return what came after `before`; None is the beginning."""
+        """Return the use since `before`; None means since the beginning."""
         old = before or ModelUse()
         return ModelUse(
             calls=self.calls - old.calls,
@@ -108,7 +108,7 @@ class Scope:
 class Item:
     """One thing to remember.
 
-    It is to be forgotten `ttl` seconds after it was told. `source` is where it comes from and `role` who said it: user,
+    It expires `ttl` seconds after it was added. `source` says where it comes from and `role` who said it: user,
     assistant, tool or web.
     """
 
@@ -123,9 +123,9 @@ class Item:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ref:
-    """One remembered thing, by the id that the backend gave or by the key that the caller chose.
+    """A reference to one memory, by the id that the backend gave or by the key that the caller chose.
 
-    What is deleted for good (`durable`) stays away when its source is added again.
+    A `durable` deletion is permanent: the memory stays away even when its source is added again.
     """
 
     id: str | None = None
@@ -137,9 +137,9 @@ class Ref:
 @made_quickly
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Query:
-    """A ranked retrieval; whatever is None or empty is left to the backend's own default.
+    """A ranked retrieval; the backend's default applies to everything that is None or empty.
 
-    `as_of` is a moment, ISO 8601 in UTC: what the memory held then of what it still may tell.
+    `as_of` is a moment, ISO 8601 in UTC: the search sees what was known then and has not been forgotten since.
     """
 
     text: str
@@ -155,7 +155,7 @@ class Query:
 @made_quickly
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Hit:
-    """One retrieved memory; `score` is higher for better, None where the backend gives none."""
+    """One retrieved memory; a higher `score` is better, None if the backend returns none."""
 
     id: str | None
     text: str
@@ -170,7 +170,7 @@ class Hit:
 @made_quickly
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReceiptItem:
-    """What became of one item (or of one piece that the backend made of it).
+    """What happened to one item (or to one piece that the backend made of it).
 
     `outcome` is one of stored, updated, bumped, superseded, held, dropped, discarded, skipped.
     """
@@ -186,14 +186,14 @@ class ReceiptItem:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Receipt:
-    """What became of an `add` or `update`."""
+    """What happened in an `add` or `update`."""
 
     items: Sequence[ReceiptItem] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToolSchema:
-    """A tool as it was announced; `parameters` is a JSON Schema of an object."""
+    """An announced tool; `parameters` is the JSON Schema of an object."""
 
     name: str
     description: str
@@ -212,7 +212,7 @@ class ToolCall:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Turn:
-    """An answer of an agent, with the tool calls that led to it, in order."""
+    """An agent's answer, with the tool calls that led to it, in order."""
 
     answer: str
     tool_calls: Sequence[ToolCall] = ()
@@ -222,11 +222,11 @@ class Turn:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Environment:
-    """All that a case decides about a target: plain data, so that it crosses a process boundary unchanged.
+    """Everything that a case decides about a target: plain data, so that it crosses a process boundary unchanged.
 
-    `workspace` is a folder for this case alone; ids and owners derive from `seed`; `vectors` maps a text to its vector;
-    `model_rules` script the language model; `faults` names parts that are to fail. `other_embedder` asks for another
-    embedding model than the one that the memory was made with.
+    `workspace` is a folder for this case alone; ids and owners derive from `seed`; `vectors` maps texts to vectors;
+    `model_rules` script the language model; `faults` names components that must fail. `other_embedder` asks for a
+    different embedding model from the one that the memory was made with.
     """
 
     workspace: str

@@ -20,7 +20,7 @@ from memstory.language.text import documents
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InvalidStory:
-    """A document that cannot be run; `id` is `document-N` where it has no usable id."""
+    """A document that cannot be run; `id` is `document-N` if it has no usable id."""
 
     id: str
     mark: Mark
@@ -30,7 +30,7 @@ class InvalidStory:
 def load_stories(
     path: Path, display: str | None = None, controls: Collection[str] | None = None
 ) -> Sequence[Story | InvalidStory]:
-    """Return what the file at `path` holds, in order; a row is a separate story. Messages may call it `display`.
+    """Return the stories in the file at `path`, in order; each row is a separate story. Messages call it `display`.
 
     `controls` are the names that `control:` may have; where nobody says, any.
     """
@@ -48,7 +48,7 @@ def load_stories(
 
 
 def parse_stories(text: str, display: str, controls: Collection[str] | None = None) -> Sequence[Story | InvalidStory]:
-    """Return the stories of a file's text; an id that is used twice is invalid the second time."""
+    """Return the stories in a file's text; the second story with the same id is invalid."""
     loaded = [story for document in documents(text, display) for story in _stories(document, controls)]
     if not loaded:
         mark = Mark(display, 1, 1)

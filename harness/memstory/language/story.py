@@ -1,4 +1,4 @@
-"""A story as the rest of the harness sees it: frozen, with the place in the file where each part was written."""
+"""A story as the rest of the harness sees it: frozen, and each part knows its place in the file."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class CallPattern:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Expectation:
-    """What one field of a step's result must be: every one of `matchers` must hold.
+    """What one field of a step's result must be: all `matchers` must hold.
 
     `field` is `answer`, `tool_calls`, `receipt`, `hits`, `text`, `result`, `tools`, `data`, `error`, `metrics` or a
     budget. `eventually_seconds` lets a backend that cannot settle be asked again.

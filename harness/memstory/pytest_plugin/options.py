@@ -61,7 +61,7 @@ def add_options(parser: pytest.Parser) -> None:
         dest="memstory_target",
         action="append",
         metavar="NAME",
-        help="memory to test: a name, a group such as 'reference', control:oracle, or module:Class; may be repeated",
+        help="memory to test: a name, a group such as 'reference', control:oracle, or module:Class; can be repeated",
     )
     add(
         "--memstory-target-option",
@@ -70,43 +70,43 @@ def add_options(parser: pytest.Parser) -> None:
         default=[],
         type=_pair,
         metavar="NAME=VALUE",
-        help="option for the targets that have it, such as top_k=5; VALUE is JSON or plain text; may be repeated",
+        help="option for the targets that have it, such as top_k=5; VALUE is JSON or plain text; can be repeated",
     )
     add(
         "--memstory-chat",
         dest="memstory_chat",
         metavar="MODEL",
-        help="chat model of the targets that let one choose, and of the agent that talks for those that do not chat",
+        help="chat model for targets that let you choose one, and for the agent that talks for targets without chat",
     )
     add(
         "--memstory-embedder",
         dest="memstory_embedder",
         metavar="MODEL",
-        help="embedder of the targets that let one choose",
+        help="embedder for targets that let you choose one",
     )
     add(
         "--memstory-chat-url",
         dest="memstory_chat_url",
         metavar="URL",
-        help="where 'openai:MODEL' answers, such as http://127.0.0.1:8080/v1 (default: what OPENAI_BASE_URL says)",
+        help="address for 'openai:MODEL', such as http://127.0.0.1:8080/v1 (default: OPENAI_BASE_URL)",
     )
     add(
         "--memstory-chat-key",
         dest="memstory_chat_key",
         metavar="VARIABLE",
-        help="the environment variable that has the key for 'openai:MODEL' (default: OPENAI_API_KEY)",
+        help="the environment variable with the key for 'openai:MODEL' (default: OPENAI_API_KEY)",
     )
     add(
         "--memstory-judge",
         dest="memstory_judge",
         metavar="MODEL",
-        help="chat model that says whether an answer fits the facts of `judged:`; it must pass an exam first",
+        help="chat model that decides whether an answer agrees with the facts in `judged:`; it must pass an exam first",
     )
     add(
         "--memstory-judge-file",
         dest="memstory_judge_file",
         metavar="FILE",
-        help="file of the judge's replies, which are not asked again (default: judge.jsonl beside the report's folder)",
+        help="file of the judge's replies, which are reused (default: judge.jsonl next to the report's folder)",
     )
     add(
         "--memstory-report",
@@ -128,7 +128,7 @@ def add_options(parser: pytest.Parser) -> None:
         dest="memstory_shard",
         type=parse_shard,
         metavar="I/N",
-        help="run part I of N of the selected stories; 'memstory merge' puts the reports of all parts together",
+        help="run part I of N of the selected stories; 'memstory merge' combines the reports of all parts",
     )
     add(
         "--memstory-redact",
@@ -149,7 +149,7 @@ def add_options(parser: pytest.Parser) -> None:
         "--memstory-any-path",
         dest="memstory_any_path",
         action="store_true",
-        help="let stories name files outside their root and their case's own folder: recordings, backups, data sets",
+        help="let stories use files outside their root and their case's folder: recordings, backups, datasets",
     )
     parser.addini("memstory_target", "targets when no --target is given", type="args", default=[])
     parser.addini("memstory_stories", "folders whose YAML files are stories", type="paths", default=[])

@@ -47,7 +47,7 @@ def _options(parser: argparse.ArgumentParser) -> None:
         "story", metavar="STORY", help="a story file, or the id or slug of a story here or of a bundled one"
     )
     parser.add_argument(
-        "--target", action="append", metavar="NAME", help="ask only this target; may be repeated (default: all known)"
+        "--target", action="append", metavar="NAME", help="ask only this target; can be repeated (default: all known)"
     )
     add_json(parser)
 
@@ -158,8 +158,8 @@ def _as_json(story: Story, abilities: Sequence[Ability]) -> dict[str, object]:
 
 COMMAND = Command(
     about=(
-        "Say what a story needs of a target, which steps that comes from, and which of the known targets can "
-        "run it. Nobody types needs by hand: they follow from the steps and expectations."
+        "Show what a story needs from a target, which steps need it, and which of the known targets can run the "
+        "story. You never write needs by hand: memstory derives them from the steps and expectations."
     ),
     examples="""
 examples:

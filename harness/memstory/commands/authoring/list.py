@@ -24,7 +24,7 @@ _GAPS: Final = 4
 
 def _options(parser: argparse.ArgumentParser) -> None:
     add_story_paths(parser)
-    parser.add_argument("--tag", action="append", default=[], help="only stories with this tag; may be repeated")
+    parser.add_argument("--tag", action="append", default=[], help="only stories with this tag; can be repeated")
     add_json(parser)
 
 
@@ -82,8 +82,9 @@ def _as_json(story: Story) -> dict[str, object]:
 
 COMMAND = Command(
     about=(
-        "List stories: id, slug, title, tags, what they need from a target, and where they are written. A row of "
-        "'parametrize' is a separate story. What cannot be read is reported on stderr. 'memstory list targets' lists "
+        "List stories: id, slug, title, tags, what they need from a target, and their file. Each row of "
+        "'parametrize' is a separate story. Documents that cannot be read are reported on "
+        "stderr. 'memstory list targets' lists "
         "the targets that can be chosen, including those of memstory.toml in this folder."
     ),
     examples="""

@@ -48,10 +48,10 @@ def _options(parser: argparse.ArgumentParser) -> None:
         default=[],
         nargs=2,
         metavar=("NAME", "JSON"),
-        help="for call: a tool and its arguments as a JSON object; may be repeated, one server answers all in order",
+        help="for call: a tool and its arguments as a JSON object; can be repeated, one server answers all in order",
     )
     parser.add_argument("--name", default="mine", metavar="NAME", help="name of the target (default: mine)")
-    parser.add_argument("--url", metavar="URL", help="a server elsewhere, by streamable HTTP, instead of COMMAND")
+    parser.add_argument("--url", metavar="URL", help="a remote server, over streamable HTTP, instead of COMMAND")
     parser.add_argument(
         "--header", action="append", default=[], metavar="NAME=VALUE", help="for --url; ${NAME} is a variable's value"
     )
@@ -186,9 +186,9 @@ def _as_json(tool: ToolSchema) -> dict[str, Tree]:
 COMMAND = Command(
     about=(
         "Start an MCP server, list its tools with their arguments, and draft a [targets.NAME] table for memstory.toml "
-        "that maps them to the operations of a memory. What names do not tell is in the draft as a comment that says "
-        "what to fill in; `call` makes the calls that you give and shows the replies, so that you can look it up. The "
-        "server gets a folder that is removed afterwards."
+        "that maps them to the operations of a memory. Where names are not enough, the draft has a comment that "
+        "says what to fill in; `call` makes the calls that you give and shows the replies, so that you can find out. "
+        "The server gets a temporary folder."
     ),
     examples="""
 examples:

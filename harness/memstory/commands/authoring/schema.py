@@ -46,9 +46,8 @@ def _is_story_schema(path: Path) -> bool:
 
 COMMAND = Command(
     about=(
-        "Write the JSON Schema of stories. It is the one grammar: 'memstory validate' and every run read "
-        "stories by it, and so can an editor with a YAML language server, which then completes words and "
-        "marks mistakes."
+        "Write the JSON Schema of stories. 'memstory validate' and every run use this grammar. An editor with a "
+        "YAML language server can use it too, to complete words and mark mistakes."
     ),
     examples=f"""
 examples:

@@ -30,7 +30,7 @@ def _options(parser: argparse.ArgumentParser) -> None:
         "--requirements",
         type=Path,
         metavar="FILE",
-        help="a text that has to hold every id that a story 'covers' (default: the ini setting memstory_requirements)",
+        help="a text that must contain every id that a story 'covers' (default: the ini setting memstory_requirements)",
     )
     add_json(parser)
 
@@ -181,9 +181,8 @@ def _idle_bounds(part: Any, *, is_count: bool) -> Iterator[Matcher]:
 
 COMMAND = Command(
     about=(
-        "Check stories as a run would read them, without running them: the YAML, the grammar, names, ids that"
-        " are used twice, files of data that are missing or wrong. Every mistake is reported at once, as "
-        "file:line:column."
+        "Check stories as a run would read them, without running them: the YAML, the grammar, names, duplicate ids, "
+        "and missing or malformed data files. All mistakes are reported at once, as file:line:column."
     ),
     examples="""
 examples:

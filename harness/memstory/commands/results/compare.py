@@ -40,7 +40,7 @@ def _options(parser: argparse.ArgumentParser) -> None:
         metavar="RESULTS",
         help="the folder of a run, or a results.json of any name, such as a baseline",
     )
-    parser.add_argument("--against", metavar="COLUMN", help="hold every column against this one (default: the same "
+    parser.add_argument("--against", metavar="COLUMN", help="compare every column with this one (default: the same "
                         "target in an earlier run, else the first column)")  # fmt: skip
     parser.add_argument(
         "--output",
@@ -49,7 +49,7 @@ def _options(parser: argparse.ArgumentParser) -> None:
         help="write a page of markdown, and beside it "
         "the same as FILE.html; a FILE that ends in .html is written alone",
     )
-    parser.add_argument("--diff", action="store_true", help="say in words what differs in two runs of one target")
+    parser.add_argument("--diff", action="store_true", help="list what differs between two runs of one target")
     add_json(parser)
 
 
@@ -127,7 +127,7 @@ examples:
   memstory compare reports/latest --against topics --json
   memstory compare reports/before reports/after --diff         two runs of one target
 """,
-    exit_codes=("exit codes: 0 compared, 1 with --diff: they differ, 2 the runs are unlike, or one cannot be read"),
+    exit_codes=("exit codes: 0 compared, 1 with --diff: they differ, 2 the runs cannot be compared or read"),
     options=_options,
     run=_run,
 )

@@ -41,8 +41,8 @@ def _run(chosen: argparse.Namespace) -> int:
 
 COMMAND = Command(
     about=(
-        "Write what is relevant (STORY.qrels) and what each target found (STORY.TARGET.run) in TREC's form, so that "
-        "other tools can score it. Scores fall strictly with the rank. Questions without an answer are left out."
+        "Write what is relevant (STORY.qrels) and what each target found (STORY.TARGET.run) in TREC format, so that "
+        "other tools can score it. Scores decrease strictly with the rank. Questions without an answer are left out."
     ),
     examples="""
 examples:

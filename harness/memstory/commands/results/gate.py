@@ -32,7 +32,7 @@ def _options(parser: argparse.ArgumentParser) -> None:
         help="the folder of a run, or results.json in it; with --update also three runs or more of the same memory",
     )
     parser.add_argument(
-        "--baseline", type=Path, required=True, metavar="FILE", help="the results that the run is compared with"
+        "--baseline", type=Path, required=True, metavar="FILE", help="the results to compare the run with"
     )
     parser.add_argument("--least-cases", type=_count, default=1, metavar="N", help="fewer cases that both runs were "
                         "judged on cannot decide (default: 1)")  # fmt: skip
@@ -137,9 +137,9 @@ def _listed(word: str, lines: Sequence[str]) -> list[str]:
 
 COMMAND = Command(
     about=(
-        "Hold a run against a baseline of the same targets. A case that passed and no longer does is a "
-        "regression, and so is a retrieval score that is lower by more than chance: the 95% interval of the difference "
-        "over the same questions is below 0, or a sign test over the lost and won questions says so. Errors, missing "
+        "Compare a run with a baseline of the same targets. A case that passed and no longer does is a regression. "
+        "So is a retrieval score that is significantly lower: the 95% interval of the difference over the same "
+        "questions is below 0, or a sign test over the lost and won questions says so. Errors, missing "
         "cases, other stories, other data and too few cases cannot be measured. --update makes the run the new "
         "baseline: without steps, times and ids of found documents, and packed if its name ends in .gz, so that it can "
         "be kept in git. Of three runs or more it tells which targets find the same each time: of these any later loss "

@@ -53,9 +53,10 @@ def _begun(output: Path) -> Hold:
 
 COMMAND = Command(
     about=(
-        "Put the shards of one run together: results.json, report.md and recordings.jsonl as the whole run would have "
-        "written them, but for times. All shards must be there, each once, and be of one run: the same selection of "
-        "stories, the same options and versions. What differs or is missing is reported, and nothing is written then."
+        "Put the shards of one run together: results.json, report.md and recordings.jsonl are what a single run "
+        "would have written, apart from times. Each shard must be given exactly once, and all must come from one "
+        "run: the same selection of stories, the same options and versions. If anything differs or is missing, it is "
+        "reported and nothing is written."
     ),
     examples="""
 examples:

@@ -82,9 +82,9 @@ def _as_json(one: Rejudged) -> dict[str, object]:
 
 COMMAND = Command(
     about=(
-        "Judge the recordings of a run again by the stories as they are now: after an expectation was "
-        "changed, or with a newer memstory. No target is opened and nothing is run. Changed outcomes are listed. "
-        "A story whose steps changed has to be run again, and is listed too. results.json is not changed."
+        "Judge the recordings of a run again with the current stories, after you changed an expectation or updated "
+        "memstory. No target is opened and nothing is run. Changed outcomes are listed, and so are stories whose "
+        "steps changed, because these must be run again. results.json is not changed."
     ),
     examples="""
 examples:

@@ -21,14 +21,14 @@ def _run(chosen: argparse.Namespace) -> int:
 
 COMMAND = Command(
     about=(
-        "Write the report of a run that was killed from what it had done by then; of a run that ended, write "
+        "Write the report of a killed run from the cases that it had finished. For a run that ended normally, write "
         "report.md and report.html again from results.json."
     ),
     examples="""
 examples:
   memstory report reports/latest
 """,
-    exit_codes=("exit codes: 0 fine, 2 the folder holds no run, or one of another version"),
+    exit_codes=("exit codes: 0 fine, 2 the folder contains no run, or one of another version"),
     options=_options,
     run=_run,
 )

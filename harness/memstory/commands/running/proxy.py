@@ -31,9 +31,9 @@ _KEY: Final = "OPENAI_API_KEY"
 def _options(parser: argparse.ArgumentParser) -> None:
     source = parser.add_mutually_exclusive_group(required=True)
     source.add_argument(
-        "--forward", metavar="URL", help="pass every call on to this server, such as http://box:8080/v1"
+        "--forward", metavar="URL", help="forward every call to this server, such as http://box:8080/v1"
     )
-    source.add_argument("--replay", type=Path, metavar="FILE", help="answer from a recording, without any server")
+    source.add_argument("--replay", type=Path, metavar="FILE", help="answer from a recording, without a server")
     source.add_argument("--script", type=Path, metavar="FILE", help="answer by the rules under `model:` in this file")
     parser.add_argument("--record", type=Path, metavar="FILE", help="with --forward: write the calls to a new file")
     parser.add_argument(
@@ -118,10 +118,11 @@ def _rules(path: Path) -> Sequence[Mapping[str, Tree]]:
 
 COMMAND: Final = Command(
     about=(
-        "Stands between a memory and its language model, on 127.0.0.1. What takes a base URL for OpenAI's protocol can "
-        "be tested with it without a key and twice alike: record once with a real model, replay ever after, or answer "
-        "by rules.\n\nRequests are compared without ids, dates and times; ids in recorded answers are filled in from "
-        "the new request. Keys are never written."
+        "Sits between a memory and its language model, on 127.0.0.1. It can test any memory that accepts a base URL "
+        "for OpenAI's protocol, without a key and repeatably: record once with a real model and replay from then on, "
+        "or answer by "
+        "rules.\n\nRequests are compared without ids, dates and times; ids in recorded answers are replaced by "
+        "those of the new request. Keys are never written."
     ),
     examples="""\
   memstory proxy --forward https://example.org/v1 --key KEY --record run.jsonl -- memstory run stories --chat openai:M

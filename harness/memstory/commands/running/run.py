@@ -111,9 +111,9 @@ def _this_project(options: Sequence[str], *, alone: bool) -> Sequence[str]:
 
 COMMAND = Command(
     about=(
-        "Run stories with pytest. Paths are taken from among the words; all else goes to pytest, --target as "
-        "--memstory-target and so on, whatever options the project has. The other tests of the project are "
-        "not collected."
+        "Run stories with pytest. memstory reads the paths and passes everything else to pytest, --target as "
+        "--memstory-target and so on, whatever options the project defines. The project's other tests are not "
+        "collected."
     ),
     examples="""
 examples:

@@ -113,7 +113,7 @@ def _finding(calls: Calls, says: str, *, holds: bool, patterns: Sequence[CallPat
     "in_order",
     grammar=_CALLS,
     read=_read_calls,
-    summary="these calls happened in this order; others may come between (a plain list means this)",
+    summary="these calls happened in this order; others can be in between (a plain list means this)",
     example="[recall_topic, {save_topic: {topic: user.name}}]",
 )
 def _in_order(calls: Calls, patterns: Sequence[CallPattern], context: Context) -> Finding:
@@ -131,7 +131,7 @@ def _in_order(calls: Calls, patterns: Sequence[CallPattern], context: Context) -
 
 @call_check(
     "any_order",
-    summary="these calls happened, in whatever order",
+    summary="these calls happened, in any order",
     grammar=_CALLS,
     read=_read_calls,
     example="{any_order: [recall_topic, save_topic]}",

@@ -75,7 +75,7 @@ def _contains(value: Tree, part: Tree, _context: Context) -> Finding:
 
 @matcher(
     "icontains",
-    summary="contains, whatever the case of letters",
+    summary="contains, ignoring case",
     grammar=_PART,
     example="{icontains: tea}",
     fits="Tea",
@@ -145,7 +145,7 @@ def _pattern(reading: Reading, pattern: str, path: TreePath) -> str:
 
 @matcher(
     "regex",
-    summary="text: the pattern is found somewhere in it",
+    summary="text: the pattern matches somewhere in it",
     grammar={**_TEXT, "maxLength": 500},
     read=_pattern,
     example=r"{regex: '\d+ minutes'}",

@@ -23,8 +23,8 @@ HIT_FIELDS: Mapping[str, Mapping[str, Tree]] = {
     "kind": {"description": "Its kind.", **VALUE},
     "key": {"description": "Its key.", **VALUE},
     "created_at": {"description": "When it was stored.", **VALUE},
-    "metadata": {"description": "What was kept with it.", **VALUE},
-    "explain": {"description": "How its score came about.", **VALUE},
+    "metadata": {"description": "What was stored with it.", **VALUE},
+    "explain": {"description": "How its score was computed.", **VALUE},
 }
 """The grammar of each field of a hit, which is what its matchers are about."""
 

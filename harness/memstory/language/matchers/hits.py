@@ -96,7 +96,7 @@ def _includes(hits: Hits, entries: Sequence[Entry], context: Context) -> Finding
 
 @hit_check(
     "exactly",
-    summary="these are the hits, in any order, and there are no others",
+    summary="exactly these are the hits, in any order",
     grammar={**HIT, "type": ["string", "object", "array"], "items": HIT},
     read=read_entries,
     needs=needs_of_entries,
@@ -150,7 +150,7 @@ def _excludes(hits: Hits, entries: Sequence[Entry], context: Context) -> Finding
 
 @hit_check(
     "order",
-    summary="these are among the hits, in this order; others may come between",
+    summary="these are among the hits, in this order; others can be in between",
     grammar={"type": "array", "minItems": 2, "items": HIT},
     read=read_entries,
     needs=needs_of_entries,
@@ -285,16 +285,16 @@ def _plain(text: str) -> str:
 
 @hit_check(
     "corrected",
-    summary="the current value is returned, and the former one is not; with `both: allowed` below it",
+    summary="the current value is returned and the former one is not; with `both: allowed` it may rank lower",
     grammar={
         "title": "key of a correction",
         "type": "object",
         "required": ["now", "was"],
         "additionalProperties": False,
         "properties": {
-            "now": {"description": "A text that the right memory holds.", **_VALUE},
-            "was": {"description": "A text that the outdated one holds.", **_VALUE},
-            "both": {"description": "The outdated one may come after the right one.", "enum": ["allowed"]},
+            "now": {"description": "A text that the current memory contains.", **_VALUE},
+            "was": {"description": "A text that the outdated memory contains.", **_VALUE},
+            "both": {"description": "The outdated memory may follow the current one.", "enum": ["allowed"]},
         },
     },
     example="{corrected: {now: nine, was: eight}}",

@@ -57,7 +57,7 @@ def _schema(reading: Reading, schema: Tree, path: TreePath) -> Tree:
 
 @matcher(
     "json_schema",
-    summary="is valid by this JSON Schema",
+    summary="is valid against this JSON Schema",
     grammar={"type": "object", "minProperties": 1},
     read=_schema,
     example="{json_schema: {required: [id]}}",
@@ -92,7 +92,7 @@ def _length(value: Tree, wanted: Group, context: Context) -> Finding:
 
 @matcher(
     "fields",
-    summary="a mapping: these keys match, others are free",
+    summary="a mapping: these keys match, other keys are allowed",
     grammar={"type": "object", "minProperties": 1, "additionalProperties": VALUE},
     read=groups,
     example="{fields: {type: fact}}",
@@ -204,7 +204,7 @@ def _same_as(value: Tree, name: str, context: Context) -> Finding:
 
 @matcher(
     "none_contain",
-    summary="inspect files: no file holds any of these texts",
+    summary="inspect files: no file contains any of these texts",
     grammar={"type": "array", "minItems": 1, "items": {"type": "string", "minLength": 1}},
     example="{none_contain: [my secret]}",
     fits={"containing": {"my secret": []}},

@@ -33,7 +33,7 @@ def _during(value: Tree) -> tuple[str, Tree] | None:
 STEPS: Final = (
     Word(
         name="parallel",
-        summary="do the inner steps several times at once, with ${i} from 0",
+        summary="run the inner steps several times concurrently, with ${i} from 0",
         forms="{times, steps}",
         grammar=_BLOCK,
         read=_times,
@@ -52,7 +52,7 @@ STEPS: Final = (
     ),
     Word(
         name="repeat",
-        summary="do the inner steps several times, with ${i} from 0",
+        summary="run the inner steps several times, with ${i} from 0",
         forms="{times, steps}",
         grammar=_BLOCK,
         read=_times,
@@ -74,7 +74,7 @@ STEPS: Final = (
     ),
     Word(
         name="crash",
-        summary="kill and open again; `during` steps are in flight when it happens",
+        summary="kill and reopen; the `during` steps are in flight when it happens",
         forms="nothing, or {during: a step, or several}",
         grammar=keys(
             "argument of crash",

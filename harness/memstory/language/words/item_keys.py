@@ -33,7 +33,7 @@ ITEM_KEYS: Final[Mapping[str, ItemKey]] = {
         able="takes whatever is known of a text beside it, such as speaker, session and said_at of a turn",
     ),
     "ttl": ItemKey(
-        grammar={"description": "How long it is remembered, such as 30d or 500ms.", "$ref": "#/$defs/duration"},
+        grammar={"description": "Time to live, such as 30d or 500ms.", "$ref": "#/$defs/duration"},
         capability="add.ttl",
         able="forgets a text when the time is over that was given with it",
     ),

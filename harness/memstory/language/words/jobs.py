@@ -59,13 +59,13 @@ STEPS: Final = (
     ),
     Word(
         name="inspect",
-        summary="look inside; `files` lists the workspace, without the target's help",
+        summary="look inside the memory; `files` lists the workspace without asking the target",
         forms="embedder, model, bus, log, status, … or {what, since, args}",
         grammar=keys(
             "argument of inspect",
             {
                 "what": name_of("What to look at."),
-                "since": {"description": "Only what came after this: a number, or ${saved}."},
+                "since": {"description": "Only what is newer than this: a number, or ${saved}."},
                 "args": free("More arguments."),
             },
             "what",

@@ -39,7 +39,7 @@ STEPS: Final = (
     ),
     Word(
         name="restart",
-        summary="close and open again; a memory that refuses another embedding model is opened with its own again",
+        summary="close and reopen; a memory that refuses a changed embedding model is reopened with the old one",
         forms="nothing, or {embedder: other}",
         grammar=keys(
             "argument of restart",
@@ -63,7 +63,7 @@ STEPS: Final = (
     ),
     Word(
         name="tamper",
-        summary="change the files of the memory behind its back: it is closed, and opened again afterwards",
+        summary="change the memory's files from outside, while it is closed; then reopen it",
         forms="{edit: {text: other text}}, {remove: file name or pattern} or {cut: file name or pattern}",
         grammar=keys(
             "argument of tamper",
@@ -89,7 +89,7 @@ STEPS: Final = (
     ),
     Word(
         name="fault",
-        summary="make a part fail from now on",
+        summary="make a component fail from now on",
         forms="{part: embedder, mode: down}, or {embedder: down}",
         grammar=keys(
             "fault",

@@ -36,7 +36,7 @@ _ITEM = keys(
         "vector": VECTOR,
         **{name: one.grammar for name, one in ITEM_KEYS.items()},
         "twin": {
-            "description": "It is not to be forgotten: each later `forbid` looks for it, too, or for this part of it.",
+            "description": "Must stay: each later `forbid` checks that it, or this part of it, is still found.",
             "type": ["boolean", "string"],
             "minLength": 1,
         },
@@ -48,7 +48,7 @@ _ID_OR_KEY: Schema = {"id": name_of("The id, as ${saved}."), "key": text("The ke
 _TITLE = "key of a reference"
 _ONE = "id? or key?, kind?"
 _ABOUT: Schema = {
-    "description": "What the memories to change are about, in words; or several such things.",
+    "description": "What the memories to change are about, in words; one text or several.",
     "type": ["string", "array"],
     "minLength": 1,
     "minItems": 1,
@@ -229,7 +229,7 @@ STEPS: Final = (
     ),
     Word(
         name="get",
-        summary="look one memory up by id or key",
+        summary="look up one memory by id or key",
         forms="a key, ${saved} for an id, or {id} or {key}",
         grammar=keys(_TITLE, _ID_OR_KEY, type=["string", "object"], minProperties=1),
         read=_read_ref,
@@ -250,7 +250,7 @@ STEPS: Final = (
     ),
     Word(
         name="list",
-        summary="enumerate memories",
+        summary="list memories",
         forms="nothing, a kind, or a mapping",
         grammar=keys(
             "argument of list", {"kinds": KINDS, "limit": count("At most so many.")}, type=["string", "object", "null"]
@@ -271,7 +271,7 @@ STEPS: Final = (
     ),
     Word(
         name="update",
-        summary="replace what a memory says",
+        summary="replace the text of a memory",
         forms="{id}, {key} or {about}, and the new text",
         grammar=keys(
             "argument of update",
@@ -304,7 +304,7 @@ STEPS: Final = (
     ),
     Word(
         name="delete",
-        summary="forget one memory, or with `all` every one",
+        summary="forget one memory, or all of them with `all`",
         forms="a key, ${saved} for an id, {id}, {key} or {about}, or {all: true}; `durable: true` for good",
         grammar=keys(
             _TITLE,

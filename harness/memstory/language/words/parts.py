@@ -57,7 +57,7 @@ NOTHING: Schema = {"type": ["null", "object", "boolean"], "maxProperties": 0}
 VECTOR = listing("The numbers that stand for this text.", {"type": "number"}, minItems=1)
 KIND = text("The kind of memory.")
 KINDS: Schema = {
-    "description": "Kinds of memories, by the target's own words.",
+    "description": "Kinds of memories, as the target calls them.",
     "type": ["string", "array"],
     "items": {"type": "string"},
 }

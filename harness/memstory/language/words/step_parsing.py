@@ -14,10 +14,10 @@ from memstory.language.words.word import WORDS, Args, Word
 from memstory.target import Tree
 
 MODIFIERS: Final[Mapping[str, Schema]] = {
-    "as": name_of("The user who acts; the story's own user, if it is not said."),
+    "as": name_of("The user who acts (default: the story's user)."),
     "session": name_of("The session in which it happens."),
     "save": free(
-        "Names for parts of the result, {name: field}, such as {near: id}; later ${near} stands for it.",
+        "Names for parts of the result, {name: field}, such as {near: id}; later steps use ${near}.",
         title="saved name",
         minProperties=1,
         propertyNames=NAME,
@@ -29,9 +29,9 @@ MODIFIERS: Final[Mapping[str, Schema]] = {
         },
     ),
     "forbid": listing(
-        "Texts that nothing may hold when the step is done: not its result, nor what comes when each is asked for by "
-        "itself, nor the list, the context, the log, and the files if the story requires `delete.erases`. Each `twin` "
-        "must be found.",
+        "Texts that must not appear anywhere after the step: in its result, in a search for each text alone, in the "
+        "list, the context or the log, or in the files if the story requires `delete.erases`. Each `twin` must still "
+        "be found.",
         {"title": "forbidden text", "type": "string", "minLength": 2},
         minItems=1,
         uniqueItems=True,
@@ -111,7 +111,7 @@ def _step(reading: Reading, word: Word, tree: Mapping[str, Tree], path: TreePath
     reading.known_references(outside, path, counting=counting)
     args = word.read(reading, value, place)
     if "forbid" in tree and not reading.has_twin:
-        message = "a memory that remembers nothing holds no forbidden text: mark an item of an earlier 'add' as 'twin'"
+        message = "a memory that stores nothing would pass this 'forbid': mark an item of an earlier 'add' as 'twin'"
         reading.fault((*path, "forbid"), message, at_key=True)
     steps = _inner(reading, inner, place, (*around, word))
     save = _saves(reading, word, tree, path)

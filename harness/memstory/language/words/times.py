@@ -113,7 +113,7 @@ STEPS: Final = (
     ),
     Word(
         name="wait",
-        summary="let a moment pass: of the story's clock where the target goes by it, else of real time",
+        summary="wait for a moment: on the story's clock if the target uses it, otherwise in real time",
         forms="a span of time such as 1.2s; 3 s in a story at most",
         grammar={"$ref": "#/$defs/duration"},
         read=_waiting,

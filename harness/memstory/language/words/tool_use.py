@@ -38,7 +38,7 @@ def _faulty(record: StepRecord, _announced: Sequence[ToolSchema]) -> Iterable[tu
 STEPS: Final = (
     Word(
         name="tool",
-        summary="call a tool as any agent may",
+        summary="call a tool, as any agent could",
         forms="its name, or {name, args, caller}",
         grammar=keys(
             "argument of tool",

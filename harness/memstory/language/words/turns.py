@@ -71,7 +71,7 @@ STEPS: Final = (
     ),
     Word(
         name="new_session",
-        summary="go on in a new session",
+        summary="continue in a new session",
         forms="nothing, or its name",
         grammar={"type": ["string", "null"], "minLength": 1},
         read=_worded("name"),

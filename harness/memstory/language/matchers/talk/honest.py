@@ -26,9 +26,9 @@ GRAMMAR: Final[Mapping[str, Tree]] = {
     "required": ["claims"],
     "additionalProperties": False,
     "properties": {
-        "claims": {"description": "The deed that the answer may claim only if the memory shows it.", "enum": [*CLAIMS]},
-        "of": {"description": "What was to be saved, changed to, or forgotten.", "type": "string", "minLength": 1},
-        "was": {"description": "What a change is to replace.", "type": "string", "minLength": 1},
+        "claims": {"description": "What the answer may claim only if the memory shows it.", "enum": [*CLAIMS]},
+        "of": {"description": "The text to be saved, changed to, or forgotten.", "type": "string", "minLength": 1},
+        "was": {"description": "The text that a change must replace.", "type": "string", "minLength": 1},
     },
 }
 _SENTENCE: Final = re.compile(r"[^.!?\n]+[.!?]*")

@@ -25,7 +25,7 @@ def _read(reading: Reading, argument: Tree, path: TreePath) -> Tree:
 
 @matcher(
     NAME,
-    summary="only of `answer`: fits these `facts:`, as the model of --judge says by majority of `votes:` (3)",
+    summary="only for `answer`: agrees with these `facts:`, as the --judge model decides by majority of `votes:` (3)",
     grammar={
         **_FACTS,
         "type": ["string", "array", "object"],
