@@ -2,7 +2,7 @@
 
 Run it with `python benchmarks/turns.py`, or `python benchmarks/turns.py 1000 20000 100x1000` for other sizes. Texts
 are those of lifelines, again and again; the vector of each is that of its text with noise, as of a text that is alike.
-Questions are embedded before they are timed. Times are of CPU, but for opening. A million turns take 4 GB of disk.
+Questions are embedded before they are timed. Times are of CPU, except for opening. A million turns take 4 GB of disk.
 
 The goals on a quiet machine: search p50 at most 2.5 ms at 1,000 turns, and 25 ms (p95 40 ms) at 100,000; as fast
 among a million of 1,000 owners; 100,000 turns open in a second; adding 90% bound by the embedder; memory at most 1.3

@@ -22,6 +22,8 @@ HABITS = re.compile(
     r"(?:(?<!there )\b(?:is|are) no (?!longer|more|better|worse|other|such|slower)[a-z]+|\b(?:is|are) told\b|\banew\b"
     r"|\bwhat came\b(?! (?:back|out|before|after|behind))|\bof (?:its|their|our) own\b|\bwhat comes of\b"
     r"|\b(?:comes?|came) of it\b|\btold apart\b|\bin silence\b|\bin the place of\b|\bmust not be so\b"
+    r"|\bwhoever\b|\bwhat became of\b|\bbut for (?:a|the|those|times|what)\b|\bin talk\b"
+    r"|\blies? (?:in|beside|below) (?:a|the|its|memory)\b"
     r"|\b(?:holds?|held) against\b|\bthe present (?:folder|session|one)\b|\bsilent when it should be\b|\bnor is\b)",
     re.IGNORECASE,
 )
@@ -65,13 +67,27 @@ def test_no_text_for_people_has_a_habit_that_stops_a_reader():
 
 @pytest.mark.parametrize(
     "text",
-    ["5 is no number", "it is told again", "a server of its own", "Nor is it", "is\nno list", "fails in silence"],
+    [
+        "5 is no number",
+        "it is told again",
+        "a server of its own",
+        "Nor is it",
+        "is\nno list",
+        "fails in silence",
+        "Whoever reads it",
+        "what became of it",
+        "equal but for the times",
+        "recall in talk",
+        "the file lies beside the run",
+    ],
 )
 def test_a_habit_is_found(text):
     assert HABITS.search(" ".join(text.split()))
 
 
-@pytest.mark.parametrize("text", ["there is no server", "it is no longer there", "its own server", "what came back"])
+@pytest.mark.parametrize(
+    "text", ["there is no server", "it is no longer there", "its own server", "what came back", "the talk is over"]
+)
 def test_plain_english_is_not_a_habit(text):
     assert not HABITS.search(text)
 

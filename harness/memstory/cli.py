@@ -76,7 +76,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         return _carry_out(name, typed[1:])
     except BrokenPipeError:
-        # Whoever read our output has seen enough; Python would complain once more when it flushes at exit.
+        # The reader of our output has seen enough; Python would complain once more when it flushes at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return OK
     except (MemstoryError, OSError) as error:

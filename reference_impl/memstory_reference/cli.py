@@ -59,7 +59,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         code = parsed.run(parsed)
         sys.stdout.flush()
     except BrokenPipeError:
-        # Whoever read the output, such as `head`, has enough. What is still buffered must not be tried again at exit.
+        # The reader of the output, such as `head`, has enough. What is still buffered must not be tried again at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
     except (MemorySystemError, OSError) as error:

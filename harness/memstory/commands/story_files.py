@@ -31,7 +31,7 @@ class StoryFile:
 
 
 def story_files(named: Sequence[str], *, bundled: bool = False) -> Sequence[StoryFile]:
-    """Return the story files that are named or lie below a named folder, in order and each once.
+    """Return the story files that are named or are below a named folder, in order and each once.
 
     With `bundled` a name may be that of a bundled folder or file, such as `generic`; without one, all are meant.
 

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from memstory.proxy.server import Counted, Proxy
 
 SCRIPTED = "scripted"
-"""What a model is called whose answers are the rules of a story; whoever reads a report sees that it was none."""
+"""What a model is called whose answers are the rules of a story; reports show by it that no model answered."""
 
 HOW = "MEMSTORY_PROXY"
 """The variable that says of a proxy before OPENAI_BASE_URL that it replays or scripts: no model answers then."""

@@ -14,7 +14,7 @@ from memstory.target import Tree
 
 _DIALECT: Final = "https://json-schema.org/draft/2020-12/schema"
 _ABOUT: Final = (
-    "What one run found out. The same run gives the same file, but for fields named `seconds`,"
+    "What one run found out. The same run gives the same file, except for fields named `seconds`,"
     " `embedding_seconds` and `started`. An optional field that is empty is left out. Numbers have six digits."
 )
 _TYPES: Final[Mapping[object, Tree]] = {

@@ -40,7 +40,7 @@ def make_fingerprint(
 
 
 def _about(results: Sequence[CaseResult], target: str) -> Mapping[str, Sequence[str]]:
-    """Return all that a target said of itself, every distinct value once: stories may choose other embedders."""
+    """Return all that a target said about itself, every distinct value once: stories may choose other embedders."""
     said: dict[str, set[str]] = {}
     for case in results:
         for trial in case.trials if case.target == target else ():

@@ -149,7 +149,7 @@ class RetrievalRecord:
 class Recording:
     """One run (trial) of one case.
 
-    `about` is what the target said of itself; `tools` are the schemas that it had announced, against which recorded
+    `about` is what the target said about itself; `tools` are the schemas that it had announced, against which recorded
     calls are validated.
     """
 

@@ -36,7 +36,7 @@ class Part:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fingerprint:
-    """What a run was made with; `targets` has what each target said of itself, every distinct value once.
+    """What a run was made with; `targets` has what each target said about itself, every distinct value once.
 
     What it was about (digests of stories and data, k, trials and seeds) is in its cases. `started` is ISO 8601.
     `shard` is null for a whole run, and for one that was merged.

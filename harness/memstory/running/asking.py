@@ -62,7 +62,7 @@ class _Gave:
 async def run_retrieval(
     asked: Asked, env: Environment, factory: TargetFactory, progress: Progress | None, *, hosted: bool = False
 ) -> AsyncIterator[tuple[RetrievalRecord, Mapping[str, str]]]:
-    """Yield for each level what the collections gave, each in its own memory, and what the target said of itself.
+    """Yield for each level what the collections gave, each in its own memory, and what the target said about itself.
 
     Raises:
         StoryError: a perturbation that these data do not have, or have too little of.

@@ -45,7 +45,7 @@ def failure_of(error: Exception, target: str, step: Sequence[int] = ()) -> Failu
     expected = isinstance(error, (MissingValue, NotSupported, StoryError, SetupError, TargetError))
     text = message_of(error)
     message = text if expected and text else told(error)
-    # Whoever wrote the story or set the machine up reads what to do; our own lines would tell them nothing more.
+    # The author of the story or the user of the machine reads what to do; our traceback would add nothing.
     detail = None if isinstance(error, (MissingValue, NotSupported, StoryError, SetupError)) else _traceback(error)
     return Failure(kind=kind, message=_shorten(message), step=tuple(step), detail=detail)
 

@@ -19,7 +19,7 @@ def updated(item: Item, id_: str) -> Receipt:
 
 
 def receipt_item(item: Item, id_: str, outcome: str) -> ReceiptItem:
-    """Return what became of `item`."""
+    """Return what happened to `item`."""
     return ReceiptItem(id=id_, text=item.text, outcome=outcome, kind=item.kind, key=item.key)
 
 

@@ -99,7 +99,7 @@ def _distractors(documents: Sequence[Document], pool: Sequence[Document], count:
     usable = [one for one in pool if one.text not in taken and one.id not in taken]
     if count > len(usable):
         raise ValueError(f"{count} distractors are asked for, but there are {len(usable)}; lower 'distractors'")
-    # One order for all levels: whoever stood 200 of them is then asked to stand 800 more.
+    # One order for all levels: a memory that passed with 200 of them then gets 800 more.
     Random(f"{seed}/distractors").shuffle(usable)  # noqa: S311  (chance that can be repeated, not a secret)
     return usable[:count]
 

@@ -78,7 +78,7 @@ class CallServer:
             except MemorySystemError as error:
                 payload = {"error": str(error), "kind": _kind(error)}
             except Exception as error:
-                # The caller must not wait for ever for a broken part; the bus logs and counts what broke it.
+                # The caller must not wait forever for a broken part; the bus logs and counts what broke it.
                 text = f"{self._part} failed ({type(error).__name__}); the log of its process says more"
                 await self._reply(name, request, {"error": text, "kind": "unavailable"})
                 raise

@@ -52,7 +52,7 @@ class Deliveries:
 
 
 async def finished(tasks: Collection[asyncio.Task[None]]) -> None:
-    """Return when all of `tasks` are done, but for the one that asks."""
+    """Return when all of `tasks` are done, except for the one that asks."""
     others = set(tasks) - {asyncio.current_task()}
     if others:
         await asyncio.wait(others)

@@ -38,5 +38,5 @@ def chosen_settings(parsed: argparse.Namespace) -> TopicsSettings:
         changes["chroma_server"] = None
         if "://" in typed["store"]:
             # Not repeated, for it may hold a password.
-            raise InputError("--store is a URL; the topics memory lies in a folder, and layers can be in Postgres")
+            raise InputError("--store is a URL; the topics memory is in a folder, and layers can be in Postgres")
     return settings.changed(changes, "command line")

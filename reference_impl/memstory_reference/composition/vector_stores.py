@@ -28,7 +28,7 @@ Wrap = Callable[["VectorStore"], "VectorStore"]
 
 
 def is_store(folder: Path) -> bool:
-    """Say whether a vector store lies in `folder`; nothing is opened or made."""
+    """Say whether a vector store is in `folder`; nothing is opened or made."""
     return any((folder / name).is_file() for name in (FILE, OLD_FILE))
 
 

@@ -1,7 +1,7 @@
 """Vectors of one owner in a file that is mapped into memory: row i of the file is row i of a float32 matrix.
 
 The file is a copy of what a store holds, never the truth: a row that has no length 1 is not written yet, and is read
-from the store again. So whoever changes a row wipes it first, commits to the store, and writes it then; a process that
+from the store again. So a change wipes the row first, commits to the store, and then writes the row; a process that
 is killed in between leaves a row of zeros.
 """
 

@@ -90,7 +90,7 @@ class NoTombstones(Tombstones):
 
     def bury(self, owner: str, texts: Iterable[str]) -> None:
         """Raise InputError: what is forgotten here may come back."""
-        raise InputError("this memory lies in no folder, and cannot forget for good: delete without 'durable'")
+        raise InputError("this memory has no folder, so it cannot forget permanently: delete without 'durable'")
 
 
 def _told(text: str, *, is_buried: bool = False) -> Iterator[str]:

@@ -85,7 +85,7 @@ class CasesPostgres:
 
 
 class PostgresFactory(SystemFactory):
-    """Makes targets whose memory may lie in Postgres: they get it after the embedders."""
+    """Makes targets whose memory can be in Postgres: they get it after the embedders."""
 
     def __init__(self) -> None:
         super().__init__()

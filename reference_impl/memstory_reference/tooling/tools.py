@@ -100,7 +100,7 @@ class ToolServer:
             except MemorySystemError as error:
                 payload = {"error": str(error)}
             except Exception as error:
-                # The caller must not wait for ever for a broken tool; the bus logs and counts what broke it.
+                # The caller must not wait forever for a broken tool; the bus logs and counts what broke it.
                 await self._reply(name, envelope, {"error": f"the tool failed ({type(error).__name__})"})
                 raise
             await self._reply(name, envelope, payload)

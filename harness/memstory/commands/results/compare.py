@@ -109,7 +109,7 @@ def _diff(runs: Sequence[NamedRun]) -> int:
             f"{', '.join(f'{one.run.name} with {one.target}' for one in columns) or 'runs without a target'}"
         )
     lines = differences_in_words(*columns)
-    say(visible("\n".join(lines)) if lines else "no difference, but for times")
+    say(visible("\n".join(lines)) if lines else "no difference, except for times")
     return FINDINGS if lines else OK
 
 

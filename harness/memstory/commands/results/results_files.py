@@ -43,7 +43,7 @@ def recorded_run_at(typed: Path) -> Run:
 
 
 def has_recordings(typed: Path) -> bool:
-    """Whether recordings lie beside the run that `typed` names; a baseline has none."""
+    """Whether recordings are next to the run that `typed` names; a baseline has none."""
     named = typed.is_dir() or typed.name == RESULTS_NAME
     return named and (run_folder(typed) / RECORDINGS_NAME).is_file()
 

@@ -54,7 +54,7 @@ def _run(chosen: argparse.Namespace) -> int:
     except ImportError as error:
         raise SetupError(f"the proxy needs '{error.name}'. Install it with: pip install 'memstory[proxy]'") from error
     with Proxy(_answering(chosen), chosen.port) as proxy:
-        # Whoever reads a report must see that no model answered.
+        # Readers of a report must see that no model answered.
         how = "replayed" if chosen.replay else "scripted" if chosen.script else ""
         code = _carried_out(chosen.command, proxy, how)
     if proxy.calls:

@@ -132,7 +132,7 @@ class LooseDeletions(Mutant):
 
 
 class PrefixOwners(Mutant):
-    """Takes whoever's name begins with a user's name for that user."""
+    """Takes every user whose name begins with another user's name for that user."""
 
     fault_name: ClassVar[str] = "prefix_owners"
 

@@ -59,7 +59,7 @@ class TrustingAssistants(Mutant):
 
 
 class IgnoringRoles(Mutant):
-    """Takes what the assistant says of itself for what the user says."""
+    """Takes what the assistant says about itself as said by the user."""
 
     fault_name: ClassVar[str] = "ignoring_roles"
 
@@ -68,7 +68,7 @@ class IgnoringRoles(Mutant):
 
 
 class BelievingTags(Mutant):
-    """Believes a page that says of itself that it is verified."""
+    """Believes a page that claims to be verified."""
 
     fault_name: ClassVar[str] = "believing_tags"
 

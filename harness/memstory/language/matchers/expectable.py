@@ -109,7 +109,7 @@ for _field in (
         judge=judge_calls,
     ),
     Expectable(
-        "receipt", "what became of what was added: {items: [{id, text, outcome, …}], outcomes: [stored, …]}", VALUE
+        "receipt", "what happened to the added items: {items: [{id, text, outcome, …}], outcomes: [stored, …]}", VALUE
     ),
     Expectable(
         "hits",

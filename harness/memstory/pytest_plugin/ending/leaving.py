@@ -1,4 +1,4 @@
-"""The end of a process for which a thread, a child or a handler of a target would make Python wait for ever."""
+"""The end of a process for which a thread, a child or a handler of a target would make Python wait forever."""
 
 from __future__ import annotations
 

@@ -34,7 +34,7 @@ class Group:
 
 GROUPS: Final[Mapping[str, Group]] = {
     "recall": Group(tags=frozenset({"recall", "retrieval", "query", "limits", "list"})),
-    "save and recall in talk": Group(tags=frozenset({"window"}), needs=frozenset({"chat"})),
+    "save and recall in conversation": Group(tags=frozenset({"window"}), needs=frozenset({"chat"})),
     "ranking": Group(
         tags=frozenset({"ranking"}), needs=frozenset({"rank.", "search.explain", "search.min_score", "feedback"})
     ),

@@ -24,7 +24,7 @@ class Column:
 
     @property
     def about(self) -> Mapping[str, Sequence[str]]:
-        """What the target said of itself."""
+        """What the target said about itself."""
         return self.run.run.fingerprint.targets.get(self.target, {})
 
 

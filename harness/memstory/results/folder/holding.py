@@ -65,7 +65,7 @@ class Hold:
 
     def _opened(self) -> int:
         try:
-            # Whoever made the folder must not have us write into a file of somebody else's.
+            # The creator of the folder must not make us write into somebody else's file.
             return os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o644)
         except OSError as error:
             if error.errno != errno.ELOOP:

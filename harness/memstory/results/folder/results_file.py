@@ -1,6 +1,6 @@
 """results.json: a run without the steps of its cases, which are in recordings.jsonl beside it.
 
-The same run gives the same file, but for the fields `seconds`, `embedding_seconds` and `started`. Optional
+The same run gives the same file, except for the fields `seconds`, `embedding_seconds` and `started`. Optional
 fields that are empty are left out, and each case has its own line. A packed file tells only what differs.
 """
 

@@ -39,7 +39,7 @@ class SqliteTarget(LanggraphTarget):
 
         self._driver = loading_driver()
         path = Path(env.workspace) / "langgraph.sqlite3"
-        # As the store's own `from_conn_string` opens it, but for the driver.
+        # As the store's own `from_conn_string` opens it, except for the driver.
         connect = partial(self._driver.connect, path, isolation_level=None)
         self._connection = await aiosqlite.Connection(connect, _ROWS_AT_ONCE)
         store = AsyncSqliteStore(self._connection, index=index, ttl=cast("TTLConfig", TIME_TO_LIVE))

@@ -206,7 +206,7 @@ async def _stored(
     scope: Scope,
     values: Values,
 ) -> list[ReceiptItem]:
-    """Send items, and say what became of each; one row of the reply stands for one item."""
+    """Send items, and say what happened to each; one row of the reply stands for one item."""
     answer = await exchange.rows(operation, scope, values)
     outcome = _outcome(operation, answer.reply)
     rows = answer.rows

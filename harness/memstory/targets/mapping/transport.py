@@ -32,7 +32,7 @@ class Transport(Protocol):
         ...
 
     async def about(self) -> Mapping[str, str]:
-        """What the server says of itself."""
+        """What the server says about itself."""
         ...
 
     async def call(self, call: Call, values: Values) -> Reply:

@@ -1,7 +1,7 @@
 """One MCP session by the official SDK, over stdio or streamable HTTP; import it only where MCP was chosen.
 
-The SDK's cancel scopes must be left in the task that entered them: so a session lives in its own task, whoever
-opens, calls and closes it.
+The SDK's cancel scopes must be left in the task that entered them, so a session runs in its own task,
+separate from the tasks that open, call and close it.
 """
 
 from __future__ import annotations

@@ -63,7 +63,7 @@ class McpTransport:
             await session.close()
 
     async def about(self) -> Mapping[str, str]:
-        """Return what the first server says of itself."""
+        """Return what the first server says about itself."""
         return next((session.about() for session in self._sessions.values()), {})
 
     async def call(self, call: Call, values: Values) -> Reply:

@@ -33,7 +33,7 @@ _OWNER: Final = "memstory:owner"
 _USUAL_CLIENTS, _MOST_CLIENTS = 2, 32
 _START_SECONDS, _LOOK_SECONDS = 60.0, 0.05
 _RUN: Final = (sys.executable, "-c", "from chromadb.cli.cli import app; app()", "run")
-# Chroma's server does not heed the end of its input, which says that whoever started it is gone.
+# Chroma's server ignores the end of its input, which shows that its parent process is gone.
 _GUARD: Final = """
 exec 3<&0
 "$@" 3<&- & server=$!

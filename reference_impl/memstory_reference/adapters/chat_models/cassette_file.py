@@ -102,7 +102,7 @@ def write_call(path: Path, model: str, call: Call) -> None:
 
 @contextmanager
 def _alone_in(folder: Path) -> Iterator[None]:
-    """Lock the folder itself: a recording is kept with the sources, and no file of a lock is to lie beside it."""
+    """Lock the folder itself: a recording is kept with the sources, and no file of a lock may be next to it."""
     descriptor = os.open(folder, os.O_RDONLY)
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX)

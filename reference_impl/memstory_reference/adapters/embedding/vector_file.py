@@ -123,7 +123,7 @@ class _Connection:
             self._database = None
 
     def __del__(self) -> None:
-        # An embedder's port has no `close`: whoever drops the embedder drops its file, without a ResourceWarning.
+        # An embedder's port has no `close`: dropping the embedder drops its file, without a ResourceWarning.
         self.close()
 
     def _open(self) -> sqlite3.Connection:

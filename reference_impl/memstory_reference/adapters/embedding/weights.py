@@ -133,7 +133,7 @@ def _replace(folder: Path, source: Path, old: Path) -> None:
 
 
 def _is_right(folder: Path) -> bool:
-    # Hashed again on purpose: whoever pulls may do so because something is wrong.
+    # Hashed again on purpose: people may pull because something is wrong.
     try:
         for name, wanted in FILES.items():
             check(folder / name, wanted)

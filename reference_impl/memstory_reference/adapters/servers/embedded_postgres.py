@@ -54,7 +54,7 @@ class _RunsAs(TypedDict, total=False):
 class EmbeddedPostgres:
     """A server whose data belong to `owner`, a folder: after a kill the same folder finds the same data.
 
-    The data themselves lie in the system's temporary folder, where a user other than root can reach them, until `stop`,
+    The data are in the system's temporary folder, where a user other than root can reach them, until `stop`,
     or until somebody sweeps after `owner` is gone. Without `durable` nothing waits for the disk: enough where only
     clients are killed.
     """
@@ -129,7 +129,7 @@ class EmbeddedPostgres:
             except (PermissionError, SetupProblem):
                 package = binaries.parent.parent
                 shutil.copytree(binaries.parent, copy / PACKAGE / binaries.parent.name, symlinks=True)
-                # What the binaries are linked with lies beside the package.
+                # What the binaries are linked with is next to the package.
                 shutil.copytree(package.with_name(f"{PACKAGE}.libs"), copy / f"{PACKAGE}.libs", symlinks=True)
                 _give_away(copy)
         return copy / PACKAGE / binaries.parent.name / "bin" if copy.exists() else binaries

@@ -97,7 +97,7 @@ class NatsBus:
         with self.connection.usable():
             subscription.inner = await self._client.subscribe(subject, queue=group, cb=deliver)
         self._subscriptions.append(subscription)
-        # From here on the subscription is in force, whoever learns of it.
+        # From here on the subscription is in force.
         await self._caught_up()
         return subscription
 
@@ -133,7 +133,7 @@ class NatsBus:
         await self._deliveries.settle()
         await self._caught_up()
         for heard in (*self._inbox_subscriptions, *self._reply_subscriptions.values()):
-            # Where no server is, nats-py (2.16) would close without them, and they would listen for ever.
+            # Where no server is, nats-py (2.16) would close without them, and they would listen forever.
             with contextlib.suppress(errors.Error):
                 await heard.unsubscribe()
         await self.connection.close()
@@ -206,7 +206,7 @@ class NatsBus:
 
     async def _deliver(self, subscription: _Subscription, message: Msg) -> None:
         if message.subject.startswith(f"{self._inbox}."):
-            # Whoever listens on everything may get the server's word in place of the inbox.
+            # A listener on everything may get the server's message instead of the inbox.
             await self._to_us(message)
             return
         envelope = self._read(subscription.name, message)

@@ -42,7 +42,7 @@ class OpenAiServer:
         return f"OpenAiServer({self.url})"
 
     def client(self) -> openai.AsyncOpenAI:
-        """Return a client; whoever asks closes it, for one belongs to one loop."""
+        """Return a client; the caller closes it, because a client belongs to one event loop."""
         return openai.AsyncOpenAI(
             base_url=self.url, api_key=self.key, timeout=self.timeout_seconds, max_retries=self.retries
         )

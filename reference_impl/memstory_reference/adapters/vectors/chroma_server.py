@@ -1,6 +1,6 @@
 """The vector store of a server started by `chroma run`, which several processes may share.
 
-Its rows lie in Chroma, and nothing is held in memory, for others write too. Chroma's server has no
+Its rows are in Chroma, and nothing is held in memory, for others write too. Chroma's server has no
 authentication: let it listen on 127.0.0.1 only.
 """
 

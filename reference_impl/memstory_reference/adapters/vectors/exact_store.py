@@ -1,4 +1,4 @@
-"""The exact vector store: rows in SQLite are the truth, and the vectors of owners in use lie in memory as a matrix."""
+"""The exact vector store: rows in SQLite are the truth, and the vectors of active owners are in memory as a matrix."""
 
 from __future__ import annotations
 

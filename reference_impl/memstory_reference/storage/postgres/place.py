@@ -1,4 +1,4 @@
-"""Where a memory lies in Postgres: a database, and the schema in it that one memory has for itself."""
+"""Where a memory is in Postgres: a database, and the schema in it that one memory has for itself."""
 
 from __future__ import annotations
 

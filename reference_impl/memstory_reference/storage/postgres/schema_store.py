@@ -122,7 +122,7 @@ async def _vectors(connection: Connection) -> TypeInfo:
         ) from error
     info = await TypeInfo.fetch(connection, "vector")
     if info is None:
-        raise SetupProblem("pgvector lies in its own schema: put its schema on the search path, or move it to public")
+        raise SetupProblem("pgvector is in a separate schema: put its schema on the search path, or move it to public")
     return info
 
 

@@ -67,7 +67,7 @@ class Forgetting:
         values = [*values_of(one for one in records if not isinstance(one.content, Arc)), *named]
         ids = [one.id for one in records]
         async with self._store.lock(f"memory/{owner}"):
-            # First what could bring it back: whoever dies in between asks again, and the records are still there.
+            # First what could bring it back: after a crash in between, the request can be repeated.
             turns = 0
             for active in await self._store.aactive(owner):
                 async with self._store.lock(f"session/{owner}/{active.session}"):

@@ -44,7 +44,7 @@ MOST_LISTED = 1_000_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Remembered:
-    """What became of one content that was given: `stored`, `bumped`, `superseded` or `dropped` with a reason."""
+    """What happened to one content that was given: `stored`, `bumped`, `superseded` or `dropped` with a reason."""
 
     outcome: str
     content: Content

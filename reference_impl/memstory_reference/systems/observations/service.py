@@ -51,7 +51,7 @@ UNUSABLE = f"no usable JSON in {ATTEMPTS} answers of the model: summarised by ru
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stored:
-    """What became of one observation: `stored`, or `skipped` because its run was stored before."""
+    """What happened to one observation: `stored`, or `skipped` because its run was stored before."""
 
     observation: Observation
     outcome: str

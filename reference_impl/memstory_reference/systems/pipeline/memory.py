@@ -1,4 +1,4 @@
-"""The values of the pipeline: what is said, what is kept of it, what became of each piece, what a recall returns."""
+"""The values of the pipeline: what is said, what is kept of it, what happened to each piece, what a recall returns."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ BY_VECTOR = (MemoryType.WORKING, MemoryType.SEMANTIC, MemoryType.EPISODIC)
 
 
 class Outcome(StrEnum):
-    """What became of one chunk."""
+    """What happened to one chunk."""
 
     STORED = "stored"
     UPDATED = "updated"
@@ -81,7 +81,7 @@ class MemoryChunk:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChunkReceipt:
-    """What became of one chunk and why. `memory` is None for one that was discarded.
+    """What happened to one chunk and why. `memory` is None for one that was discarded.
 
     `novelty` and `salience` are None for a chunk that was not weighed, because its text is known already.
     """

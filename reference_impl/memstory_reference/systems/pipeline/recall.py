@@ -125,7 +125,7 @@ class Recaller:
         return self._result([found[place] for place in places], ask.token_budget, by)
 
     async def _found(self, ask: Ask, told: Collection[str] | None = ()) -> tuple[list[RecalledMemory], str]:
-        """Return what the query finds but for preferences `told` already, or all of them; and what scored it."""
+        """Return what the query finds except for preferences `told` already, or all of them; and what scored it."""
         (vector,) = await self._embedder.embed([ask.query], Purpose.QUERY)
         kinds = [kind for kind in BY_VECTOR if kind in ask.kinds]
         candidates = await self._candidates(ask, vector, kinds) if kinds else []

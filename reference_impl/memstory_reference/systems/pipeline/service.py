@@ -159,7 +159,7 @@ class PipelineService:
     ) -> list[list[ChunkReceipt]]:
         """Take texts in, one after the other in effect, in one transaction and with one embedding call.
 
-        Returns what became of each chunk of each text. Nothing is stored if anything is refused. What somebody asked
+        Returns what happened to each chunk of each text. Nothing is stored if anything is refused. What somebody asked
         to keep, `is_asked_for`, is kept at any importance.
         """
         user = checked_owner(user_id, "user_id")

@@ -10,7 +10,7 @@ from memstory_reference.text.secret_guard import Guard, secret_in
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TopicsConfig:
-    """`min_score` is a cosine; `retention_days=None` keeps engrams for ever.
+    """`min_score` is a cosine; `retention_days=None` keeps engrams forever.
 
     `guard` says of a text why it must not be stored, no matter who writes it; None lets everything be stored.
     """

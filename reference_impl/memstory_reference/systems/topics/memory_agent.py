@@ -23,7 +23,7 @@ _log = logging.getLogger(__name__)
 
 @dataclass(slots=True, kw_only=True)
 class IngestCounts:
-    """What became of the responses and ratings that were heard."""
+    """What happened to the responses and ratings that were heard."""
 
     ingested: int = 0
     skipped_no_query: int = 0
@@ -55,7 +55,7 @@ class MemoryAgent:
             await self._subscriptions.pop().unsubscribe()
 
     def counts(self) -> dict[str, int]:
-        """Return what became of the responses so far."""
+        """Return what happened to the responses so far."""
         return asdict(self._counts)
 
     async def _heard(self, envelope: Envelope) -> None:

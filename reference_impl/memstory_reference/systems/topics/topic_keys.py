@@ -19,7 +19,7 @@ _RELAXED = re.compile(r"[a-z0-9_]+(?:\.[a-z0-9_]+)*")
 def topic_key(topic: str, *, strict: bool = True) -> str:
     """Return the topic under which a fact is written, or raise InputError.
 
-    Without `strict` any dotted words will do, but for `feedback`, which belongs to engrams.
+    Without `strict` any dotted words will do, except for `feedback`, which belongs to engrams.
 
     >>> topic_key(" User.Name ")
     'user.name'

@@ -31,7 +31,7 @@ LONGEST_ID = 1_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stored:
-    """What became of one text; `is_new` is False where it replaced the turn of the same key or id."""
+    """What happened to one text; `is_new` is False where it replaced the turn of the same key or id."""
 
     turn: Turn
     is_new: bool = True

@@ -74,7 +74,7 @@ def hit_of(record: MemoryRecord, ranked: Ranked | None = None) -> Hit:
 
 
 def receipt_item(item: Item, done: Remembered) -> ReceiptItem:
-    """Return what became of an item."""
+    """Return what happened to an item."""
     kind = item.kind or str(Layer.SEMANTIC)
     return ReceiptItem(id=done.id, text=item.text, outcome=done.outcome, reason=done.reason, kind=kind)
 

@@ -43,7 +43,7 @@ def outcome_of(stored: Stored) -> str:
 
 
 def receipt_item(memory: Memory, outcome: str) -> ReceiptItem:
-    """Return what became of one item."""
+    """Return what happened to one item."""
     return ReceiptItem(
         id=memory.id, text=memory.content, outcome=outcome, kind=memory.memory_type.value, key=key_of(memory)
     )

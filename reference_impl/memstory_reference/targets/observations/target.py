@@ -36,7 +36,7 @@ CONFIG = tuple(ObservationsConfig.rules)
 
 
 class ObservationsTarget(ForgetsInWords, SystemTarget[ObservationService]):
-    """One open observations memory; both indexes lie in the case's workspace."""
+    """One open observations memory; both indexes are in the case's workspace."""
 
     operations = frozenset(
         {

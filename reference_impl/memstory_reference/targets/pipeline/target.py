@@ -76,7 +76,7 @@ class _FaultyVectors(Faulty):
 
 
 class PipelineTarget(CorrectsInWords, SystemTarget[PipelineService]):
-    """One open pipeline memory; both of its stores lie in the case's workspace."""
+    """One open pipeline memory; both of its stores are in the case's workspace."""
 
     operations = frozenset(
         {

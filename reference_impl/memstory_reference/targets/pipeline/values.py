@@ -25,7 +25,7 @@ from memstory_reference.text.tokens import count_tokens
 
 
 def receipt_item(receipt: ChunkReceipt) -> ReceiptItem:
-    """Return what became of a chunk."""
+    """Return what happened to a chunk."""
     return ReceiptItem(
         id=receipt.memory.id if receipt.memory else None,
         text=receipt.content,

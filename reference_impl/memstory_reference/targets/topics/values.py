@@ -53,7 +53,7 @@ def kind_of(entry: TopicEntry | EngramEntry) -> str:
 
 
 def stored(entry_id: str, item: Item, *, is_known: bool) -> ReceiptItem:
-    """Return what became of an added item; a topic that was known has a new value."""
+    """Return what happened to an added item; a topic that was known has a new value."""
     return ReceiptItem(
         id=entry_id,
         text=item.text,
@@ -64,7 +64,7 @@ def stored(entry_id: str, item: Item, *, is_known: bool) -> ReceiptItem:
 
 
 def updated(entry: TopicEntry | EngramEntry, item: Item) -> ReceiptItem:
-    """Return what became of an entry that was rewritten."""
+    """Return what happened to an entry that was rewritten."""
     key = entry.topic if isinstance(entry, TopicEntry) else None
     return ReceiptItem(id=entry.id, text=item.text, outcome="updated", kind=kind_of(entry), key=key)
 

@@ -74,7 +74,7 @@ def found_hit(found: Found) -> Hit:
 
 
 def receipt_item(stored: Stored) -> ReceiptItem:
-    """Return what became of one item."""
+    """Return what happened to one item."""
     turn = stored.turn
     outcome = "stored" if stored.is_new else "updated"
     return ReceiptItem(id=turn.id, text=turn.text, outcome=outcome, kind=turn.kind, key=turn.key)

@@ -66,7 +66,7 @@ def test_two_runs_of_one_target_are_told_apart_in_words(terminal, run):
     run("one")
     shutil.copytree(terminal.folder / "one", terminal.folder / "same")
     said = terminal.type("compare", "one", "same", "--diff")
-    assert (said.code, said.out) == (0, "no difference, but for times\n")
+    assert (said.code, said.out) == (0, "no difference, except for times\n")
     results = terminal.folder / "same/results.json"
     results.write_text(results.read_text("utf-8").replace('"outcome":"passed"', '"outcome":"failed"'), "utf-8")
     said = terminal.type("compare", "one", "same", "--diff")

@@ -1,6 +1,6 @@
 """What the layers need of a store. In memory, SQLite and Postgres implement it; one conformance suite holds for all.
 
-Rows lie in namespaces (owner, layer). Searches, `alatest` and counts of what is retrieved see active rows alone.
+Rows are in namespaces (owner, layer). Searches, `alatest` and counts of what is retrieved see active rows alone.
 """
 
 from __future__ import annotations

@@ -47,7 +47,7 @@ class NewRecord:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outcome:
-    """What became of it: `stored`, `bumped` or `superseded` (it is stored, and another made way)."""
+    """What happened to it: `stored`, `bumped` or `superseded` (it is stored, and another made way)."""
 
     id: str
     outcome: str

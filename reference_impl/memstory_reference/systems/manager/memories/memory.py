@@ -16,7 +16,7 @@ YEARS = range(MINYEAR, MAXYEAR + 1)
 
 
 class MemoryType(StrEnum):
-    """How long a memory lives: 30 days, for ever, or to the end of its day."""
+    """How long a memory lives: 30 days, forever, or to the end of its day."""
 
     CONVERSATION = "conversation"
     FACT = "fact"

@@ -24,7 +24,7 @@ TYPE_OF_V1 = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Migration:
-    """What became of the old rows; `skipped` and `warnings` name them by id."""
+    """What happened to the old rows; `skipped` and `warnings` name them by id."""
 
     memories: tuple[Memory, ...]
     skipped: tuple[str, ...]

@@ -28,7 +28,7 @@ class Index:
 
 
 def admitted(columns: Columns, conditions: Conditions) -> Places:
-    """Return the numbers of the turns that meet the conditions but for `where`, ascending."""
+    """Return the numbers of the turns that meet the conditions except for `where`, ascending."""
     meets = columns["alive"].copy()
     if conditions.kinds:
         meets &= np.isin(columns["kind"], [KINDS.index(kind) for kind in conditions.kinds])

@@ -1,6 +1,6 @@
 """Turns in Postgres: the store that several processes and machines share. Vectors are searched exactly, by pgvector.
 
-Whoever writes holds the owner's row until the end of the transaction, so that numbers give the order of adding.
+A writer holds the owner's row until the end of the transaction, so that numbers give the order of adding.
 """
 
 from __future__ import annotations

@@ -85,7 +85,7 @@ MIGRATIONS: Sequence[str] = (
     );
     """,
     'CREATE TABLE recall_off (owner text COLLATE "C" PRIMARY KEY);',
-    # Whoever holds an owner's vectors in memory sees by it that somebody has written.
+    # Processes that hold an owner's vectors in memory see from it that somebody has written.
     "ALTER TABLE owners ADD version int NOT NULL DEFAULT 0;",
 )
 

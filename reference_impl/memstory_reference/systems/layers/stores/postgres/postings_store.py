@@ -1,7 +1,7 @@
 """Which rows hold a token, as bitmaps in Postgres: of ten thousand rows a word in all of them takes forty short rows.
 
 An owner's rows are numbered from 0; `part` p of a token has a bit for each of the rows 256 p to 256 p + 255, from the
-left. Whoever writes holds the owner's row.
+left. A writer holds the owner's row.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Writes the layers to Postgres: a batch in one transaction, what is new by COPY, what changes in one pipeline.
 
-Whoever writes for an owner locks the owner's row first, so that what was read before writing is still true.
+A writer locks the owner's row first, so that what was read before writing is still true.
 """
 
 from __future__ import annotations
