@@ -20,6 +20,7 @@ from memstory.results.recording import Recording
 from memstory.running.endings import failure_of
 from memstory.running.environments import owner_of
 from memstory.running.runner import RunOptions, run
+from memstory.running.stage import host_folders
 from memstory.target import TargetFactory
 
 USUAL = RunOptions()
@@ -76,6 +77,5 @@ async def _record(case: Case, factory: TargetFactory, workspace: Path, options: 
     try:
         return await run(case, factory, workspace, options, trial=trial, holds=holds)
     finally:
-        # The host of a target that can be killed has a folder beside it.
-        for left in workspace.parent.glob(f"{workspace.name}*"):
+        for left in (workspace, *host_folders(workspace)):
             shutil.rmtree(left, ignore_errors=True)

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from hashlib import blake2b
+from datetime import UTC, datetime
+from hashlib import blake2b, sha256
 from typing import Final
+
+from memstory.target import Json
 
 _TRUST: Final = ("user", "assistant", "tool", "web")
 _SHORTEST_STUFFED: Final = 12
@@ -60,3 +63,21 @@ def fingerprints(text: str) -> frozenset[str]:
     identifiers = (squeezed(token) for token in text.split() if any(letter.isdigit() for letter in token))
     told = (" ".join(sorted(words_of(text))), *identifiers)
     return frozenset(blake2b(one.encode(), digest_size=8).hexdigest() for one in told)
+
+
+def digest_of(text: str) -> str:
+    """Return what tells a text from any other."""
+    return sha256(text.encode()).hexdigest()
+
+
+def is_same(one: Json, other: Json) -> bool:
+    """Return whether two values are equal and of one kind: `1` is not `true`."""
+    return bool(one == other) and isinstance(one, bool) == isinstance(other, bool)
+
+
+def is_over(written: Json, now: datetime) -> bool:
+    """Return whether a moment, ISO 8601, has come; what is not a text is no moment."""
+    if not isinstance(written, str):
+        return False
+    moment = datetime.fromisoformat(written)
+    return now >= (moment if moment.tzinfo else moment.replace(tzinfo=UTC))

@@ -18,7 +18,7 @@ class Mutant(Oracle):
 
     fault_name: ClassVar[str]
     can_be_killed: ClassVar[bool] = False
-    """Whether it runs stories with `crash`, which take a process for each: only where its fault is about them."""
+    """Whether it runs stories that take a process for each, by `crash` or `other_process`: only if it is about them."""
 
     async def about(self) -> Mapping[str, str]:
         return {**await super().about(), "memory": f"oracle with a fault: {self.fault_name} (a control, not a backend)"}
@@ -30,7 +30,7 @@ class MutantFactory(OracleFactory):
     mutant: ClassVar[type[Mutant]]
 
     def capabilities(self, options: Mapping[str, Json]) -> frozenset[Capability]:
-        return super().capabilities(options) - (set() if self.mutant.can_be_killed else {"crash"})
+        return super().capabilities(options) - (set() if self.mutant.can_be_killed else {"crash", "other_process"})
 
     def target(self) -> Target:
         return self.mutant()

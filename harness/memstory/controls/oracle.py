@@ -7,20 +7,22 @@ What a user said comes before what others said, and what repeats a few words com
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any, ClassVar, Final
 
 from memstory.clock import Clock
 from memstory.codec import decode, encode
-from memstory.controls.matching import distrust, fingerprints, is_about, is_stuffed, words_of
+from memstory.controls import matching
+from memstory.controls.shared_file import Turns
 from memstory.errors import NotSupported, Refused
 from memstory.target import (
+    NOBODY,
+    Answer,
     Capability,
     Environment,
     Hit,
@@ -30,6 +32,7 @@ from memstory.target import (
     Receipt,
     ReceiptItem,
     Ref,
+    Request,
     Scope,
     Target,
     TargetFactory,
@@ -63,7 +66,7 @@ add add.key add.metadata add.metadata.lists add.ttl add.source add.role search.a
 context inspect.log inspect.index job.reindex job.export job.snapshot job.restore job.share job.unshare
 add.by_model fault.model rank.newest rank.unstuffed delete.durable integrity
 add.verbatim add.exact get.id get.key search search.scores search.min_score search.where list update
-restart restart.embedder crash clock persistent scope.user scope.session scope.session_all expiry.at
+restart restart.embedder crash other_process clock persistent scope.user scope.session scope.session_all expiry.at
 delete delete.reports_missing delete.scope delete.erases identifiers.spellings identifiers.scripts
 """
 VERIFIED = "verified"
@@ -81,8 +84,7 @@ class Oracle(Target):
         self._exported: set[str] = set()
         self._log: list[Mapping[str, str | None]] = []
         self._shared: set[tuple[str, str]] = set()
-        self._reader, self._misread = "ok", 0
-        self._made = 0
+        self._reader, self._misread, self._made = "ok", 0, 0
         self._path: Path | None = None
         self._clock: Clock | None = None
         self._seed, self._embedder = 0, "words"
@@ -97,17 +99,16 @@ class Oracle(Target):
     async def open(self, env: Environment, clock: Clock) -> None:
         self._clock, self._seed, self._embedder = clock, env.seed, "other words" if env.other_embedder else "words"
         self._path = Path(env.workspace) / "oracle.json"
-        if self._path.exists():
-            digest, _, text = self._path.read_text(encoding="utf-8").partition("\n")
-            if not self._is_sound(digest, text):
-                raise Refused("the file of the memory was changed by somebody else")
-            data = json.loads(text)
-            self._made, self._memories = data["made"], [decode(Memory, one) for one in data["memories"]]
-            self._past, self._forgotten = [decode(Past, one) for one in data["past"]], set(data["forgotten"])
-            self._shared = {(owner, other) for owner, other in data["shared"]}
+        self._turns = Turns(self._path)
+        self._catch_up()
 
     async def close(self) -> None:
         self._memories, self._past, self._forgotten = [], [], set()
+
+    async def perform(self, request: Request[Answer], scope: Scope = NOBODY) -> Answer:
+        async with self._turns.turn():
+            self._catch_up()
+            return await super().perform(request, scope)
 
     async def about(self) -> Mapping[str, str]:
         return {"memory": "oracle (a control, not a backend)", "embedder": self._embedder}
@@ -143,9 +144,9 @@ class Oracle(Target):
         if query.text in self._gold:
             gold = self._gold[query.text]
             return [replace(one.hit, score=1.0) for one in self._in(scope) if one.hit.text in gold][: query.top_k]
-        asked = words_of(query.text)
+        asked = matching.words_of(query.text)
         scored = [
-            replace(one.hit, score=len(asked & words_of(self._indexed(one.hit))) / max(1, len(asked)))
+            replace(one.hit, score=len(asked & matching.words_of(self._indexed(one.hit))) / max(1, len(asked)))
             for one in (self._searched(scope) if query.as_of is None else self._as_of(query.as_of, scope))
             if not query.kinds or one.hit.kind in query.kinds
         ]
@@ -237,7 +238,8 @@ class Oracle(Target):
 
     def _believed(self, item: Item) -> dict[str, Json]:
         """Return the metadata of an item; that it is verified only a user can say."""
-        return {name: value for name, value in item.metadata.items() if name != VERIFIED or not distrust(item.source)}
+        is_trusted = not matching.distrust(item.source)
+        return {name: value for name, value in item.metadata.items() if is_trusted or name != VERIFIED}
 
     def _told(self, item: Item, scope: Scope, hit: Hit) -> Memory:
         now = self._clock.now() if self._clock else None
@@ -251,7 +253,7 @@ class Oracle(Target):
         return hit
 
     def _about(self, about: Sequence[str], scope: Scope) -> Sequence[Memory]:
-        return [one for one in self._in(scope) if any(is_about(one.hit.text, thing) for thing in about)]
+        return [one for one in self._in(scope) if any(matching.is_about(one.hit.text, thing) for thing in about)]
 
     def _forget(self, gone: Sequence[Memory], *, durable: bool) -> None:
         """Take memories out, with all that they said before."""
@@ -260,12 +262,12 @@ class Oracle(Target):
         texts = [one for one in self._past if (one.memory.user, one.memory.hit.id) in ids]
         if durable:
             for memory in (*gone, *(one.memory for one in texts)):
-                self._forgotten |= {f"{memory.user}/{mark}" for mark in fingerprints(memory.hit.text)}
+                self._forgotten |= {f"{memory.user}/{mark}" for mark in matching.fingerprints(memory.hit.text)}
         self._past = [one for one in self._past if one not in texts]
         self._memories = [one for one in self._memories if one not in gone]
 
     def _was_forgotten(self, item: Item, scope: Scope) -> bool:
-        return not self._forgotten.isdisjoint(f"{scope.user}/{mark}" for mark in fingerprints(item.text))
+        return not self._forgotten.isdisjoint(f"{scope.user}/{mark}" for mark in matching.fingerprints(item.text))
 
     def _as_of(self, moment: str, scope: Scope) -> Sequence[Memory]:
         """Return what was remembered then, of what still may be told."""
@@ -284,16 +286,16 @@ class Oracle(Target):
         """Return what the best hit has least of; of two that fit alike, the later one is better."""
         told = memory.begun if memory else hit.created_at
         begun = datetime.fromisoformat(told).timestamp() if told else 0.0
-        return (is_stuffed(hit.text), self._distrust(memory), -(hit.score or 0.0), -begun, hit.id or "")
+        return (matching.is_stuffed(hit.text), self._distrust(memory), -(hit.score or 0.0), -begun, hit.id or "")
 
     def _distrust(self, memory: Memory | None) -> int:
-        return max(distrust(memory.source), distrust(memory.role)) if memory else 0
+        return max(matching.distrust(memory.source), matching.distrust(memory.role)) if memory else 0
 
     def _is_sound(self, digest: str, text: str) -> bool:
         return digest == self._seal(text)
 
     def _seal(self, text: str) -> str:
-        return _digest(text)
+        return matching.digest_of(text)
 
     def _searched(self, scope: Scope) -> Sequence[Memory]:
         return self._seen(scope)
@@ -306,11 +308,11 @@ class Oracle(Target):
         return [one for owner in sorted(self._owners(scope)) for one in self._in(replace(scope, user=owner))]
 
     def _indexed(self, hit: Hit) -> str:
-        """Return the text by which `hit` is found."""
         return hit.text
 
     def _fits(self, hit: Hit, where: Mapping[str, Json]) -> bool:
-        return all(name in hit.metadata and _is_same(hit.metadata[name], value) for name, value in where.items())
+        own = hit.metadata
+        return all(name in own and matching.is_same(own[name], value) for name, value in where.items())
 
     def _in(self, scope: Scope) -> Sequence[Memory]:
         return [
@@ -324,7 +326,7 @@ class Oracle(Target):
         return [one for one in self._memories if now is None or not self._is_over(one, now)]
 
     def _is_over(self, one: Memory, now: datetime) -> bool:
-        return _expired(one.hit, now) or (one.until is not None and now >= datetime.fromisoformat(one.until))
+        return matching.is_over(one.hit.metadata.get(EXPIRES_AT), now) or matching.is_over(one.until, now)
 
     def _find(self, ref: Ref, scope: Scope) -> Memory | None:
         # An id or a key names one thing, in whatever session it was said.
@@ -353,6 +355,19 @@ class Oracle(Target):
             texts = {user: [one.hit.text for one in self._in(Scope(user=user))] for user in sorted(self._exported)}
             self._path.with_name("export.json").write_text(json.dumps(texts), encoding="utf-8")
 
+    def _catch_up(self) -> None:
+        """Read the file where another process has written it since."""
+        text = self._turns.news()
+        if text is None:
+            return
+        digest, _, text = text.partition("\n")
+        if not self._is_sound(digest, text):
+            raise Refused("the file of the memory was changed by somebody else")
+        data = json.loads(text)
+        self._made, self._memories = data["made"], [decode(Memory, one) for one in data["memories"]]
+        self._past, self._forgotten = [decode(Past, one) for one in data["past"]], set(data["forgotten"])
+        self._shared = {(owner, other) for owner, other in data["shared"]}
+
     def _save(self) -> None:
         if self._path is None:
             return
@@ -361,29 +376,14 @@ class Oracle(Target):
         text = json.dumps({"made": self._made, **kept})
         draft = self._path.with_suffix(".tmp")
         draft.write_text(f"{self._seal(text)}\n{text}", encoding="utf-8")
-        self._path.with_name("oracle.index").write_text(_digest(text), encoding="utf-8")
+        self._path.with_name("oracle.index").write_text(matching.digest_of(text), encoding="utf-8")
         self._export()
         os.replace(draft, self._path)  # noqa: PTH105  (a rename is whole or not at all, even if we are killed)
-
-
-def _digest(text: str) -> str:
-    return hashlib.sha256(text.encode()).hexdigest()
+        self._turns.note()
 
 
 def _receipt(hit: Hit, outcome: str) -> ReceiptItem:
     return ReceiptItem(id=hit.id, text=hit.text, outcome=outcome, kind=hit.kind, key=hit.key)
-
-
-def _is_same(one: Json, other: Json) -> bool:
-    return bool(one == other) and isinstance(one, bool) == isinstance(other, bool)
-
-
-def _expired(hit: Hit, now: datetime) -> bool:
-    written = hit.metadata.get(EXPIRES_AT)
-    if not isinstance(written, str):
-        return False
-    moment = datetime.fromisoformat(written)
-    return now >= (moment if moment.tzinfo else moment.replace(tzinfo=UTC))
 
 
 class OracleFactory(TargetFactory):

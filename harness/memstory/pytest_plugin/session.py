@@ -173,6 +173,7 @@ def finish(session: pytest.Session) -> None:
     if state.begun:
         end_quietly(session.config)
         _report(session, state)
+    _leave_out_silent(session.config)
     state.stop()
     state.summary += "".join(f"\n{said}" for said in state.before)
     if state.instead:
@@ -181,6 +182,13 @@ def finish(session: pytest.Session) -> None:
         state.summary += "".join(f"\ndid not stop: {one}" for one in state.left)
         if session.exitstatus == pytest.ExitCode.OK:
             session.exitstatus = pytest.ExitCode.TESTS_FAILED
+
+
+def _leave_out_silent(config: pytest.Config) -> None:
+    """Take from the terminal's reports those that it never shows; for each failure it would look through all."""
+    terminal = config.pluginmanager.get_plugin("terminalreporter")
+    if terminal and config.option.durations is None and "" in terminal.stats:
+        terminal.stats[""] = [report for report in terminal.stats[""] if getattr(report, "sections", True)]
 
 
 def _for_the_controller(state: SessionState) -> Mapping[str, Tree]:

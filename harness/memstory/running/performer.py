@@ -28,7 +28,7 @@ Holds = Callable[[Step, StepRecord], bool]
 """Whether all that a step expects is so; given from outside, because the runner judges nothing."""
 
 _FIRST_PAUSE_SECONDS, _LONGEST_PAUSE_SECONDS = 0.02, 0.5
-_OF_PARTS = frozenset({"repeat", "crash"})
+_OF_PARTS = frozenset({"repeat", "crash", "other_process"})
 
 
 @dataclass(slots=True, kw_only=True)
@@ -69,6 +69,7 @@ class Performer:
             "repeat": self._repeat,
             "parallel": self._parallel,
             "crash": self._crash,
+            "other_process": self._other_process,
         }
 
     @property
@@ -223,6 +224,18 @@ class Performer:
         for error in done:
             if error is not None:
                 raise error
+
+    async def _other_process(
+        self, step: Step, _args: Mapping[str, Tree], path: tuple[int, ...], branch: Branch
+    ) -> None:
+        stage, able = await self._stage.open_other(), self._able
+        other = Performer(stage, self._bounds, self._holds, able=able, settles=self._settles, judge=self._judge)
+        other._at_once = self._at_once
+        try:
+            await other.perform(step.steps, branch, path)
+        except Exception:
+            self._broken = self._broken or other.place
+            raise
 
     async def _crash(self, step: Step, args: Mapping[str, Tree], path: tuple[int, ...], branch: Branch) -> None:
         await self.injected.end(self._stage)

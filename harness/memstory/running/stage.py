@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import signal
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -45,6 +45,7 @@ class Stage:
     """One open memory in its environment; `make` returns a fresh target of the same factory.
 
     `is_shared` says that other cases write to the same memory, `has_clock` that it goes by the story's clock.
+    `other` is the stage of a second process that has the same memory open, from when a step first asks for it.
     `agent` talks in place of a target that does not chat, where there is a `shim`; it goes with the target that it
     talks for.
     """
@@ -52,16 +53,28 @@ class Stage:
     env: Environment
     clock: StoryClock
     make: Callable[[], Connection]
+    make_other: Callable[[], Connection]
     target: Connection
+    other: Stage | None = None
     is_shared: bool = False
     has_clock: bool = False
     sessions: Sessions = field(default_factory=Sessions)
     shim: Shim | None = None
     agent: Agent | None = None
+    opening: asyncio.Lock = field(default_factory=asyncio.Lock)
 
     async def open(self) -> None:
         await self.target.open(self.env, self.clock)
         self.agent = self.shim.agent(self.target) if self.shim else None
+
+    async def open_other(self) -> Stage:
+        """Return the stage of the second process, which stays open until this one is closed."""
+        async with self.opening:
+            if self.other is None:
+                other = replace(self, target=self.make_other(), shim=None, agent=None)
+                await other.open()
+                self.other = other
+            return self.other
 
     def embedding_since(self, before: float | None) -> float | None:
         """Return the seconds that the embedder has taken since there were `before`; None if the target cannot say."""
@@ -92,6 +105,9 @@ class Stage:
 
     async def close(self) -> None:
         """Close the target; one that does not come to its end is a TargetError."""
+        if self.other is not None:
+            other, self.other = self.other, None
+            await other.close()
         limit = asyncio.timeout(CLOSING_SECONDS)
         try:
             async with limit:
@@ -154,11 +170,22 @@ def open_stage(env: Environment, factory: TargetFactory, *, hosted: bool, shim: 
     workspace = Path(env.workspace)
     workspace.mkdir(parents=True, exist_ok=True)
 
-    def make() -> Connection:
-        # Beside the workspace, not in it: what is there belongs to the memory.
-        if hosted:
-            return HostedTarget(factory, workspace.with_name(f"{workspace.name}.host"))
-        return GuardedTarget(factory.target())
+    own, others = host_folders(workspace)
 
-    is_shared = factory.shares(env.options)
-    return Stage(env=env, clock=StoryClock(), make=make, target=make(), is_shared=is_shared, shim=shim)
+    def make() -> Connection:
+        return HostedTarget(factory, own) if hosted else GuardedTarget(factory.target())
+
+    return Stage(
+        env=env,
+        clock=StoryClock(),
+        make=make,
+        make_other=lambda: HostedTarget(factory, others),
+        target=make(),
+        is_shared=factory.shares(env.options),
+        shim=shim,
+    )
+
+
+def host_folders(workspace: Path) -> Sequence[Path]:
+    """Return where the child processes of a case keep what is theirs: beside its workspace, which is the memory's."""
+    return [workspace.with_name(f"{workspace.name}.{name}") for name in ("host", "other")]

@@ -369,6 +369,27 @@ async def test_a_crash_kills_the_process_and_keeps_what_was_acknowledged(go):
     assert [hit["text"] for hit in recording.steps[2].result] == ["kept"]
 
 
+async def test_another_process_has_the_memory_open_and_finds_what_this_one_adds_later(go):
+    look = step("other_process", step("list"))
+    recording = await go(add("first"), look, add("second"), look, factory=OracleFactory())
+    assert recording.failure is None
+    found = [[hit["text"] for hit in one.result] for one in recording.steps if one.op == "list"]
+    assert found == [["first"], ["first", "second"]]
+
+
+async def test_a_restart_ends_the_other_process_too(go):
+    look = step("other_process", step("list"))
+    recording = await go(add("kept"), look, step("restart"), look, factory=OracleFactory())
+    assert recording.failure is None
+    assert [hit["text"] for hit in recording.steps[-2].result] == ["kept"]
+
+
+async def test_what_breaks_in_the_other_process_is_placed_there(go):
+    recording = await go(add("x"), step("other_process", step("list"), step("say", text="hi")), factory=OracleFactory())
+    assert recording.failure.kind == "unsupported"
+    assert recording.failure.step == (1, 1)
+
+
 async def test_a_crash_in_the_middle_leaves_the_step_without_a_record_or_acknowledged(go):
     steps = [add(f"n{number}") for number in range(40)]
     recording = await go(step("crash", *steps), step("list"), factory=OracleFactory())

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Sequence
+from contextlib import nullcontext, suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import ClassVar
@@ -194,3 +196,49 @@ class LosingUnread(Mutant):
     def _put(self, new: Memory, old: Memory | None) -> None:
         if not self._is_unread:
             super()._put(new, old)
+
+
+class ReadingOnce(Mutant):
+    """Reads its file when it is opened: of what another process writes it finds nothing, and overwrites it."""
+
+    fault_name: ClassVar[str] = "reading_once"
+    can_be_killed: ClassVar[bool] = True
+
+    async def open(self, env: Environment, clock: Clock) -> None:
+        await super().open(env, clock)
+        self._turns.news = lambda: None  # type: ignore[method-assign]
+
+
+class KeepingDeletedByOthers(Mutant):
+    """Takes from another process what that has added, and not what it has deleted."""
+
+    fault_name: ClassVar[str] = "keeping_deleted_by_others"
+    can_be_killed: ClassVar[bool] = True
+
+    def _catch_up(self) -> None:
+        mine = self._memories
+        super()._catch_up()
+        present = {one.hit.id for one in self._memories}
+        self._memories = [*self._memories, *(one for one in mine if one.hit.id not in present)]
+
+
+class TakingNoTurns(Mutant):
+    """Reads, then writes the whole file, whatever another process has written meanwhile."""
+
+    fault_name: ClassVar[str] = "taking_no_turns"
+    can_be_killed: ClassVar[bool] = True
+    _adding = 0
+
+    async def open(self, env: Environment, clock: Clock) -> None:
+        await super().open(env, clock)
+        self._turns.turn = nullcontext  # type: ignore[method-assign,assignment]
+
+    async def add(self, items: Sequence[Item], scope: Scope) -> Receipt:
+        # The later, the slower, so that some of both processes meet.
+        self._adding += 1
+        await asyncio.sleep(0.01 * self._adding)
+        return await super().add(items, scope)
+
+    def _save(self) -> None:
+        with suppress(FileNotFoundError):  # the other process has just put the file that both wrote into its place
+            super()._save()

@@ -159,6 +159,19 @@ class LooseWhere(Mutant):
         return all(name in hit.metadata and str(hit.metadata[name]) == str(value) for name, value in where.items())
 
 
+class FloatWhere(Mutant):
+    """Compares numbers as floats, so that two large ones that differ by one are one."""
+
+    fault_name: ClassVar[str] = "float_where"
+
+    def _fits(self, hit: Hit, where: Mapping[str, Json]) -> bool:
+        return super()._fits(replace(hit, metadata=_floats(hit.metadata)), _floats(where))
+
+
+def _floats(values: Mapping[str, Json]) -> dict[str, Json]:
+    return {name: float(value) if type(value) is int else value for name, value in values.items()}
+
+
 class FilteringLate(Mutant):
     """Takes the nearest first, and leaves out afterwards what does not fit."""
 

@@ -1,4 +1,4 @@
-"""Steps around steps: parallel, repeat, crash."""
+"""Steps around steps: parallel, repeat, crash, other_process."""
 
 from __future__ import annotations
 
@@ -83,13 +83,35 @@ STEPS: Final = (
         ),
         inner=_during,
         able={"crash": "can be killed and opened again"},
-        barred_in=("parallel", "crash"),
+        barred_in=("parallel", "crash", "other_process"),
         has_user=False,
         example="""
 - crash:
 - crash:
     during:
       add: The ferry leaves at nine.
+""",
+    ),
+    Word(
+        name="other_process",
+        summary="do the inner steps in a second process that has the same memory open, from its first steps to the end",
+        forms="{steps}",
+        grammar=keys(
+            "argument of other_process",
+            {"steps": listing("The inner steps.", STEP, minItems=1)},
+            "steps",
+            type="object",
+        ),
+        inner=_steps,
+        able={"other_process": "can be open in several processes at once"},
+        barred_in=("crash", "other_process"),
+        has_user=False,
+        example="""
+- add: The ferry leaves at nine.
+- other_process:
+    steps:
+      - search: when does the ferry leave
+        expect: {hits: {first: {text: {contains: nine}}}}
 """,
     ),
 )

@@ -53,7 +53,7 @@ STEPS: Final = (
             "restart.embedder": "can be opened again with another embedding model",
         },
         needs=lambda args: ["restart", *(["restart.embedder", "persistent"] if args else [])],
-        barred_in=("parallel",),
+        barred_in=("parallel", "other_process"),
         has_user=False,
         example="""
 - restart:
@@ -79,7 +79,7 @@ STEPS: Final = (
         read=lambda _reading, value, _path: dict(value),
         args="edit, remove or cut",
         needs=always("restart", "persistent"),
-        barred_in=("parallel",),
+        barred_in=("parallel", "other_process"),
         has_user=False,
         example="""
 - add: The ferry leaves at nine.
@@ -102,7 +102,7 @@ STEPS: Final = (
         request=lambda args: Fault(part=args["part"], mode=args["mode"]),
         able={"fault.": "a part that can be made to fail"},
         needs=lambda args: [f"fault.{args['part']}"],
-        barred_in=("parallel",),
+        barred_in=("parallel", "other_process"),
         has_user=False,
         example="""
 - fault: {embedder: down}

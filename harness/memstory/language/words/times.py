@@ -90,7 +90,7 @@ STEPS: Final = (
         read=_moment,
         args="moment (ISO 8601, UTC)",
         able=_CLOCK,
-        barred_in=("parallel",),
+        barred_in=("parallel", "other_process"),
         has_user=False,
         example="""
 - at: "2026-05-31T10:00:00Z"
@@ -104,7 +104,7 @@ STEPS: Final = (
         read=_span,
         args="microseconds (integer)",
         able=_CLOCK,
-        barred_in=("parallel",),
+        barred_in=("parallel", "other_process"),
         has_user=False,
         example="""
 - advance: 30d
@@ -118,7 +118,7 @@ STEPS: Final = (
         grammar={"$ref": "#/$defs/duration"},
         read=_waiting,
         args="microseconds (integer)",
-        barred_in=("parallel",),
+        barred_in=("parallel", "other_process"),
         has_user=False,
         needs=always(),
         example="""

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from importlib.metadata import version
 from typing import TYPE_CHECKING, ClassVar, Final, cast
 from urllib.parse import quote
 
 from memstory.clock import Clock
-from memstory.errors import NotSupported, Refused
+from memstory.errors import NotSupported, Refused, SetupError
 from memstory.target import (
     Capability,
     Environment,
@@ -20,6 +21,7 @@ from memstory.target import (
     Ref,
     Scope,
     Target,
+    Tree,
 )
 from memstory.targets.conditions import refuse_undeclared
 from memstory.targets.embedders import Embedders, TimedEmbedder
@@ -38,6 +40,7 @@ CAPABILITIES: frozenset[Capability] = frozenset(
         *("search", "search.scores", "search.where"),
         *("delete", "delete.reports_missing", "delete.scope"),
         *("scope.user", "scope.session", "scope.session_all", "embedder.fixed", "option.embedder"),
+        *("option.page_size", "option.sentences"),
     }
 )
 TIME_TO_LIVE: Final = {"refresh_on_read": False, "omit_expired": True}
@@ -48,6 +51,7 @@ _USUAL_COUNT = 10
 # Beside what the caller gives as metadata: a filter of the stores that are databases sees the first level only.
 _OWN = "memstory_"
 _TEXT, _SESSION, _KIND, _KEY = (f"{_OWN}{name}" for name in ("text", "session", "kind", "key"))
+_SENTENCES = f"{_OWN}sentences"
 
 
 class LanggraphTarget(Target):
@@ -56,6 +60,8 @@ class LanggraphTarget(Target):
     _store: BaseStore
     _embedder: TimedEmbedder
     _ids: GivenIds
+    _by_sentence = False
+    _page_size: int | None = None
 
     def __init__(self, embedders: Embedders) -> None:
         self._embedders = embedders
@@ -67,7 +73,9 @@ class LanggraphTarget(Target):
     async def open(self, env: Environment, clock: Clock) -> None:
         self._embedder, self._ids = self._embedders.of(env), GivenIds(env)
         self.embedding = self._embedder.watch
-        config = {"dims": await vector_length(self._embedder, env), "embed": self._embed, "fields": [_TEXT]}
+        self._by_sentence, self._page_size = bool(env.options.get("sentences")), _page_size(env.options)
+        fields = [f"{_SENTENCES}[*]" if self._by_sentence else _TEXT]
+        config = {"dims": await vector_length(self._embedder, env), "embed": self._embed, "fields": fields}
         self._store = await self.open_store(cast("IndexConfig", config), env)
 
     async def add(self, items: Sequence[Item], scope: Scope) -> Receipt:
@@ -76,7 +84,7 @@ class LanggraphTarget(Target):
         ids = [item.key if item.key is not None else self._ids.next() for item in items]
         await self._store.abatch(
             [
-                PutOp(_namespace(scope), id_, _value(item, scope), ttl=None if item.ttl is None else item.ttl / 60)
+                PutOp(_namespace(scope), id_, self._value(item, scope), ttl=None if item.ttl is None else item.ttl / 60)
                 for id_, item in zip(ids, items, strict=True)
             ]
         )
@@ -89,12 +97,7 @@ class LanggraphTarget(Target):
     async def search(self, query: Query, scope: Scope) -> Sequence[Hit]:
         refuse_undeclared(query, scope, CAPABILITIES)
         try:
-            found = await self._store.asearch(
-                _namespace(scope),
-                query=query.text,
-                filter=_filter(scope, query.kinds, query.where),
-                limit=_USUAL_COUNT if query.top_k is None else query.top_k,
-            )
+            found = await self._found(query, scope)
         except ValueError as error:
             if "operator" not in str(error):
                 raise
@@ -111,7 +114,7 @@ class LanggraphTarget(Target):
             raise unknown(ref)
         own = {name: value for name, value in known.value.items() if name.startswith(_OWN)}
         metadata = dict(item.metadata) or _metadata(known)
-        await self._store.aput(_namespace(scope), known.key, {**metadata, **own, _TEXT: item.text})
+        await self._store.aput(_namespace(scope), known.key, {**metadata, **own, **self._told(item)})
         return updated(item, known.key)
 
     async def delete(self, ref: Ref, scope: Scope) -> bool:
@@ -123,6 +126,28 @@ class LanggraphTarget(Target):
         for key in found:
             await self._store.adelete(_namespace(scope), key)
         return bool(found)
+
+    async def _found(self, query: Query, scope: Scope) -> Sequence[SearchItem]:
+        """Return the hits, asked for at once or page by page, as an application does that shows them so."""
+        where, wanted = _filter(scope, query.kinds, query.where), _USUAL_COUNT if query.top_k is None else query.top_k
+        found: list[SearchItem] = []
+        while len(found) < wanted or not found:
+            size = min(self._page_size or wanted, wanted - len(found))
+            page = await self._store.asearch(
+                _namespace(scope), query=query.text, filter=where, limit=size, offset=len(found)
+            )
+            found += page
+            if len(page) < size or not size:
+                break
+        return found
+
+    def _told(self, item: Item) -> dict[str, Json]:
+        """Return the text as it is stored: whole, and once more by sentence where each has a vector."""
+        sentences = [part for part in re.split(r"(?<=[.!?])\s+", item.text) if part] or [item.text]
+        return {_TEXT: item.text, **({_SENTENCES: sentences} if self._by_sentence else {})}
+
+    def _value(self, item: Item, scope: Scope) -> dict[str, Json]:
+        return {**item.metadata, **self._told(item), _SESSION: scope.session, _KIND: item.kind, _KEY: item.key}
 
     async def _listed(self, scope: Scope, kinds: Sequence[str]) -> Sequence[SearchItem]:
         """Return everything in scope, page by page: the store gives at most `limit` at once."""
@@ -175,8 +200,11 @@ def _name(ref: Ref) -> str:
     return ref.id or ref.key or ""
 
 
-def _value(item: Item, scope: Scope) -> dict[str, Json]:
-    return {**item.metadata, _TEXT: item.text, _SESSION: scope.session, _KIND: item.kind, _KEY: item.key}
+def _page_size(options: Mapping[str, Tree]) -> int | None:
+    size = options.get("page_size")
+    if size is not None and (isinstance(size, bool) or not isinstance(size, int) or size < 1):
+        raise SetupError(f"page_size={size}: give a whole number, 1 or more, or leave it out to ask for all at once")
+    return size
 
 
 def _filter(scope: Scope, kinds: Sequence[str], where: Mapping[str, Json]) -> dict[str, Json] | None:

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 # The store does not embed the text alone (see docs/how-to/backends.md), so that vectors of texts do not fit it.
 CAPABILITIES: frozenset[Capability] = (IN_MEMORY - {"embedder.fixed"}) | {
-    *("add.ttl", "restart", "restart.embedder", "crash", "persistent")
+    *("add.ttl", "restart", "restart.embedder", "crash", "other_process", "persistent")
 }
 # What `aiosqlite.connect` sets: how many rows it fetches at once.
 _ROWS_AT_ONCE = 64

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from datetime import timedelta
 from importlib import import_module
 from importlib.metadata import version
 from pathlib import Path
@@ -13,6 +14,7 @@ from memstory.target import Capability, Environment, Target
 from memstory.targets.embedding_factory import EmbeddingFactory
 from memstory.targets.vector_stores.row_target import ABLE, Row, RowsTarget, Wanted
 
+CAPABILITIES: Final[frozenset[Capability]] = ABLE | {"other_process"}
 _TABLE: Final = "memories"
 _TEXTS: Final = ("id", "user", "session", "kind", "key", "created_at", "text", "metadata")
 _COLUMNS: Final = [*_TEXTS, "place"]
@@ -23,13 +25,16 @@ _EVERYTHING: Final = 10_000_000
 class LancedbTarget(RowsTarget):
     """A database in the workspace; every write is a version of the table."""
 
-    able = ABLE
+    able = CAPABILITIES
     name = "lancedb"
     _table: Any
 
     def connect(self, env: Environment, size: int) -> None:
         arrow = import_module("pyarrow")
-        database = import_module("lancedb").connect(str(Path(env.workspace) / "lancedb"))
+        # Without an interval of 0 a table that is open shows nothing of what other processes write.
+        fresh = timedelta(0)
+        folder = Path(env.workspace) / "lancedb"
+        database = import_module("lancedb").connect(str(folder), read_consistency_interval=fresh)
         fields = [*((name, arrow.string()) for name in _TEXTS), ("place", arrow.int64())]
         schema = arrow.schema([*fields, ("vector", arrow.list_(arrow.float32(), size))])
         self._table = database.create_table(_TABLE, schema=schema, exist_ok=True)
@@ -70,7 +75,7 @@ class LancedbFactory(EmbeddingFactory):
 
     name: ClassVar[str] = "lancedb"
     spec: ClassVar[str | None] = "memstory.targets.vector_stores.lancedb:LancedbFactory"
-    able: ClassVar[frozenset[Capability]] = ABLE
+    able: ClassVar[frozenset[Capability]] = CAPABILITIES
 
     def target(self) -> Target:
         return LancedbTarget(self._embedders)
