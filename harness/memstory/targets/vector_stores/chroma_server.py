@@ -26,7 +26,8 @@ from memstory.targets.vector_stores.left_over import is_gone, owner_of
 
 SERVER: Final = "server"
 CLIENTS: Final = "clients"
-CAPABILITIES: frozenset[Capability] = OF_CHROMA | {f"option.{SERVER}", f"option.{CLIENTS}"}
+# A second process would start a second server.
+CAPABILITIES: frozenset[Capability] = (OF_CHROMA - {"other_process"}) | {f"option.{SERVER}", f"option.{CLIENTS}"}
 
 _HOST: Final = "127.0.0.1"
 _OWNER: Final = "memstory:owner"
