@@ -1,9 +1,11 @@
 """What tests of every part share: a real Postgres, imported only where it is used: the harness is tested without it."""
 
+import importlib.util
 import os
 import secrets
 import shutil
 import signal
+import sys
 from pathlib import Path
 from urllib.parse import urlsplit, urlunsplit
 
@@ -20,6 +22,13 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
 
 # xdist sets it in its workers; tables would be narrower there than where one process runs all tests.
 os.environ.pop("COLUMNS", None)
+
+# Under importlib mode no test module is imported by name; the fakes of model servers import this one by its.
+_spec = importlib.util.spec_from_file_location(
+    "memstory_tests_local_server", Path(__file__).with_name("local_server.py")
+)
+sys.modules[_spec.name] = importlib.util.module_from_spec(_spec)
+_spec.loader.exec_module(sys.modules[_spec.name])
 
 CHROMIUM = ("chromium", "chromium-browser", "google-chrome")
 

@@ -73,7 +73,6 @@ def opened(tmp_path):
 @pytest.fixture
 def ollama_server():
     """A server that answers as Ollama does; its attributes steer it, `url` says where it is."""
-    _fake("local_server")
     fake = _fake("ollama_server")
     yield from fake.serve(fake.FakeOllama())
 
@@ -81,7 +80,6 @@ def ollama_server():
 @pytest.fixture
 def openai_endpoint():
     """A server of OpenAI's protocol; its attributes steer it, `url` says where it is."""
-    _fake("local_server")
     fake = _fake("openai_fake")
     yield from fake.serve(fake.FakeOpenAi())
 

@@ -31,10 +31,6 @@ def _beside(name: str) -> ModuleType:
     return module
 
 
-# Both fakes of model servers import it by this name.
-_beside("local_server")
-
-
 @pytest.fixture(scope="session")
 def ollama_fake() -> ModuleType:
     """The module with `FakeOllama`, `FakeModel`, `tool_call`."""

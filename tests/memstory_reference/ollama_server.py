@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
 import numpy as np
-from memstory_reference_tests_local_server import LocalHandler, serving
+from memstory_tests_local_server import LocalHandler, serving
 
 Json: TypeAlias = Any
 NOW = "2026-01-01T12:00:00.000000Z"

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
-from memstory_reference_tests_local_server import LocalHandler, serving
+from memstory_tests_local_server import LocalHandler, serving
 
 Json: TypeAlias = Any
 KEY = "sk-right"

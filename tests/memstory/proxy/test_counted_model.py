@@ -1,9 +1,7 @@
 """The language model inside a memory: what is counted, and what the user learns where it does not answer well."""
 
-import json
 import socket
 import threading
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
 
@@ -12,6 +10,7 @@ pytest.importorskip("starlette")
 pytest.importorskip("uvicorn")
 
 import httpx
+from memstory_tests_local_server import LocalHandler, serving
 
 from memstory.errors import SetupError, StoryError
 from memstory.proxy import answering
@@ -31,38 +30,25 @@ class Server:
     key = None
 
     def __init__(self):
-        self.seen = []
+        self.seen, self.stopping = [], threading.Event()
+
+
+class Handler(LocalHandler):
+    def answer(self, _):
+        told = self.fake
+        told.seen.append(self.headers["Authorization"])
+        status = 401 if told.key and told.seen[-1] != f"Bearer {told.key}" else told.status
+        choice = {"index": 0, "message": told.message, "finish_reason": "stop"}
+        good = {"choices": [choice], **({"usage": told.usage} if told.usage else {})}
+        answer = good if status == 200 else {"error": {"message": told.error}}
+        # A length that is not that of the answer ends with the connection.
+        self.send(status, answer if told.raw is None else told.raw,
+                  **({"Content-Length": str(told.length), "Connection": "close"} if told.length else {}))  # fmt: skip
 
 
 @pytest.fixture
 def server():
-    told = Server()
-
-    class Handler(BaseHTTPRequestHandler):
-        def do_POST(self):
-            self.rfile.read(int(self.headers["Content-Length"]))
-            told.seen.append(self.headers["Authorization"])
-            status = 401 if told.key and told.seen[-1] != f"Bearer {told.key}" else told.status
-            choice = {"index": 0, "message": told.message, "finish_reason": "stop"}
-            good = {"choices": [choice], **({"usage": told.usage} if told.usage else {})}
-            answer = good if status == 200 else {"error": {"message": told.error}}
-            data = json.dumps(answer).encode() if told.raw is None else told.raw
-            self.send_response(status)
-            self.send_header("Content-Length", str(told.length or len(data)))
-            self.end_headers()
-            self.wfile.write(data)
-
-        def log_message(self, *_):
-            pass
-
-    served = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    thread = threading.Thread(target=served.serve_forever, kwargs={"poll_interval": 0.02})
-    thread.start()
-    told.url = f"http://127.0.0.1:{served.server_port}/v1"
-    yield told
-    served.shutdown()
-    served.server_close()
-    thread.join()
+    yield from serving(Server(), Handler, "/v1")
 
 
 @pytest.fixture

@@ -1,9 +1,9 @@
 """The proxy in front of a server, without it, and without a model at all."""
 
 import json
-import threading
 from concurrent.futures import ThreadPoolExecutor
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from threading import Event
+from types import SimpleNamespace
 
 import pytest
 
@@ -12,6 +12,7 @@ pytest.importorskip("starlette")
 pytest.importorskip("uvicorn")
 
 import httpx
+from memstory_tests_local_server import LocalHandler, serving
 
 from memstory.errors import SetupError
 from memstory.proxy.answering import Forwarding, Replaying, Scripted
@@ -24,38 +25,25 @@ OTHER = "9f0c3a52-1111-4222-8333-444455556666"
 CHAT = "chat/completions"
 
 
+class Repeating(LocalHandler):
+    """Repeats its input and counts: the nth answer ends with n."""
+
+    def answer(self, body):
+        self.fake.seen.append((self.headers["Authorization"], body))
+        said = f"{body['messages'][-1]['content']} #{len(self.fake.seen)}"
+        message = {"role": "assistant", "content": said}
+        self.send(200, {
+            "id": "x", "object": "chat.completion", "created": 0, "model": "m",
+            "choices": [{"index": 0, "message": message, "finish_reason": "stop"}],
+            "usage": {"prompt_tokens": 5, "completion_tokens": 2},
+        })  # fmt: skip
+
+
 @pytest.fixture
 def upstream():
-    """A model's server that repeats its input and counts: the nth answer ends with n."""
-    seen = []
-
-    class Handler(BaseHTTPRequestHandler):
-        def do_POST(self):
-            body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
-            seen.append((self.headers["Authorization"], body))
-            said = f"{body['messages'][-1]['content']} #{len(seen)}"
-            message = {"role": "assistant", "content": said}
-            answer = {
-                "id": "x", "object": "chat.completion", "created": 0, "model": "m",
-                "choices": [{"index": 0, "message": message, "finish_reason": "stop"}],
-                "usage": {"prompt_tokens": 5, "completion_tokens": 2},
-            }  # fmt: skip
-            data = json.dumps(answer).encode()
-            self.send_response(200)
-            self.send_header("Content-Length", str(len(data)))
-            self.end_headers()
-            self.wfile.write(data)
-
-        def log_message(self, *_):
-            pass
-
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02})
-    thread.start()
-    yield f"http://127.0.0.1:{server.server_port}/v1", seen
-    server.shutdown()
-    server.server_close()
-    thread.join()
+    """The address of a model's server, and what it was asked."""
+    for fake in serving(SimpleNamespace(seen=[], stopping=Event()), Repeating, "/v1"):
+        yield fake.url, fake.seen
 
 
 def said(proxy, text, **more):

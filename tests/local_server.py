@@ -1,4 +1,7 @@
-"""What the fakes of model servers share: a port of this machine, whole answers and streamed ones."""
+"""What the fakes of model servers share: a port of this machine, whole answers and streamed ones.
+
+`tests/conftest.py` makes it known as `memstory_tests_local_server`.
+"""
 
 from __future__ import annotations
 
@@ -29,7 +32,7 @@ class LocalHandler(BaseHTTPRequestHandler):
         self.answer(json.loads(self.rfile.read(int(self.headers["Content-Length"])) or b"{}"))
 
     def send(self, status: int, answer: Any, **headers: str) -> None:
-        data = json.dumps(answer).encode()
+        data = answer if isinstance(answer, bytes) else json.dumps(answer).encode()
         self.send_response(status)
         for name, value in {"Content-Type": self.json_type, "Content-Length": str(len(data)), **headers}.items():
             self.send_header(name, value)
