@@ -1,7 +1,10 @@
 """What tests of every part share: a real Postgres, imported only where it is used: the harness is tested without it."""
 
+import asyncio
+import contextlib
 import importlib.util
 import os
+import random
 import secrets
 import shutil
 import signal
@@ -90,8 +93,14 @@ def postgres_database(postgres_url):
 
 
 @pytest.fixture
-def killable_postgres(embedded_postgres, tmp_path):
-    """A server that acknowledges what is on the disk, as servers do, not started yet; and what kills it."""
+def killed_postgres(embedded_postgres, tmp_path):
+    """`async with killed_postgres(kills, opened, write) as store` has a server killed in each of so many writings.
+
+    `opened(url)` is a context with an open store, `write(store)` writes until it breaks. What there is to look at is
+    the store after all that. The server acknowledges what is on the disk, as servers do.
+    """
+    from memstory_reference.errors import MemorySystemError  # noqa: PLC0415  (the harness is tested without it)
+
     server = embedded_postgres.EmbeddedPostgres(tmp_path)
 
     def kill():
@@ -99,7 +108,21 @@ def killable_postgres(embedded_postgres, tmp_path):
         (pid_file,) = Path(server.folder).rglob("postmaster.pid")
         os.kill(int(pid_file.read_text().split()[0]), signal.SIGKILL)
 
-    yield server, kill
+    @contextlib.asynccontextmanager
+    async def killed(kills, opened, write):
+        chance = random.Random(kills)  # noqa: S311  (moments, no secret)
+        for _ in range(kills):
+            async with opened(await asyncio.to_thread(server.start)) as store:
+                writing = asyncio.create_task(write(store))
+                await asyncio.sleep(chance.uniform(0.05, 0.5))
+                await asyncio.to_thread(kill)
+                with contextlib.suppress(MemorySystemError):
+                    await writing
+            await asyncio.to_thread(server.halt)
+        async with opened(await asyncio.to_thread(server.start)) as store:
+            yield store
+
+    yield killed
     server.stop()
 
 

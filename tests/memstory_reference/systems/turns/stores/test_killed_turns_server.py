@@ -1,15 +1,12 @@
 """SIGKILL of the Postgres server while turns are added and deleted: nothing acknowledged is lost, a batch is whole."""
 
-import asyncio
-import contextlib
-import random
+from contextlib import asynccontextmanager
 from datetime import UTC, datetime
 from itertools import count
 
 import numpy as np
 import pytest
 
-from memstory_reference.errors import MemorySystemError
 from memstory_reference.storage.postgres.place import PostgresPlace
 from memstory_reference.systems.turns.conditions import Conditions
 from memstory_reference.systems.turns.stores.postgres_store import open_postgres_turns
@@ -27,38 +24,29 @@ def written(name, text):
     return Written(turn=turn, vector=EAST, stems=stems(turn.text))
 
 
+@asynccontextmanager
 async def opened(url):
-    return await open_postgres_turns(PostgresPlace(url=url), model="fixed-2")
+    store = await open_postgres_turns(PostgresPlace(url=url), model="fixed-2")
+    yield store
+    await store.close()
 
 
 @pytest.mark.parametrize("kills", [pytest.param(2), pytest.param(50, marks=pytest.mark.slow)])
-async def test_added_and_deleted_turns_outlive_a_server_that_is_killed(killable_postgres, kills):
-    server, kill = killable_postgres
-    chance, steps = random.Random(kills), count()  # noqa: S311  (moments, no secret)
-    added, deleted, asked_to_delete = set(), set(), set()
-    for _ in range(kills):
-        store = await opened(await asyncio.to_thread(server.start))
+async def test_added_and_deleted_turns_outlive_a_server_that_is_killed(killed_postgres, kills):
+    steps, added, deleted, asked_to_delete = count(), set(), set(), set()
 
-        async def write(store=store):
-            for step in steps:
-                await store.put("ann", [written(f"{step}-{place}", f"word{step}") for place in range(BATCH)])
-                added.add(step)
-                if step % 3 == 2:
-                    asked_to_delete.add(step)
-                    await store.delete("ann", [f"{step}-0"])
-                    deleted.add(step)
+    async def write(store):
+        for step in steps:
+            await store.put("ann", [written(f"{step}-{place}", f"word{step}") for place in range(BATCH)])
+            added.add(step)
+            if step % 3 == 2:
+                asked_to_delete.add(step)
+                await store.delete("ann", [f"{step}-0"])
+                deleted.add(step)
 
-        writing = asyncio.create_task(write())
-        await asyncio.sleep(chance.uniform(0.05, 0.5))
-        await asyncio.to_thread(kill)
-        with contextlib.suppress(MemorySystemError):
-            await writing
-        await store.close()
-        await asyncio.to_thread(server.halt)
-    store = await opened(await asyncio.to_thread(server.start))
-    turns = [turn.id for turn in await store.listed("ann", Conditions())]
-    pool = await store.pool("ann", EAST, [f"word{step}" for step in added], 10**6, Conditions())
-    await store.close()
+    async with killed_postgres(kills, opened, write) as store:
+        turns = [turn.id for turn in await store.listed("ann", Conditions())]
+        pool = await store.pool("ann", EAST, [f"word{step}" for step in added], 10**6, Conditions())
     assert added
     assert len(pool) == len(turns) == len(set(turns)), "vectors and turns differ"
     whole, without_first = list(range(BATCH)), list(range(1, BATCH))

@@ -1,14 +1,12 @@
 """SIGKILL of the Postgres server itself, again and again: what was acknowledged is there, and every batch is whole."""
 
-import asyncio
-import contextlib
-import random
+from contextlib import asynccontextmanager
 from datetime import UTC, datetime
+from itertools import count
 
 import numpy as np
 import pytest
 
-from memstory_reference.errors import MemorySystemError
 from memstory_reference.storage.postgres.place import PostgresPlace
 from memstory_reference.systems.layers.records.candidates import SessionMemoryBuffer
 from memstory_reference.systems.layers.records.record import Fact, MemoryRecord
@@ -24,42 +22,29 @@ def fact(identifier, text):
     return MemoryRecord(id=identifier, owner="ann", content=content, created_at=NOON, updated_at=NOON, vector=EAST)
 
 
+@asynccontextmanager
 async def opened(url):
-    return await open_postgres(PostgresPlace(url=url), model="fixed-2")
+    store = await open_postgres(PostgresPlace(url=url), model="fixed-2")
+    yield store
+    await store.aclose()
 
 
 @pytest.mark.parametrize("kills", [pytest.param(2), pytest.param(50, marks=pytest.mark.slow)])
-async def test_what_was_acknowledged_outlives_a_server_that_is_killed(killable_postgres, kills):
-    server, kill = killable_postgres
-    chance, acknowledged, steps = random.Random(kills), set[int](), 0  # noqa: S311  (moments, no secret)
-    for _ in range(kills):
-        url = await asyncio.to_thread(server.start)
-        store = await opened(url)
+async def test_what_was_acknowledged_outlives_a_server_that_is_killed(killed_postgres, kills):
+    steps, acknowledged = count(), set()
 
-        async def write(store=store):
-            nonlocal steps
-            while True:
-                steps += 1
-                step = steps
-                await store.aput_batch([fact(f"{step}-{place}", f"word{step}") for place in range(BATCH)])
-                session = SessionMemoryBuffer(owner="ann", session="s", arc_id="a", started_at=NOON, last_at=NOON)
-                await store.asave(session.spoken("one", "two", NOON))
-                await store.aend("ann", "s", [fact(f"{step}-end", f"word{step}")])
-                acknowledged.add(step)
+    async def write(store):
+        for step in steps:
+            await store.aput_batch([fact(f"{step}-{place}", f"word{step}") for place in range(BATCH)])
+            session = SessionMemoryBuffer(owner="ann", session="s", arc_id="a", started_at=NOON, last_at=NOON)
+            await store.asave(session.spoken("one", "two", NOON))
+            await store.aend("ann", "s", [fact(f"{step}-end", f"word{step}")])
+            acknowledged.add(step)
 
-        writing = asyncio.create_task(write())
-        await asyncio.sleep(chance.uniform(0.05, 0.5))
-        await asyncio.to_thread(kill)
-        with contextlib.suppress(MemorySystemError):
-            await writing
-        await store.aclose()
-        await asyncio.to_thread(server.halt)
-    url = await asyncio.to_thread(server.start)
-    store = await opened(url)
-    found = {record.id for record in await store.alist("ann")}
-    await store.aclose()
+    async with killed_postgres(kills, opened, write) as store:
+        found = {record.id for record in await store.alist("ann")}
     assert acknowledged
-    for step in range(1, steps + 1):
+    for step in range(next(steps)):
         batch = {one for one in found if one.startswith(f"{step}-") and not one.endswith("end")}
         assert len(batch) in (0, BATCH)
         if step in acknowledged:
