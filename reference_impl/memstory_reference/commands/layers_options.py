@@ -26,7 +26,7 @@ def add_system_option(parser: argparse.ArgumentParser) -> None:
 
 def add_person_options(parser: argparse.ArgumentParser) -> None:
     """Add the options that say whose layers they are."""
-    parser.add_argument("--user-id", metavar="ID", help="layers: whose memory it is, in whatever thread")
+    parser.add_argument("--user-id", metavar="ID", help="layers: the owner of the memory, across all threads")
     parser.add_argument("--thread-id", metavar="ID", help="layers: the conversation; without a user it owns the memory")
 
 

@@ -40,7 +40,7 @@ def add(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None
     """Add the command and its actions."""
     parser = subparsers.add_parser(
         "observations",
-        help="store, list, search, rate and forget what finished runs left behind, or carry out a run",
+        help="store, list, search, rate and forget the findings of finished runs, or start a run",
         description="Each action opens the store in --store, where a memory of observations lives.",
     )
     actions = parser.add_subparsers(dest="action", required=True, metavar="ACTION")
@@ -49,7 +49,7 @@ def add(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None
     found = _action(actions, "search", "what a planner would learn about TASK, with every number of its rank", search)
     found.add_argument("task", metavar="TASK")
     found.add_argument("--top-k", type=int, help=f"how many at most (default {ObservationsConfig().top_k})")
-    found.add_argument("--context", action="store_true", help="print the text that a planner reads, and no numbers")
+    found.add_argument("--context", action="store_true", help="print only the text that a planner reads")
     stored = _action(actions, "store", "store a finished run: its output is summarised, its summary kept", store)
     stored.add_argument("task", metavar="TASK")
     stored.add_argument("--output", required=True, metavar="FILE", help="what the run wrote; - reads it from a pipe")
@@ -59,9 +59,9 @@ def add(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None
     carried.add_argument("task", metavar="TASK")
     carried.add_argument("--corpus", required=True, type=Path, metavar="DIR", help="texts to read: *.md and *.txt")
     for writing in (stored, carried):
-        writing.add_argument("--run-id", metavar="ID", help="the id of the run (default: a new one)")
-        writing.add_argument("--score", type=float, metavar="0..10", help="what a reviewer gave it")
-        writing.add_argument("--type", default=TASK_TYPES[-1], choices=TASK_TYPES, help="what kind of task it was")
+        writing.add_argument("--run-id", metavar="ID", help="id of the run (default: a new one)")
+        writing.add_argument("--score", type=float, metavar="0..10", help="the reviewer's score")
+        writing.add_argument("--type", default=TASK_TYPES[-1], choices=TASK_TYPES, help="kind of task")
         writing.add_argument(
             "--chat", metavar="MODEL", help="ollama:NAME, openai:NAME, replay:FILE (default: by rules)"
         )

@@ -62,38 +62,38 @@ def add(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None
         "working; manager the others",
     )
     listed.add_argument(
-        "--archived", action="store_true", default=None, help="layers and pipeline: what is out of use too"
+        "--archived", action="store_true", default=None, help="layers and pipeline: include archived memories"
     )
     found = _action(actions, "search", search_memories, "find what was said by meaning")
     found.add_argument("text", help="what to look for")
     found.add_argument("--top-k", type=int, metavar="N", help="how many at most")
-    found.add_argument("--min-score", type=float, metavar="COSINE", help="topics: how near at least, from -1 to 1")
+    found.add_argument("--min-score", type=float, metavar="COSINE", help="topics: lowest similarity, from -1 to 1")
     shown = _action(actions, "show", show_memory, "show one memory in full")
     shown.add_argument("name", help="a topic, an id, or the first 8 or more characters of an id")
     gone = _action(actions, "forget", forget_memories, "delete memories, after asking", aliases=["delete"])
     gone.add_argument("names", nargs="*", metavar="NAME", help="topics or ids, as for show")
     gone.add_argument("--all", action="store_true", dest="everything", help="all memories of the owner")
     gone.add_argument("--yes", action="store_true", help="do not ask")
-    taken = _action(actions, "export", export_memories, "write one JSON object a line; of layers one document")
+    taken = _action(actions, "export", export_memories, "write one JSON object per line; layers: one document")
     taken.add_argument("--output", metavar="FILE", type=Path, help="a new file; without it, to the terminal or pipe")
     put = _action(actions, "import", print_status, "turns: add what export wrote, all of the file or nothing")
     put.add_argument(
-        "file", metavar="FILE", type=Path, help="a file of one JSON object a line, each with at least text"
+        "file", metavar="FILE", type=Path, help="a file with one JSON object per line, each with at least 'text'"
     )
     put.set_defaults(run=lambda parsed: asyncio.run(import_memories(parsed)))
     purged = _action(
         actions,
         "purge",
         purge_memories,
-        "delete what is past its retention: engrams of topics, crisis records of layers",
+        "delete what is past its retention period: engrams of topics, crisis records of layers",
     )
-    purged.add_argument("--days", type=float, metavar="N", help="in place of retention_days in the settings")
-    rated = _action(actions, "rate", rate_memory, "topics: rate a past turn, so that better ones are found first")
+    purged.add_argument("--days", type=float, metavar="N", help="instead of retention_days from the settings")
+    rated = _action(actions, "rate", rate_memory, "topics: rate a past turn, so that better ones rank first")
     rated.add_argument("name", help="an id, or the first 8 or more characters of one")
     rated.add_argument("value", type=float, help="from -1, misleading, to 1, very useful")
-    again = _action(actions, "reindex", print_status, "topics: embed every text again, after a change of the model")
+    again = _action(actions, "reindex", print_status, "topics: embed every text again, after changing the model")
     again.set_defaults(run=lambda parsed: asyncio.run(reindex_memories(parsed)))
-    _action(actions, "status", print_status, "say how much is remembered, and how")
+    _action(actions, "status", print_status, "show how much is remembered, and the settings")
     for name, text in (("archive", "take memories out of use without deleting them"), ("restore", "use them again")):
         moved = _action(actions, name, move_memories, f"layers: {text}")
         moved.add_argument("names", nargs="+", metavar="ID", help="ids, or the first 8 or more characters of them")
