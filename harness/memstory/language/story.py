@@ -105,12 +105,12 @@ class Trials:
     at_least: int = 1
 
     def times(self, count: int) -> Trials:
-        """Return `count` trials that ask for as much: all of them, or as many as were named.
+        """Return `count` trials that ask for as large a share, rounded up.
 
-        >>> Trials(count=5, at_least=5).times(2), Trials(count=5, at_least=1).times(2)
-        (Trials(count=2, at_least=2), Trials(count=2, at_least=1))
+        >>> Trials(count=5, at_least=5).times(2), Trials(count=5, at_least=4).times(20)
+        (Trials(count=2, at_least=2), Trials(count=20, at_least=16))
         """
-        return Trials(count=count, at_least=count if self.at_least == self.count else min(self.at_least, count))
+        return Trials(count=count, at_least=-(-self.at_least * count // self.count))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -71,7 +71,9 @@ def _key(item: StoryItem | InvalidItem) -> tuple[str, ...]:
     # Retrieval tasks are long: they are dealt out by themselves, target by target, as the steps are.
     if isinstance(item, InvalidItem):
         return ("invalid", "", _name(item))
-    return ("retrieval" if item.case.story.retrieval else "steps", item.case.target, _name(item))
+    story = item.case.story
+    # With its text: shards of two versions of a story are not of one run.
+    return ("retrieval" if story.retrieval else "steps", item.case.target, _name(item), story.digest)
 
 
 def _name(item: StoryItem | InvalidItem) -> str:

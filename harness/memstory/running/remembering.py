@@ -79,6 +79,9 @@ class DocumentIds:
         if text in self._outdated:
             return [self._outdated[text]]
         known = self._by_id.of(id_) if id_ is not None else []
+        if len(known) > 1:
+            # A memory may take two documents for one; one that gives all the same id has not found them all.
+            return [one for one in self._by_text.of(hash(text)) if one in known] or known
         return known or self._by_content(text, self._documents) or [f"unknown:{id_}"]
 
     def _by_content(self, text: str, documents: Many[Document]) -> list[str]:

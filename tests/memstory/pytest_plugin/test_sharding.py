@@ -109,6 +109,14 @@ def test_merged_equals_unsharded_whatever_the_number_of_shards(project, parts, c
     assert "Not everything passed" in (project.path / "merged/report.md").read_text()
 
 
+def test_shards_of_stories_that_were_edited_between_them_are_not_merged(project, parts, capsys):
+    (first, _) = parts(2)
+    project.story("---".join(STORIES.format(number, 1) for number in range(7)))
+    (_, second) = parts(2, folder="later")
+    assert main(["merge", first, second, "--output", str(project.path / "merged")]) == 2
+    assert "what was selected is 8 cases (" in capsys.readouterr().err
+
+
 def test_a_shard_without_a_case_is_no_failure_and_has_a_report(project, parts):
     parts(11, "-k", "A0 or A1")
     result = project.run("--shard", "9/11", "--report", "nine", "-k", "A0 or A1")

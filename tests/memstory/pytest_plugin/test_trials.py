@@ -71,7 +71,8 @@ def test_the_option_repeats_a_story_that_asks_for_nothing_and_wants_every_trial(
     assert found["reason"].startswith("2 of 4 trials passed, 4 needed")
 
 
-def test_the_option_keeps_what_the_story_said_to_be_enough(case):
+def test_the_option_keeps_the_share_that_the_story_said_to_be_enough(case):
     found, result = case("--trials", "4")
-    result.assert_outcomes(passed=1)
+    result.assert_outcomes(failed=1)
+    result.stdout.fnmatch_lines(["*2 of 4 trials passed, 3 needed*"])
     assert found["rate"]["pass_hat"][:2] == [0.5, 0.166667]

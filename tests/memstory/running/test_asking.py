@@ -260,6 +260,12 @@ def test_documents_that_the_backend_took_for_one_are_both_answered_by_it():
     assert ids.of("7", "") == ["a", "b"]
 
 
+def test_where_one_id_stands_for_all_documents_the_text_decides():
+    ids = _ids(ReceiptItem(id="7", text="one two"), ReceiptItem(id="7", text="three"))
+    assert (ids.of("7", "three"), ids.of("7", "one two")) == (["b"], ["a"])
+    assert ids.of("7", "one two three") == ["a", "b"]
+
+
 def test_without_an_id_the_text_decides_and_a_strange_hit_keeps_its_rank():
     ids = _ids()
     assert ids.of(None, "three") == ["b"]

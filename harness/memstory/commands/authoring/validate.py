@@ -81,7 +81,7 @@ def _with_data(loaded: Loaded) -> tuple[Sequence[StoryError], Sequence[str]]:
             continue
         read.add(what)
         try:
-            load_task(task, base)
+            notes += _unusable(task, load_task(task, base).unusable)
         except StoryError as error:
             # Each line that is wrong counts.
             errors += [StoryError(line, error.mark) for line in error.message.split("\n")]
@@ -107,6 +107,12 @@ def _options_outside(story: Story, loaded: Loaded) -> Iterator[StoryError]:
         Bounds(base=folder, workspace=folder).check("options", story.options, story.mark)
     except StoryError as error:
         yield error
+
+
+def _unusable(task: Retrieval, labels: Sequence[str]) -> Iterator[str]:
+    # Data sets of others have such, and reports say so; in one's own files they are typos.
+    if labels and task.corpus:
+        yield f"{task.mark}: {counted(len(labels), 'gold label')} cannot be used, and no score counts it: {labels[0]}"
 
 
 def _identity(task: Retrieval, base: Path) -> tuple[object, ...]:

@@ -18,6 +18,7 @@ from memstory.results.outcomes import CaseResult, Outcome
 from memstory.results.recording import Recording, StepRecord
 from memstory.results.runs import counted
 from memstory.results.secrecy.redaction import told
+from memstory.running.environments import owner_of
 from memstory.tasks.perturbation import levels_of
 
 Judged = Outcome | Literal["cannot"]
@@ -72,6 +73,7 @@ def _does_other_things(story: Story, recorded: CaseResult) -> str | None:
 
 
 def _other_steps(story: Story, recording: Recording) -> str | None:
+    owner = owner_of(story.id, recording.seed)
     last_index = recording.steps[-1].path[0] + 1 if recording.steps else 0
     if recording.failure is None and len(story.steps) != last_index:
         return f"{counted(last_index, 'step')} recorded, and the story has {len(story.steps)} now"
@@ -79,9 +81,19 @@ def _other_steps(story: Story, recording: Recording) -> str | None:
         place = locate(story, record.path)
         if place is None:
             return f"step {step_number(record.path)} is gone"
-        if place.step.op != record.op or _other_arguments(place.step, record):
+        is_same = place.step.op == record.op and _is_of_same(place.step, record, owner)
+        if not is_same or _other_arguments(place.step, record):
             return f"{place.label} is not what was recorded"
     return None
+
+
+def _is_of_same(step: Step, record: StepRecord, owner: str) -> bool:
+    """Return whether the step has the user and the session that were recorded, as far as it names them."""
+    user, session = step.user, step.session
+    if "${" in f"{user}{session}":
+        return True
+    users = {owner} if user is None else {user, f"{owner}.{user}"}
+    return record.user in users and session in (None, record.session)
 
 
 def _other_arguments(step: Step, record: StepRecord) -> bool:

@@ -153,6 +153,15 @@ def test_a_bound_that_no_metric_can_miss_is_a_warning(terminal):
     assert terminal.type("validate").out.startswith("a.story.yaml:4:31: this check cannot fail")
 
 
+def test_gold_that_names_no_document_is_a_warning(terminal):
+    terminal.save('{"id": "a", "text": "x"}', "f.jsonl")
+    terminal.save('{"id": "q", "text": "x", "relevant": ["a", "b"]}', "q.jsonl")
+    task = "retrieval: {corpus: f.jsonl, queries: q.jsonl}\nexpect: {metrics: {recall@5: 1}}"
+    terminal.save(f"story: A\ntitle: T\n{task}\n")
+    said = "a.story.yaml:3:1: 1 gold label cannot be used, and no score counts it: q: no document has the id 'b'"
+    assert terminal.type("validate").out.startswith(said)
+
+
 def test_to_allow_a_refusal_is_to_expect_nothing(terminal):
     terminal.save("story: A\ntitle: T\nsteps: [{add: x, expect: {refusal: allowed}}]\n")
     assert "the story expects nothing" in terminal.type("validate").out

@@ -72,6 +72,8 @@ def test_a_changed_title_and_a_kept_verdict_are_told_apart_from_unchanged(termin
         ("times: 2", "times: 3", "step 1 (repeat) is not what was recorded: run it again"),
         ("  - search: {", "  - context: {", "step 2 (context) is not what was recorded: run it again"),
         ("  - search", "  - settle:\n  - search", "2 steps recorded, and the story has 3 now: run it again"),
+        ("top_k: 1}", "top_k: 1}\n    as: bo", "step 2 (search) is not what was recorded: run it again"),
+        ("top_k: 1}", "top_k: 1}\n    session: s2", "step 2 (search) is not what was recorded: run it again"),
         ("title: T", "title: T\noptions: {k: 1}", "the story's options changed since: run it again"),
         ("story: diary", "story: dairy", "the story diary is in none of the files"),
     ],
