@@ -2,6 +2,8 @@
 
 import pytest
 
+pytest_plugins = ["pytester"]
+
 WRITER = """
 from pathlib import Path
 from memstory.controls import Oracle

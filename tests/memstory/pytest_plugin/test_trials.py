@@ -4,6 +4,8 @@ import json
 
 import pytest
 
+pytest_plugins = ["pytester"]
+
 MOODY = """
 from memstory.controls import Oracle, OracleFactory
 
