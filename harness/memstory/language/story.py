@@ -80,7 +80,8 @@ class Retrieval:
     """A retrieval task as the story names it: either `corpus` and `queries`, or a `dataset` with its `path`.
 
     `where` selects rows of a corpus and its queries; `distractors` is a file to draw those from; `split` and `unit`
-    belong to data sets that have such. A target that does not remember everything `within` so many seconds is left out.
+    belong to data sets that have such. A target that cannot remember and answer everything `within` so many seconds is
+    left out.
     """
 
     mark: Mark

@@ -108,7 +108,7 @@ async def _one_collection(task: Perturbed, asked: Asked, stage: Stage, factory: 
         asker = Asker(stage, Scope(user=stage.env.owner), retrieval, ids)
         return _Gave(
             about=await stage.target.perform(About()),
-            questions=[await asker.ask(question) for question in task.collection.questions],
+            questions=await _asked(asker, task.collection.questions, limit),
             documents=len(task.collection.documents),
             add_seconds=seconds,
             add_embedding_seconds=embedding,
@@ -116,6 +116,16 @@ async def _one_collection(task: Perturbed, asked: Asked, stage: Stage, factory: 
         )
     finally:
         await stage.close()
+
+
+async def _asked(asker: Asker, questions: Sequence[Question], limit: Limit | None) -> list[QuestionRecord]:
+    begun, records = perf_counter(), []
+    for question in questions:
+        records.append(await asker.ask(question))
+        if limit is not None and not limit.is_for_unnamed:
+            seconds, work = perf_counter() - begun, f"ask {len(questions)} questions"
+            limit.check(seconds, seconds / len(records) * len(questions), work)
+    return records
 
 
 def _perturbed(asked: Asked, collection: Collection, level: Mapping[str, Tree], pool: Sequence[Document]) -> Perturbed:

@@ -101,17 +101,17 @@ def refuse_outdated(documents: Sequence[Document], able: frozenset[Capability]) 
 
 @dataclass(frozen=True, slots=True)
 class Limit:
-    """How long remembering may take, and whether that is only because nobody named the target."""
+    """How long remembering or asking may take, and whether that is only because nobody named the target."""
 
     seconds: float
     is_for_unnamed: bool = False
 
-    def check(self, seconds: float, expected: float, documents: int) -> None:
-        """Raise NotSupported if `seconds` have shown that all `documents` would take too long."""
+    def check(self, seconds: float, expected: float, work: str) -> None:
+        """Raise NotSupported if `seconds` have shown that all the `work`, in words, would take too long."""
         if seconds >= self.seconds * _SHOWS and expected > self.seconds:
             hint = ", and nobody named this target: name it by --target" if self.is_for_unnamed else ""
-            said = f"not within {self.seconds:g} s: to remember {documents} documents would take about {expected:.0f} s"
-            raise NotSupported("corpus.size", f"{said} here{hint}")
+            reason = f"not within {self.seconds:g} s: to {work} would take about {expected:.0f} s here{hint}"
+            raise NotSupported("corpus.size", reason)
 
 
 class Rememberer:
@@ -141,7 +141,7 @@ class Rememberer:
             done, now = done + len(batch), perf_counter()
             if self._limit is not None:
                 rest = (now - before) / len(batch) * (len(documents) - done)
-                self._limit.check(now - begun, now - begun + rest, len(documents))
+                self._limit.check(now - begun, now - begun + rest, f"remember {len(documents)} documents")
             size = min(size * _LARGER, BATCH)
         await self._stage.settle()
         return ids

@@ -54,7 +54,8 @@ TIMES = (
 GROWTH = (
     "Milliseconds without the embedder's: for each memory that is added, up to 10,000 of them in one call, and for a "
     "search, the middle and the slow end (p50 / p95). Found: the share of questions, each the very text of one memory, "
-    "for which that memory was among the first results."
+    "for which that memory was among the first results; a store that embeds more than the text finds none of them by "
+    "vectors that are drawn by chance. A size that would take longer than the story allows is left out."
 )
 CAPABILITIES = (
     "Passed of judged. After it: what was asked and could not be judged, which counts neither way: a column with "
