@@ -92,6 +92,13 @@ def test_ids_of_documents_are_never_looked_into(make_case):
     assert encode(safe.trials[0].recording.retrieval) == encode(recording.retrieval)
 
 
+@pytest.mark.parametrize("said", ["api key\r\nAbCd1234EfGh5678", '{"auth": "dXNlcjpodW50ZXIyeHg="}'])
+def test_a_secret_with_signs_that_json_escapes_is_taken_out(make_case, said):
+    kept = str(encode(redacted(make_case(trials=[make_case.trial(answer=said)]), "secrets", NONE)))
+    assert REDACTED in kept
+    assert not any(secret in kept for secret in ("AbCd1234", "dXNlcjpo"))
+
+
 def test_what_was_saved_is_searched_whatever_its_name_is(make_case):
     trial = make_case.trial()
     step = replace(trial.recording.steps[0], names={"user": f"ann with {KEY}", "path": {"at": KEY}})
