@@ -25,7 +25,7 @@ def first(project):
     spool = project.path / "reports/latest" / SPOOL_NAME
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider"]
     with subprocess.Popen(command, cwd=project.path, stdout=subprocess.PIPE, text=True) as process:  # noqa: S603
-        for _ in range(600):
+        for _ in range(2400):  # two minutes: a loaded machine starts pytest slowly
             if spool.exists() and spool.read_bytes().count(b"\n\n") >= 2:
                 break
             time.sleep(0.05)
