@@ -80,8 +80,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return OK
     except (MemstoryError, OSError) as error:
-        is_of_a_file = isinstance(error, OSError) and error.filename is not None and error.strerror
-        said = f"{error.filename}: {error.strerror}" if is_of_a_file else error
+        said = str(error)
+        if isinstance(error, OSError) and error.filename is not None and error.strerror:
+            said = f"{error.filename}: {error.strerror}"
         sys.stderr.write(f"memstory {name}: {said}\n")
         return USAGE
     except KeyboardInterrupt:
