@@ -1,4 +1,4 @@
-"""The chat shim: a small agent of the harness, for stories that talk with a backend that cannot.
+"""The chat shim: a small agent of the harness, for conversational stories on a backend without chat.
 
 The agent offers the backend's own add, get and search to a chat model as tools. It remembers nothing itself but the
 last turns of a session, and it names itself in every report, so that nobody takes its talk for the backend's.

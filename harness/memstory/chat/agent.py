@@ -1,4 +1,4 @@
-"""The agent of the shim: a chat model that may call tools until it has an answer, and whose turns are remembered."""
+"""The agent of the shim: a chat model that can call tools until it has an answer, and whose turns are stored."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which backends get the shim, what it adds to what they can do, and the chat models of one worker."""
+"""Which backends get the shim, which capabilities it adds, and the chat models of one worker."""
 
 from __future__ import annotations
 

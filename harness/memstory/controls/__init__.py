@@ -1,4 +1,4 @@
-"""Targets that tell whether a story, or a number, is worth anything; they are chosen as `control:NAME`.
+"""Targets that test whether a story or a number proves anything; select one as `control:NAME`.
 
 The oracle is a perfect small memory that every story must allow. The baselines do without a memory's work: a story that
 they pass does not discriminate. Each mutant is the oracle with one fault, which stories must find.

@@ -1,4 +1,4 @@
-"""Memories that do none of the work: what they pass, a story does not show.
+"""Memories that do none of the work; a story that they pass proves nothing.
 
 `nothing` remembers nothing and answers everything; the others remember faithfully and find by chance, by substring, or
 by returning all there is.

@@ -76,7 +76,7 @@ def is_same(one: Json, other: Json) -> bool:
 
 
 def is_over(written: Json, now: datetime) -> bool:
-    """Return whether a moment, ISO 8601, has come; what is not a text is no moment."""
+    """Return whether a moment, ISO 8601, has come; what is not a text is not a time."""
     if not isinstance(written, str):
         return False
     moment = datetime.fromisoformat(written)

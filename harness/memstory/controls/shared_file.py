@@ -1,4 +1,4 @@
-"""Several processes with one file: one of them at a time is at work, and knows whether another has written since."""
+"""Several processes with one file: one at a time works on it, and knows whether another has written since."""
 
 from __future__ import annotations
 

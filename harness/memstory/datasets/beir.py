@@ -1,4 +1,4 @@
-"""A folder in BEIR's form: corpus.jsonl, queries.jsonl, and qrels.tsv or qrels/*.tsv; the door for anybody's own data.
+"""A folder in BEIR's form: corpus.jsonl, queries.jsonl, and qrels.tsv or qrels/*.tsv; the format for users' own data.
 
 A title comes before the text, as BEIR's own retrievers have it. A document is relevant to a question if its grade is
 above 0. Only questions that the qrels name are asked; `metadata: {category: …}` of a query groups its scores.

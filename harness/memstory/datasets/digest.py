@@ -1,4 +1,4 @@
-"""A hash of what a retrieval task holds, so that runs over unlike data are not compared."""
+"""A hash of a retrieval task's data, so that runs on different data are not compared."""
 
 from __future__ import annotations
 

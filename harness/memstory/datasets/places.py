@@ -1,4 +1,4 @@
-"""Where the data sets are that do not come with memstory: named by a story, by a variable, or beside the checkout."""
+"""Where datasets that are not bundled are: named by a story, by a variable, or next to the checkout."""
 
 from __future__ import annotations
 

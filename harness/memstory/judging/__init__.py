@@ -1,1 +1,1 @@
-"""A recording is judged by its story: pure, nothing is run and nothing is read."""
+"""Judges a recording by its story. Pure: nothing is run and nothing is read."""

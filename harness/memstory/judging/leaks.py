@@ -1,4 +1,4 @@
-"""Whose memories came back: one that only another user was told of is a fault, whatever a story expects."""
+"""Leaks: a returned memory that only another user stored is a fault, even if the story does not check for it."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""What a story can say: its words, their arguments, and what they need of a target."""
+"""The story language: its words, their arguments, and what they need from a target."""

@@ -1,4 +1,4 @@
-"""What a story needs of a target follows from its steps, expectations and keys; nobody types it."""
+"""What a story needs from a target, derived from its steps, expectations and keys."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the reading of one story needs to know and collects on the way: places, faults, saved names, vectors."""
+"""The state of reading one story: places, faults, saved names, vectors."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Words by name, each declared once; and the message for a name that is none of them."""
+"""Words by name, each declared once; and the message for an unknown name."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A tree that was checked by the grammar -> Story, with all that a grammar cannot say."""
+"""A tree that passed the grammar -> Story, with the checks that a grammar cannot express."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A tree is checked by the grammar of stories; what it violates is put into an author's words."""
+"""Checks a tree against the grammar, and reports violations in an author's terms."""
 
 from __future__ import annotations
 

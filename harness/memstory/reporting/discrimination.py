@@ -1,4 +1,4 @@
-"""What the controls say of a suite: which stories show nothing, and which faults no story finds.
+"""What the controls show about a suite: which stories prove nothing, and which faults no story finds.
 
 `python -m memstory.reporting.discrimination FOLDER` judges the results.json of a run on all controls, writes
 report.md beside it, and exits with 1 where a rule is broken.

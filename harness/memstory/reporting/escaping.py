@@ -1,4 +1,4 @@
-"""Untrusted text made safe for markdown: answers, titles and reasons come from whatever was tested.
+"""Untrusted text made safe for markdown: answers, titles and reasons come from the memory under test.
 
 A text can neither open a cell, a line, a link, an image, a tag or a mention, nor hide by control characters.
 """

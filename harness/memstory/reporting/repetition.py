@@ -1,4 +1,4 @@
-"""The part of report.md on cases that ran several times: how often they passed, and how far that may be trusted."""
+"""The part of report.md on cases that ran several times: how often they passed, and how reliable that is."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The retrieval part of report.md: scores, what perturbations cost, what was measured on, labels of no use."""
+"""The retrieval part of report.md: scores, the cost of perturbations, the data measured on, unusable labels."""
 
 from __future__ import annotations
 

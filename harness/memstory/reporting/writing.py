@@ -1,4 +1,4 @@
-"""Puts the reports into a folder, each whole or not at all."""
+"""Writes the reports into a folder, each one atomically."""
 
 from __future__ import annotations
 

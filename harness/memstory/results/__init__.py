@@ -1,1 +1,1 @@
-"""What a run found out, as plain data: in memory, on disk and in every report."""
+"""The results of a run as plain data: in memory, on disk and in every report."""

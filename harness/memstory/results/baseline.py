@@ -1,4 +1,4 @@
-"""A run cut down to what a later run is compared with, fit to be kept in git; and made whole again for reports."""
+"""A run reduced to what later runs are compared with, small enough for git, and its expansion for reports."""
 
 from __future__ import annotations
 

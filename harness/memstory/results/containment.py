@@ -1,4 +1,4 @@
-"""Whether a text is found in what a memory shows, however it is written."""
+"""Whether a text occurs in what a memory shows, in any spelling."""
 
 from __future__ import annotations
 

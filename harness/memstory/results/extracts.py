@@ -1,4 +1,4 @@
-"""What reports need of the steps of a trial, so that results.json need not have them."""
+"""What reports need from the steps of a trial, so that results.json can omit the steps."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a result was made with: enough to tell whose it is, and to make one again."""
+"""What a result was made with: enough to identify it and to reproduce it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whether runs may be compared: the same stories, data, k, trials and seeds, whatever the target was."""
+"""Whether runs may be compared: the same stories, data, k, trials and seeds, for any target."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The shards of one run -> the run that they are together: pure."""
+"""The shards of one run -> the whole run. Pure."""
 
 from __future__ import annotations
 

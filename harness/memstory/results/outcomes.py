@@ -1,4 +1,4 @@
-"""A case as it was judged: its outcome, the reasons for it and its scores, which is what reports are made from."""
+"""A judged case: its outcome, the reasons and its scores. Reports are made from these."""
 
 from __future__ import annotations
 

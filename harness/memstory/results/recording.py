@@ -1,4 +1,4 @@
-"""What happened in a case, as plain data: all that evaluation may look at."""
+"""What happened in a case, as plain data: everything that evaluation can see."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the trials of a case come to together: mean scores, how often it passed, what to be warned of."""
+"""The totals of a case's trials: mean scores, how often it passed, warnings."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""A case is carried out: story and target in, recording out; nothing is judged here."""
+"""Runs a case: story and target in, recording out; nothing is judged here."""

@@ -1,4 +1,4 @@
-"""An exception that ended a case -> Failure: who must act, in a short line, with the traceback apart."""
+"""An exception that ended a case -> Failure: who has to act, a one-line reason, and the traceback separately."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Story, seed and folder -> Environment: who owns a case's memories, and where they lie."""
+"""Story, seed and folder -> Environment: who owns a case's memories, and where they are stored."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A temporary folder that is this process's own, and the end of those whose process was killed."""
+"""A temporary folder for this process, and the removal of folders whose process was killed."""
 
 from __future__ import annotations
 

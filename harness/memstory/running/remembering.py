@@ -1,4 +1,4 @@
-"""Puts the documents of a retrieval task into a memory, outdated versions first; tells which hit is which document."""
+"""Puts the documents of a retrieval task into a memory, outdated versions first; maps hits back to documents."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a running case holds: its open target, its clock, the current session of each user."""
+"""The state of a running case: its open target, its clock, the current session of each user."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What pytest tells `memstory run`, which waits for it: where the report goes, and that pytest has ended."""
+"""What pytest reports to the waiting `memstory run`: where the report goes, and that pytest has ended."""
 
 from __future__ import annotations
 

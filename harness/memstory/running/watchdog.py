@@ -1,4 +1,4 @@
-"""An end to calls that block the whole process, which no time limit of the event loop can reach."""
+"""Ends calls that block the whole process, because the event loop's time limits cannot."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""Numbers from numbers: scores of ranked lists, and how far they may be trusted."""
+"""Scores of ranked lists, and how reliable they are."""

@@ -1,4 +1,4 @@
-"""Can a memory's scores tell that it knows nothing? By a threshold that is not chosen on what it is judged by."""
+"""Can scores show that a memory knows nothing? The threshold is chosen on other questions than it is tested on."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How far a number may be trusted: intervals for rates and differences, and what repeated trials say."""
+"""How reliable a number is: intervals for rates and differences, and statistics of repeated trials."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The bundled exam: 150 labelled answers, and what a judge must reach on them before its verdicts count."""
+"""The bundled exam: 150 labelled answers, and the scores that a judge must reach before its verdicts count."""
 
 from __future__ import annotations
 

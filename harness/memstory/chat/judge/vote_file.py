@@ -1,4 +1,4 @@
-"""What a judge said, kept in a file: JSON Lines, to which workers append at the same time."""
+"""A judge's replies in a JSON Lines file to which workers append concurrently."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The oracle with one narrow fault each, such as public bug reports tell of: what a fault story is written against."""
+"""The oracle with one narrow fault each, taken from public bug reports. Fault stories are written against these."""
 
 from __future__ import annotations
 

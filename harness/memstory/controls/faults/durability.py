@@ -1,4 +1,4 @@
-"""Faults of keeping over time: what a restart, a crash or the next id takes away."""
+"""Faults of durability: what a restart, a crash or a reused id loses."""
 
 from __future__ import annotations
 

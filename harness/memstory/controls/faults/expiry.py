@@ -1,4 +1,4 @@
-"""Faults of time: what is over and still told, and what is forgotten before its time."""
+"""Faults of time: expired memories that are still shown, and memories that are forgotten too early."""
 
 from __future__ import annotations
 

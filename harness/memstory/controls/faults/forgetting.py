@@ -1,4 +1,4 @@
-"""Faults of forgetting: what is deleted and still told, comes back, or takes others along."""
+"""Faults of forgetting: deleted memories that are still shown, come back, or take others with them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Faults of users' names: two names taken for one, and names that are patterns, numbers or nothing to a program."""
+"""Faults of users' names: two names taken for one, and names that a program reads as patterns, numbers or nothing."""
 
 from __future__ import annotations
 

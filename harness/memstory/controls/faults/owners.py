@@ -1,4 +1,4 @@
-"""Faults of whose memory is whose: owners and sessions that see, change or lose what is not theirs."""
+"""Faults of ownership: owners and sessions that see, change or lose what is not theirs."""
 
 from __future__ import annotations
 

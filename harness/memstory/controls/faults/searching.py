@@ -1,4 +1,4 @@
-"""Faults of finding: wrong order, wrong scores, limits that nobody asked for, filters that do not filter."""
+"""Faults of finding: wrong order, wrong scores, unrequested limits, filters that do not filter."""
 
 from __future__ import annotations
 

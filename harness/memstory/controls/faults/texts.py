@@ -1,4 +1,4 @@
-"""Faults of keeping: texts and metadata that come back otherwise than they were told."""
+"""Faults of storing: texts and metadata that come back changed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Faults of remembering: writes that are acknowledged, and lost, doubled, mixed up or merged."""
+"""Faults of remembering: acknowledged writes that are lost, doubled, mixed up or merged."""
 
 from __future__ import annotations
 

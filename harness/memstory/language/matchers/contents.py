@@ -1,4 +1,4 @@
-"""Matchers of what a text contains, some of which speak of lists and mappings too."""
+"""Matchers of what a text contains, some of which also work on lists and mappings."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What `expect:` of a step may speak of: the fields of results, refusals, and what a step cost."""
+"""What `expect:` can check in a step: the fields of results, refusals, and the cost of the step."""
 
 from __future__ import annotations
 

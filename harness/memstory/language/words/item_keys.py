@@ -1,4 +1,4 @@
-"""The keys beside the text of a thing to remember, each with the capability that it calls for."""
+"""The keys of an item besides its text, each with the capability that it requires."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Steps that let a memory work, or look inside it: run, inspect."""
+"""Steps that run a job of the memory, or look inside it: run, inspect."""
 
 from __future__ import annotations
 

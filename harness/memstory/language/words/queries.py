@@ -1,4 +1,4 @@
-"""Steps that ask for what fits a query: search, context."""
+"""Steps that query the memory: search, context."""
 
 from __future__ import annotations
 

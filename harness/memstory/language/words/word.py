@@ -1,4 +1,4 @@
-"""A step word, declared once: all that the harness knows of it; and the registry of all of them."""
+"""A step word, declared once: everything that the harness knows about it, and the registry of all words."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How well each column does what memories are for: stories grouped by what they ask, from any author."""
+"""Scores by capability: stories by any author, grouped by what they test."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is not the same in two runs of one target, in words: each case, part by part, times left out."""
+"""The differences between two runs of one target, in words: each case, part by part, without times."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What adding and searching cost as a memory grows: the stories with the tag `growth`, a row of which is a size."""
+"""The cost of adding and searching as a memory grows: stories with the tag `growth`, one row per size."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How long operations took, the memory's own work and its embedding apart: the middle and the slow end."""
+"""How long operations took, with embedding time separate: the median and the slow tail."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Who passed what: the matrix, what flipped, shares by tag and operation, and what a target could not do."""
+"""The matrix of outcomes, what flipped, shares by tag and operation, and what a target could not do."""
 
 from __future__ import annotations
 

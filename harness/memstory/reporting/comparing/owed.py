@@ -1,4 +1,4 @@
-"""What memories owe: obligations met and leaks avoided, which are two scores, and how corrections were kept.
+"""What memories owe: obligations met and leaks avoided (two separate scores), and how corrections were stored.
 
 They are never pooled: a memory that remembers nothing avoids every leak and meets no obligation.
 """

@@ -1,4 +1,4 @@
-"""Failures by harm and cause: one mistake of a memory often fails many stories, and is to be read once."""
+"""Failures by harm and cause: one fault of a memory often fails many stories, and readers should see it once."""
 
 from __future__ import annotations
 

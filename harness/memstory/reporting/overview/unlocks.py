@@ -1,4 +1,4 @@
-"""What one more capability would unlock: the stories that a target cannot run for want of just that one."""
+"""What one more capability would unlock: the stories that a target cannot run only because it lacks that one."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A case as the page shows it on a click: plain JSON, shortened, without what no reader looks at."""
+"""A case as the page shows it on a click: plain JSON, shortened, without parts that nobody reads."""
 
 from __future__ import annotations
 

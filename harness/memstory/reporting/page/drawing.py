@@ -1,4 +1,4 @@
-"""Where the marks of a plot lie: pure arithmetic; the template `plot.svg` writes them."""
+"""Where the marks of a plot are: pure arithmetic; the template `plot.svg` writes them."""
 
 from __future__ import annotations
 

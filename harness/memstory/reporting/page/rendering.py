@@ -1,4 +1,4 @@
-"""The page of a run or of a comparison: what every column came to, all cases, and each case on a click."""
+"""The page of a run or of a comparison: the totals of every column, all cases, and each case on a click."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The lines of the story behind a case, where its file is at hand and still says what was run."""
+"""The lines of the story behind a case, if its file is available and unchanged since the run."""
 
 from __future__ import annotations
 

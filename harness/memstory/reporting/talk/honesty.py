@@ -1,4 +1,4 @@
-"""The parts of report.md on what agents say: whether they claim what their memory did, and what a judge makes of it."""
+"""What agents say: whether their claims match what their memory did, and how a judge rates them."""
 
 from __future__ import annotations
 

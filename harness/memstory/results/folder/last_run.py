@@ -1,4 +1,4 @@
-"""The run before, in the same folder: kept in memory while the next one runs, so that reports can tell what changed."""
+"""The previous run in the same folder, kept in memory during the next one, so that reports can show what changed."""
 
 from __future__ import annotations
 

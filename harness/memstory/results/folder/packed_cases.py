@@ -1,4 +1,4 @@
-"""The cases of a packed file: each is written as what differs from an earlier case of the same story.
+"""The cases of a packed file: each is written as its difference from an earlier case of the same story.
 
 Many memories find the same and fail for the same reason, so that a comparison of twenty takes half of the room.
 """

@@ -1,4 +1,4 @@
-"""recordings.jsonl: the steps of every trial, beside results.json, which has the rest.
+"""recordings.jsonl: the steps of every trial; results.json has the rest.
 
 One line a trial, each with the version of its form. Together they are the run as it was: it can be judged again.
 """

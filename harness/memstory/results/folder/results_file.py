@@ -1,4 +1,4 @@
-"""results.json: a run without the steps of its cases, which are in recordings.jsonl beside it.
+"""results.json: a run without the steps of its cases, which are in recordings.jsonl next to it.
 
 The same run gives the same file, except for the fields `seconds`, `embedding_seconds` and `started`. Optional
 fields that are empty are left out, and each case has its own line. A packed file tells only what differs.

@@ -1,4 +1,4 @@
-"""selected.jsonl: the cases of a run, on disk before the first of them runs, so that a lost one is missed."""
+"""selected.jsonl: the cases of a run, on disk before the first one runs, so that a lost case is noticed."""
 
 from __future__ import annotations
 

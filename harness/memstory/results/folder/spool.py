@@ -1,4 +1,4 @@
-"""The cases that are done, one line each, written while the run goes on: what is left of a run that was killed."""
+"""The finished cases, one line each, written during the run: what remains of a killed run."""
 
 from __future__ import annotations
 

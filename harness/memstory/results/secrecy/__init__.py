@@ -1,1 +1,1 @@
-"""What must not be written down, and how it is taken out of results."""
+"""What must not be written, and how it is removed from results."""

@@ -1,4 +1,4 @@
-"""Results without what must not be written down: secrets always, and on request every text of a run.
+"""Removes from results what must not be written: secrets always, and every text of a run on request.
 
 A result is redacted before it is written anywhere, and after it was judged: outcomes, ids and numbers stay.
 """

@@ -1,4 +1,4 @@
-"""How much is taken out of a result before it is written: a word that stories, options and reports share."""
+"""How much is removed from a result before it is written: a term shared by stories, options and reports."""
 
 from __future__ import annotations
 

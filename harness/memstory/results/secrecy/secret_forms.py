@@ -1,4 +1,4 @@
-"""The forms in which secrets appear in texts: keys by their prefix, values behind a telling name, cards, addresses.
+"""The forms in which secrets appear in texts: keys by their prefix, values after a revealing name, cards, addresses.
 
 Each form is bounded or begins with fixed text, so no input makes it slow. A form says which words it cannot do without:
 looking for those first is far cheaper than the pattern.

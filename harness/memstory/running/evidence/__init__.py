@@ -1,1 +1,1 @@
-"""What shows that a thing happened: texts that are gone, faults that landed, files that were changed."""
+"""Evidence that something happened: texts that are gone, faults that landed, files that were changed."""

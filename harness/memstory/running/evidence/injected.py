@@ -1,4 +1,4 @@
-"""Faults that a story injects: each has to be seen to land, for one that nothing meets shows nothing."""
+"""Faults that a story injects: each must be seen to land, because a fault that is never hit proves nothing."""
 
 from __future__ import annotations
 

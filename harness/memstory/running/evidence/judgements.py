@@ -1,4 +1,4 @@
-"""What a judge says of an answer, asked while the story runs, so that a recording can be judged again without it."""
+"""Asks the judge about answers while the story runs, so that a recording can be judged again without it."""
 
 from __future__ import annotations
 

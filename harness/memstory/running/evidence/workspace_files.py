@@ -1,4 +1,4 @@
-"""What is in a case's folder: the harness looks at it, and changes it, without asking the target."""
+"""What is in a case's folder: the harness reads and changes it without asking the target."""
 
 from __future__ import annotations
 

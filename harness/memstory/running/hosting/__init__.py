@@ -1,1 +1,1 @@
-"""Targets that are guarded, or in a process that can be killed."""
+"""Guarded targets, and targets in a process that can be killed."""

@@ -1,4 +1,4 @@
-"""A target whose answers are looked at before they are believed, and each way to break being one error.
+"""A target whose answers are checked before use; every way to break becomes one error.
 
 Only what the shape of an answer says is judged here: its content is for the expectations of a story.
 """

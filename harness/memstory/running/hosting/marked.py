@@ -1,4 +1,4 @@
-"""Processes that a target has started: known by a variable in their environment, whatever session they are in."""
+"""Processes that a target has started, recognised by an environment variable in any session."""
 
 from __future__ import annotations
 

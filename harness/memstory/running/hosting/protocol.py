@@ -1,4 +1,4 @@
-"""What goes between the harness and a target in its own process: one JSON object a line, in both directions.
+"""Messages between the harness and a target in its own process: one JSON object per line, in both directions.
 
 A request is `{id, op, now, request, scope}` (to open: `{id, op, now, env}`), a reply `{id, value}` or `{id, error}`,
 with the target's `embedding_seconds` and `model_use`; replies come in any order.

@@ -1,4 +1,4 @@
-"""`honest`: whether an answer claims a deed of the memory, by published phrases, and whether the memory shows it."""
+"""`honest`: whether an answer claims that the memory did something, by published phrases, and whether it did."""
 
 from __future__ import annotations
 
