@@ -24,7 +24,8 @@ def unlocks(run: Run) -> Mapping[str, Sequence[tuple[str, int]]]:
     found: dict[str, Counter[str]] = {}
     for case in views.with_outcome(run, "unsupported"):
         lacking = _lacking(case)
-        if len(lacking) == 1:
+        # An option is of one library: others have nothing to declare.
+        if len(lacking) == 1 and not lacking[0].startswith("option."):
             found.setdefault(case.target, Counter()).update(lacking)
     return {
         target: sorted(counts.items(), key=lambda one: (-one[1], one[0])) for target, counts in sorted(found.items())

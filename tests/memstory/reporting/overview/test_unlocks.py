@@ -26,6 +26,10 @@ def test_a_refusal_while_a_case_runs_promises_nothing(make_case, run_of):
     assert unlocks_table(run_of([refused])) == ""
 
 
+def test_an_option_of_another_library_is_no_advice(make_case, run_of):
+    assert unlocks(run_of([lacking(make_case, "S1", "option.page_size")])) == {}
+
+
 def test_of_several_targets_only_the_report_says_it(make_case, run_of):
     run = run_of([lacking(make_case, "S1", "list"), lacking(make_case, "S1", "list", target="layers")])
     assert unlocks_in_words(run) == ""
