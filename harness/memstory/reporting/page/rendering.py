@@ -185,8 +185,9 @@ def _with_last(case: CaseResult, last: CaseResult | None, given: PageInput) -> M
     """
     shown = dict(details(case))
     if last is not None and bool(case.redacted.get("texts")) == bool(last.redacted.get("texts")):
-        kept = without_times(shown)
-        # What equals a safe case is safe: only the others are searched.
-        same = without_times(details(last)) == kept or without_times(old := details(given.safe(last))) == kept
-        shown |= {"same": True} if same else {"last": dict(old)}
+        old, now = details(last), without_times(shown)
+        if without_times(old) != now:
+            # What equals a safe case is safe: only the others are searched.
+            old = details(given.safe(last))
+        shown |= {"same": True} if without_times(old) == now else {"last": dict(old)}
     return shown
