@@ -39,6 +39,7 @@ from memstory.targets.vector_stores import chroma
 
 GOAL_SECONDS, GOAL_SHARE, GOAL_MICROSECONDS = 0.1, 0.04, 150.0
 DIMENSION, K = 384, 10
+PERSISTENT = chromadb.PersistentClient  # another is put in its place for the adapter
 WORDS = [f"word{number}" for number in range(2_000)]
 STORY = """\
 story: B1
@@ -101,7 +102,7 @@ class Canned:
 
 def open_chroma(folder: Path) -> Json:
     """Open the real one."""
-    return chromadb.PersistentClient(str(folder), settings=Settings(anonymized_telemetry=False))
+    return PERSISTENT(str(folder), settings=Settings(anonymized_telemetry=False))
 
 
 async def directly(client: Json, memories: Sequence[str], queries: Sequence[str], embedder: Table) -> None:
@@ -157,7 +158,10 @@ def both_sides(workload: Workload, rounds: int, opened: Callable[[Path], Json]) 
     """Return the CPU seconds of calling Chroma, and of the harness calling it: the median of rounds in turn."""
     alone, driven = [], []
     for number in range(rounds + 1):
-        with tempfile.TemporaryDirectory() as name, mock.patch.object(chroma, "_open", opened):
+        with (
+            tempfile.TemporaryDirectory() as name,
+            mock.patch.object(chromadb, "PersistentClient", lambda path, **_: opened(Path(path))),
+        ):
             folder = Path(name)
             workload.write(folder)
             calls = directly(opened(folder / "alone"), workload.memories, workload.queries, workload.embedder)
