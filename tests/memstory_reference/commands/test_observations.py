@@ -103,10 +103,12 @@ def test_a_finished_run_is_stored_from_a_file_or_a_pipe_and_forgotten(command, t
 
 
 def test_search_shows_what_a_planner_is_told(command):
-    for number in range(5):
-        command("store", f"Token budgets, part {number}", "--output", __file__, "--run-id", f"more-{number}")
+    runs = [f"more-{number}" for number in range(5)]
+    for run in runs:
+        command("store", f"Token budgets, part {run}", "--output", __file__, "--run-id", run)
     rows = json.loads(command("search", "token budget", "--json")[1])
     told = command("search", "token budget", "--context")[1]
+    assert command("forget", *runs)[0] == 0  # the other tests have the same store
     assert len(rows) == 3
     assert told.startswith("Prior work on related topics:\n")
     assert [one["title"] for one in rows] == re.findall(r"^\[(.*) — score", told, re.MULTILINE)

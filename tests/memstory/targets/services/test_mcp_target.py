@@ -97,6 +97,13 @@ def opened(tmp_path):
     return open_target
 
 
+def made(folder):
+    """The folder, also when a class comes again after the other one: tests may run in any order."""
+    path = Path(folder.name)
+    path.mkdir(exist_ok=True)
+    return path
+
+
 class TestContract(TargetContract):
     """The promises of every target, kept by a table."""
 
@@ -104,7 +111,7 @@ class TestContract(TargetContract):
 
     @staticmethod
     def factory():
-        return load_spec(spec_in(Path(TestContract.table.name)))
+        return load_spec(spec_in(made(TestContract.table)))
 
     @classmethod
     def teardown_class(cls):
@@ -439,7 +446,7 @@ class TestOneServer(TestContract):
 
     @staticmethod
     def factory():
-        return load_spec(spec_in(Path(TestOneServer.table.name)))
+        return load_spec(spec_in(made(TestOneServer.table)))
 
 
 @asynccontextmanager
