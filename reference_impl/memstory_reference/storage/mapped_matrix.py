@@ -28,8 +28,17 @@ class MappedMatrix:
     def __init__(self, file: Path, dimension: int) -> None:
         self._file = file
         self._dimension = dimension
-        self.rows: NDArray[np.float32] = np.zeros((0, dimension), np.float32)
-        self._map(file.stat().st_size // self._row_bytes if file.is_file() else 0)
+        self._mapped: NDArray[np.float32] | None = None
+        self._count = self._on_disk()
+
+    @property
+    def rows(self) -> NDArray[np.float32]:
+        """All rows that there is room for; after `close` they are mapped again."""
+        if self._mapped is None:
+            if self._on_disk() < self._count:  # to map it would make rows of zeros
+                raise UnavailableError(f"{self._file} is gone or was cut off; open the store again to mend it")
+            return self._map(self._count)
+        return self._mapped
 
     def check(self, dimension: int) -> None:
         """Raise StoreConflictError for vectors of another dimension than these."""
@@ -67,8 +76,8 @@ class MappedMatrix:
         return missing
 
     def close(self) -> None:
-        """Let go of the file; the kernel writes what is left."""
-        self.rows = np.zeros((0, self._dimension), np.float32)
+        """Let go of the file until it is asked for again; the kernel writes what is left."""
+        self._mapped = None
 
     @property
     def _row_bytes(self) -> int:
@@ -87,6 +96,11 @@ class MappedMatrix:
             ) from problem
         self._map(rows)
 
-    def _map(self, rows: int) -> None:
-        if rows:
-            self.rows = np.memmap(self._file, np.float32, "r+", shape=(rows, self._dimension))
+    def _on_disk(self) -> int:
+        return self._file.stat().st_size // self._row_bytes if self._file.is_file() else 0
+
+    def _map(self, rows: int) -> NDArray[np.float32]:
+        self._count = rows
+        shape = (rows, self._dimension)
+        self._mapped = np.memmap(self._file, np.float32, "r+", shape=shape) if rows else np.zeros(shape, np.float32)
+        return self._mapped

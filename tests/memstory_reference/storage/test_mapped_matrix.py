@@ -62,3 +62,14 @@ def test_a_torn_row_is_told_as_unwritten(matrix):
     matrix.put([0], np.full((1, 4), 0.5, np.float32))
     matrix.rows[0, 2:] = 0
     assert matrix.unwritten(np.array([0])).tolist() == [0]
+
+
+def test_a_file_that_was_closed_is_mapped_again_and_refused_if_rows_were_cut_off(matrix, tmp_path):
+    matrix.reserve(2)
+    matrix.put([1], UNITS[:1])
+    matrix.close()
+    assert matrix.rows[1].tolist() == [1, 0, 0, 0]
+    matrix.close()
+    os.truncate(tmp_path / "owner.f32", 16)
+    with pytest.raises(UnavailableError, match="cut off"):
+        matrix.rows  # noqa: B018  (to read it maps the file)

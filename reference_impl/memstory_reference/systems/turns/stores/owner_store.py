@@ -74,11 +74,12 @@ _LOADED = 500
 
 
 class OwnerStore:
-    """The open file of one owner; one thread at a time."""
+    """The files of one owner; one thread at a time."""
 
     def __init__(self, file: Path, *, model: str) -> None:
         self._file, self._model = file, model
         self._open: Database | None = None
+        self._may_write = False
         self._is_known = False
         self._matrix: MappedMatrix | None = None
         try:
@@ -86,16 +87,27 @@ class OwnerStore:
         except BaseException:
             self.close()
             raise
+        if self.count():  # SQLite keeps in memory what it has read
+            self._close_database()
 
     @property
     def _db(self) -> Database:
-        if self._open is None:
-            # Once it was looked at, to open it again must not cost more than to search it.
+        """The file, to write."""
+        if self._open is None or not self._may_write:
+            self._close_database()
             about = {} if self._is_known else {"schema": SCHEMA_VERSION, "model": self._model}
             schema = "" if self._is_known else _SCHEMA
             self._open = Database(self._file, schema=schema, about=about, migrations=_MIGRATIONS)
-            self._is_known = True
+            self._may_write = self._is_known = True
         return self._open
+
+    @property
+    def _texts(self) -> Database:
+        """The file, to read: to open it again after a rest must not cost more than to search it."""
+        # A log is left where the disk had no room for what it holds.
+        if self._open is None and self._is_known and not Path(f"{self._file}-wal").exists():
+            self._open = Database(self._file, schema=None)
+        return self._open or self._db
 
     def put(self, written: Sequence[Written]) -> None:
         """Write turns, all or none; the last of the same id counts."""
@@ -126,7 +138,7 @@ class OwnerStore:
         """Return the turns that exist, in the order of `ids`."""
         found: dict[str, Turn] = {}
         for marks, part in parts(ids):
-            rows = self._db.execute(f"SELECT {COLUMNS} FROM turns WHERE id IN ({marks})", part)  # noqa: S608
+            rows = self._texts.execute(f"SELECT {COLUMNS} FROM turns WHERE id IN ({marks})", part)  # noqa: S608
             found |= {row["id"]: turn_of(row) for row in rows}
         return [found[one] for one in dict.fromkeys(ids) if one in found]
 
@@ -136,7 +148,7 @@ class OwnerStore:
 
     def by_key(self, key: str) -> Turn | None:
         """Return the turn of a key."""
-        row = self._db.execute(f"SELECT {COLUMNS} FROM turns WHERE key = ?", (key,)).fetchone()  # noqa: S608
+        row = self._texts.execute(f"SELECT {COLUMNS} FROM turns WHERE key = ?", (key,)).fetchone()  # noqa: S608
         return None if row is None else turn_of(row)
 
     def listed(self, conditions: Conditions, limit: int | None) -> list[Turn]:
@@ -177,23 +189,22 @@ class OwnerStore:
 
     def of_session(self, session: str) -> list[str]:
         """Return the ids of the turns of a session."""
-        return [row[0] for row in self._db.execute("SELECT id FROM turns WHERE session = ?", (session,))]
+        return [row[0] for row in self._texts.execute("SELECT id FROM turns WHERE session = ?", (session,))]
 
     def count(self) -> int:
         """Count the turns."""
         return self._columns.turns
 
-    def rest(self) -> None:
-        """Close the file until it is asked for again; what is in memory stays."""
-        if self._open is not None:
-            self._open.close()
-            self._open = None
-
     def close(self) -> None:
-        """Close both files; closing twice is harmless."""
+        """Close both files until they are asked for again; what is in memory stays."""
         if self._matrix is not None:
             self._matrix.close()
-        self.rest()
+        self._close_database()
+
+    def _close_database(self) -> None:
+        if self._open is not None:
+            self._open.close()
+            self._open, self._may_write = None, False
 
     def _write(self, one: Written, number: int | None) -> int:
         turn, features = one.turn, features_of(one.turn, number or 0, len(one.stems))
@@ -225,12 +236,12 @@ class OwnerStore:
 
     def _turns(self, marks: str, numbers: Sequence[int]) -> Iterable[tuple[int, Turn]]:
         sql = f"SELECT {COLUMNS} FROM turns WHERE number IN ({marks}) ORDER BY number"  # noqa: S608
-        return ((row["number"], turn_of(row)) for row in self._db.execute(sql, numbers))
+        return ((row["number"], turn_of(row)) for row in self._texts.execute(sql, numbers))
 
     def _numbers(self, ids: Sequence[str]) -> Mapping[str, int]:
         found: dict[str, int] = {}
         for marks, part in parts(ids):
-            rows = self._db.execute(f"SELECT id, number FROM turns WHERE id IN ({marks})", part)  # noqa: S608
+            rows = self._texts.execute(f"SELECT id, number FROM turns WHERE id IN ({marks})", part)  # noqa: S608
             found |= {row[0]: row[1] for row in rows}
         return found
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import resource
 from collections import OrderedDict
 from collections.abc import Callable, Collection, Sequence
 from hashlib import blake2b
@@ -23,11 +24,14 @@ from memstory_reference.systems.turns.turn import Turn
 T = TypeVar("T")
 
 OWNERS_FILE = "owners.sqlite3"
-OPEN_OWNERS = 64
-"""Files of so many owners stay open; the longest unused is closed first."""
+FILES_OF_AN_OWNER = 4
+"""The database, its log, the index of the log, and the vectors."""
+
+OPEN_OWNERS = max(resource.getrlimit(resource.RLIMIT_NOFILE)[0] // 2 // FILES_OF_AN_OWNER, 16)
+"""Files of so many owners stay open, half of those that the process may open; the longest unused is closed first."""
 
 TURNS_IN_MEMORY = 2_000_000
-"""What is ranked of so many turns stays in memory, and their vectors mapped; the longest unused owner goes first."""
+"""What is ranked of so many turns stays in memory; the longest unused owner goes first."""
 
 _SCHEMA = "CREATE TABLE IF NOT EXISTS owners (owner TEXT PRIMARY KEY)"
 _NOTHING = empty_pool()
@@ -130,7 +134,7 @@ class SqliteTurns:
         self._awake[owner] = None
         self._awake.move_to_end(owner)
         while len(self._awake) > OPEN_OWNERS:
-            self._open[self._awake.popitem(last=False)[0]].rest()
+            self._open[self._awake.popitem(last=False)[0]].close()
         while len(self._open) > 1 and sum(file.count() for file in self._open.values()) > TURNS_IN_MEMORY:
             longest, file = self._open.popitem(last=False)
             self._awake.pop(longest, None)

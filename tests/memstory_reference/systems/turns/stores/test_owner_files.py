@@ -1,11 +1,13 @@
 """An owner's file: one that an earlier version made, one that lacks something, and many of them."""
 
 import asyncio
+import os
 import resource
 import sqlite3
 import sys
 import tracemalloc
 from datetime import UTC, datetime
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -57,6 +59,15 @@ async def store(tmp_path):
 
 def file_of(store, owner):
     return store._path(owner)
+
+
+def has_log(store, owner):
+    return Path(f"{file_of(store, owner)}-wal").exists()
+
+
+def owners_with_open_files(folder):
+    held = [os.path.realpath(one) for one in Path("/proc/self/fd").iterdir()]
+    return {one.split(".")[0] for one in held if str(folder) in one} - {str(folder / "owners")}
 
 
 async def test_a_store_of_the_first_version_is_brought_up_to_date_with_all_it_holds(store):
@@ -163,7 +174,7 @@ async def test_a_second_process_is_refused_while_one_has_the_folder(tmp_path):
     await second.close()
 
 
-async def test_more_owners_than_files_stay_open_are_all_found_and_forgotten(store, monkeypatch):
+async def test_more_owners_than_files_stay_open_are_all_found_and_forgotten(store, monkeypatch, tmp_path):
     monkeypatch.setattr(sqlite_store, "OPEN_OWNERS", 2)
     monkeypatch.setattr(sqlite_store, "TURNS_IN_MEMORY", 6)
     names = [f"owner{number}" for number in range(9)]
@@ -176,9 +187,28 @@ async def test_more_owners_than_files_stay_open_are_all_found_and_forgotten(stor
         assert {turn.speaker for turn in found.values()} == {name}
         assert await store.count(name) == 2
     assert len(store._open) == 3
-    assert sum(file._open is not None for file in store._open.values()) <= 2
+    assert len(owners_with_open_files(tmp_path)) <= 2
     assert [await store.forget_owner(name) for name in names] == [2] * 9
     assert await store.owners() == []
+
+
+async def test_a_file_that_is_only_read_has_no_log_and_is_never_behind_what_was_written(store, monkeypatch):
+    monkeypatch.setattr(sqlite_store, "OPEN_OWNERS", 1)
+
+    async def text():
+        await store.put("bob", [written("b", "milk")])  # now the files of Ann are closed
+        return (await store.get("ann", ["a"]))[0].text
+
+    await store.put("ann", [written("a", "tea")])
+    assert (await text(), has_log(store, "ann")) == ("tea", False)
+    await store.put("ann", [written("a", "coffee")])
+    assert (await text(), has_log(store, "ann")) == ("coffee", False)
+    with sqlite3.connect(file_of(store, "ann")) as other:  # for it the log stays, and has the last word
+        other.execute("BEGIN")
+        other.execute("SELECT * FROM turns").fetchall()
+        await store.put("ann", [written("c", "cocoa"), written("a", "water")])
+        assert (await text(), has_log(store, "ann")) == ("water", True)
+    other.close()
 
 
 async def test_opening_an_owner_takes_far_less_memory_than_the_vectors(store):
