@@ -51,6 +51,7 @@ PARTS: Mapping[str, Sequence[str]] = {
     "the turns beside": ["previous", "following"],
     "question and length": ["question", "length"],
     "age and change": ["recent", "change"],
+    "updates": ["update"],
     "supersession": ["superseded"],
 }
 STRUCTURE = sorted({name for names in PARTS.values() for name in names} - {"words", "cosine"})

@@ -8,7 +8,8 @@ import pytest
 from memstory_reference.adapters.offline_chat import model
 from memstory_reference.systems.turns import context_block, loop, memory_tools, service, turn
 from memstory_reference.systems.turns.conditions import Conditions
-from memstory_reference.systems.turns.ranking import scoring, supersession
+from memstory_reference.systems.turns.ranking import scoring, spans, supersession
+from memstory_reference.systems.turns.ranking.spans import Span
 from memstory_reference.systems.turns.service import TurnsMemory
 from memstory_reference.systems.turns.stores.columns import Columns
 from memstory_reference.systems.turns.stores.sqlite_store import SqliteTurns
@@ -55,6 +56,10 @@ def any_date(_plain):
     return lambda _text: datetime(2024, 1, 1, tzinfo=UTC)
 
 
+def whole_years(_plain):
+    return lambda _, match: Span(int(match[1]))
+
+
 def all_in_one_session(plain):
     return lambda self, rows: plain(self, [*rows[:3], ["all"] * len(rows[3]), *rows[4:]])
 
@@ -84,10 +89,12 @@ MUTANTS = [
     ("T20: change does not matter", "'change'", without("change")),
     ("T20: what was said later is found for an earlier date", "library", (TurnsMemory, "search", of_all_times)),
     ("T21: nothing replaces anything", "'superseded_by'", (scoring, "superseded", {})),
-    ("T22: a plan stays a plan", "first", without("superseded", "recent", "change")),
+    ("T22: a plan stays a plan", "first", without("superseded", "recent", "change", "update")),
     ("T23: whatever sounds alike replaces", "'superseded_by'",
      (supersession, "NEAR", -1.0), (supersession, "HEADS", 1)),
     ("T25: both events are looked for as one", "hits", (service, "compared", ())),
+    ("T26: what follows is looked for by its own words", "'update'", without("update")),
+    ("T27: a season is a year", "'date'", (spans, "months_of", whole_years)),
     ("T40: conditions are not kept", "hits", (TurnsMemory, "search", without_conditions)),
     ("T41: any date will do", "was not refused", (turn, "moment_of", any_date)),
     ("T41: what is known beside the text is lost", "'speaker'", (service, "checked_turn", without_the_metadata)),

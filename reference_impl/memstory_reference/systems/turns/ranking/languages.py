@@ -13,7 +13,8 @@ class Language:
     `asking` are words of a question that say what kind of answer is wanted, `empty` words that tell nothing alone.
     `now` finds that a question is about the present; `change` that a turn says what holds from some moment on;
     `ended` that it says what holds no more; `compared` find the two events of a question that asks which came first.
-    `months` are in order, `may` can be one and another word too.
+    `months` are in order, `may` can be one and another word too. `parts` find a part of a year that is named before it,
+    such as a season, and give the numbers of its months: 0 is the last one of the year before.
     """
 
     asking: frozenset[str]
@@ -24,6 +25,7 @@ class Language:
     compared: tuple[re.Pattern[str], ...]
     months: tuple[str, ...]
     ambiguous: frozenset[str]
+    parts: Mapping[str, tuple[int, ...]]
 
 
 def _phrases(*alternatives: str) -> re.Pattern[str]:
@@ -76,4 +78,21 @@ ENGLISH = Language(
         *("july", "august", "september", "october", "november", "december"),
     ),
     ambiguous=frozenset({"may", "march"}),
+    parts={
+        "spring": (3, 4, 5),
+        "summer": (6, 7, 8),
+        "autumn|fall": (9, 10, 11),
+        "winter": (1, 2, 12),
+        "easter": (3, 4),
+        "christmas|(?:end|close) of|late(?: in)?": (12,),
+        "new year['’]?s?(?: day| of)?|turn of(?: the year)?": (0, 1),
+        "(?:start|beginning) of|early(?: in)?": (1,),
+        "middle of|mid": (6, 7),
+        "(?:first|1st) half of": (1, 2, 3, 4, 5, 6),
+        "(?:second|2nd|last) half of": (7, 8, 9, 10, 11, 12),
+        "(?:first|1st) quarter of|q1": (1, 2, 3),
+        "(?:second|2nd) quarter of|q2": (4, 5, 6),
+        "(?:third|3rd) quarter of|q3": (7, 8, 9),
+        "(?:fourth|4th|last) quarter of|q4": (10, 11, 12),
+    },
 )

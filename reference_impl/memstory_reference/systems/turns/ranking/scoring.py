@@ -1,4 +1,4 @@
-"""A pool of turns to one ranked list: twelve terms, each of which `explain` gives; pure.
+"""A pool of turns to one ranked list: thirteen terms, each of which `explain` gives; pure.
 
 First all candidates are scored by columns; only of the best of them are the texts read, and looked at for one that
 replaces another.
@@ -19,7 +19,12 @@ from memstory_reference.systems.turns.ranking.question import Question
 from memstory_reference.systems.turns.ranking.signs import ASKS, CHANGES, IS_DATED
 from memstory_reference.systems.turns.ranking.spans import Span, closeness, held
 from memstory_reference.systems.turns.ranking.supersession import LOOKED_AT, outranked, superseded
-from memstory_reference.systems.turns.ranking.weighting import FULL_AGREEMENT, LEAST_AGREEMENT, Weights
+from memstory_reference.systems.turns.ranking.weighting import (
+    FULL_AGREEMENT,
+    LEAST_AGREEMENT,
+    SAME_MATTER,
+    Weights,
+)
 from memstory_reference.systems.turns.turn import Turn
 
 DIGITS = 6
@@ -167,7 +172,16 @@ def _terms(pool: Pool, question: Question, weights: Weights) -> dict[str, Number
         "length": weights.length * _z(np.log1p(pool.words)),
         "recent": weights.recent * now * _z(age),
         "change": weights.change * (dated & changes),
+        "update": weights.update * _updates(pool, likeness, age) if now else np.zeros(len(pool)),
     }
+
+
+def _updates(pool: Pool, likeness: Numbers, age: Numbers) -> Numbers:
+    """Return how much more than each turn the best older one near to it is like the question; 0 where none is."""
+    like = np.argsort(-likeness, kind="stable")[:LOOKED_AT]
+    older = (pool.vectors @ pool.vectors[like].T >= SAME_MATTER) & (age[like] < age[:, None])
+    ahead: Numbers = np.where(older, likeness[like], -np.inf).max(axis=1) - likeness
+    return np.maximum(ahead, 0.0)
 
 
 def _by_day(pool: Pool, question: Question, fit: Callable[[Span, datetime], float]) -> Numbers:

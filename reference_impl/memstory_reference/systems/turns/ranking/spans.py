@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime, timedelta
-from functools import lru_cache
+from functools import lru_cache, partial
 
 from memstory_reference.systems.turns.ranking.languages import Language
 
@@ -42,19 +42,20 @@ class Span:
             return None
 
 
-_Read = Callable[[re.Match[str]], Span]
+_Read = Callable[[re.Match[str]], Span | list[Span]]
 
 
 def spans_in(question: str, asked_at: datetime, language: Language) -> tuple[Span, ...]:
     """Return the dates that a question names: `8 May 2023`, `May 8th`, `in May`, `May 2023`, `2023`, `yesterday`.
 
-    Relative ones are counted from `asked_at`. A word that can be something else is a month only behind a preposition
-    or beside a number.
+    A part of a year, such as `spring 2023` or `the end of 2023`, is each of its months. Relative ones are counted from
+    `asked_at`. A word that can be something else is a month only behind a preposition or beside a number.
     """
     rest, found = question.lower(), list[Span]()
     for pattern, read in _readers(language):
         for match in pattern.finditer(rest):
-            found.append(read(match))
+            one = read(match)
+            found += one if isinstance(one, list) else [one]
         rest = pattern.sub(" ; ", rest)
     found += _relative(rest, asked_at.date())
     return tuple(dict.fromkeys(found))
@@ -113,7 +114,20 @@ def _readers(language: Language) -> Iterator[tuple[re.Pattern[str], _Read]]:
     prepositions = "in|of|during|by|since|until|before|after|around|early|late|mid|last|this"
     yield re.compile(rf"\b(?:{prepositions}) ({names})\b"), lambda m: Span(None, number[m[1]])
     yield re.compile(rf"\b({plain})\b"), lambda m: Span(None, number[m[1]])
+    for part, months in language.parts.items():
+        # A winter or a turn of the year may name both of its years.
+        second = r"(?: ?(?:to|/|-|–) ?(?:20)?\d\d\b)?" if {0, 12} & set(months) and 1 in months else ""
+        year = rf"(?:,? (?:of )?|-)((?:19|20)\d\d)\b({second})"
+        yield re.compile(rf"\b(?:{part}){year}"), partial(months_of, months)
     yield re.compile(r"\b((?:19|20)\d\d)\b"), lambda m: Span(int(m[1]))
+
+
+def months_of(months: Sequence[int], match: re.Match[str]) -> list[Span]:
+    """Return the months of a part of a year, or those about the new year where both of its years are named."""
+    year = int(match[1])
+    if match[2]:
+        return [Span(year, 12), *(Span(year + 1, month) for month in months if month in (1, 2))]
+    return [Span(year, month) if month else Span(year - 1, 12) for month in months]
 
 
 def _relative(text: str, today: date) -> Sequence[Span]:

@@ -51,7 +51,7 @@ def beside(turns, number, step):
     return mates[place] if 0 <= place < len(mates) else None
 
 
-def terms_by_hand(turns, numbers, question, cosines):
+def terms_by_hand(turns, numbers, question, cosines, vectors):
     """All terms but supersession, turn by turn."""
     own = [turns[number] for number in numbers]
     near, found = z(cosines), bm25(question.stems, turns, numbers)
@@ -71,6 +71,13 @@ def terms_by_hand(turns, numbers, question, cosines):
     says = [bool(ENGLISH.change.search(turn.text)) for turn in own]
     dated = [turn.said_at is not None for turn in own]
     now = question.is_about_now
+    near_to = {number: vectors @ vectors[row] >= 0.55 for row, number in enumerate(numbers)}
+    likest = sorted(range(len(numbers)), key=lambda row: -likeness[row])[:20]
+
+    def followed(number):
+        older = [row for row in likest if age[numbers[row]] < age[number] and near_to[number][row]]
+        return [likeness[row] for row in older] or [-math.inf]
+
     columns = {
         "cosine": near,
         "words": [trust * value for value in z(found)],
@@ -86,6 +93,7 @@ def terms_by_hand(turns, numbers, question, cosines):
             2.0 * (is_dated and says_so and bool(now or holding))
             for is_dated, says_so, holding in zip(dated, says, holds, strict=True)
         ],
+        "update": [now * max(0.0, *(like - known[number] for like in followed(number))) for number in numbers],
     }
     assert set(columns) | {"superseded"} == set(Weights.__dataclass_fields__), "a part is not checked by hand"
     return columns
@@ -93,7 +101,7 @@ def terms_by_hand(turns, numbers, question, cosines):
 
 def check(pool, question, turns):
     first = scored(pool, question)
-    by_hand = terms_by_hand(turns, pool.numbers.tolist(), question, pool.cosines.tolist())
+    by_hand = terms_by_hand(turns, pool.numbers.tolist(), question, pool.cosines.tolist(), pool.vectors)
     for name, values in by_hand.items():
         assert first.terms[name].tolist() == pytest.approx(values, abs=1e-6), name
     read = {row: turns[int(number)] for row, number in enumerate(pool.numbers)}
