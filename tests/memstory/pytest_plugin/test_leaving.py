@@ -16,6 +16,7 @@ ENDED[:] = [SimpleNamespace(exitstatus=7)]
 leaving.watch_the_end()
 """
 THREAD = "threading.Thread(target=time.sleep, args=(600,), name='left behind').start()\n"
+POOL = "from concurrent.futures import ThreadPoolExecutor as P; P(thread_name_prefix='pool').submit(time.sleep, 600)\n"
 HANDLER = "atexit.register(time.sleep, 600)\n"
 CHILD = "subprocess.Popen([sys.executable, '-c', 'import time; time.sleep(600)'], start_new_session=True)\n"
 OURS = "atexit.register(print, 'the report is whole')\n"
@@ -39,7 +40,12 @@ def test_a_process_in_which_nothing_was_left_ends_by_itself_and_without_a_word()
 
 
 @pytest.mark.parametrize(
-    ("left", "said"), [(THREAD, "thread 'left behind'"), (HANDLER, "what a target registered to run at exit")]
+    ("left", "said"),
+    [
+        (THREAD, "thread 'left behind'"),
+        (POOL, "thread 'pool_0'"),
+        (HANDLER, "what a target registered to run at exit"),
+    ],
 )
 def test_what_would_never_end_is_named_and_the_exit_code_is_that_of_pytest(left, said):
     done = ended(left)

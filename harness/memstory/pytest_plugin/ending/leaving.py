@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import atexit
+import concurrent.futures.thread  # noqa: F401  (registers first what joins its threads)
 import contextlib
-import gc
 import os
 import sys
 import threading
@@ -33,6 +33,7 @@ def watch_the_end() -> None:
     mark = os.environ[MARK] = f"{os.getpid()}-{token_hex(8)}"
     pid = os.getpid()
     is_leaving = threading.Event()
+    is_joining = threading.Event()
     is_over = threading.Event()
     must_run = threading.Event()
 
@@ -50,7 +51,8 @@ def watch_the_end() -> None:
             _say_ended(mark)
 
     atexit.register(clear)
-    threading.Thread(target=_watch, args=(is_leaving, is_over, run_handlers, mark), daemon=True).start()
+    _before_threads_are_joined(is_joining.set)
+    threading.Thread(target=_watch, args=(is_leaving, is_joining, is_over, run_handlers, mark), daemon=True).start()
     _ARMED.append(is_leaving.set)
 
 
@@ -63,18 +65,29 @@ def about_to_leave() -> None:
 _ARMED: list[Callable[[], None]] = []
 
 
+def _before_threads_are_joined(call: Callable[[], None]) -> None:
+    # Calls run in reverse order. The one of concurrent.futures joins threads, so it must be registered before ours.
+    threading._register_atexit(call)  # type: ignore[attr-defined]  # noqa: SLF001  (Python offers no other way)
+
+
 def _run_handlers(must_run: threading.Event) -> None:
     must_run.wait()
     atexit._run_exitfuncs()  # noqa: SLF001  (Python offers no other way)
 
 
-def _watch(is_leaving: threading.Event, is_over: threading.Event, run_handlers: Callable[[], None], mark: str) -> None:
+def _watch(
+    is_leaving: threading.Event,
+    is_joining: threading.Event,
+    is_over: threading.Event,
+    run_handlers: Callable[[], None],
+    mark: str,
+) -> None:
     waited = 0.0
     while waited < _GRACE_SECONDS:
         time.sleep(_PAUSE_SECONDS)
         if is_over.is_set():
             return
-        if is_leaving.is_set() or _waits_for_threads():
+        if is_leaving.is_set() or is_joining.is_set():
             waited += _PAUSE_SECONDS
     code = int(ENDED[-1].exitstatus) if ENDED else 1
     names = [repr(one.name) for one in threading.enumerate() if not one.daemon and one is not threading.main_thread()]
@@ -97,20 +110,3 @@ def _say_ended(mark: str) -> None:
 def _say(line: str) -> None:
     with contextlib.suppress(OSError):  # A target may have closed it.
         os.write(2, f"{line}\n".encode(errors="replace"))
-
-
-def _waits_for_threads() -> bool:
-    """Whether the main thread waits for the others, which is the last thing that it does before its handlers."""
-    # Python 3.11 deadlocks where a garbage collection in there closes what lets other threads run.
-    collects = gc.isenabled()
-    gc.disable()
-    try:
-        frame = sys._current_frames().get(threading.main_thread().ident or 0)  # noqa: SLF001  (documented for this)
-    finally:
-        if collects:
-            gc.enable()
-    while frame is not None:
-        if frame.f_code.co_name == "_shutdown" and frame.f_code.co_filename == threading.__file__:
-            return True
-        frame = frame.f_back
-    return False
