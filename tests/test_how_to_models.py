@@ -51,7 +51,7 @@ def typed(folder, situation, url=""):
 
 
 def test_a_server_is_asked_and_its_calls_are_in_the_report(folder, server):
-    code, said, report = typed(folder, "a server that speaks", server)
+    code, said, report = typed(folder, "an OpenAI-compatible server", server)
     assert code == 0, said
     assert re.search(r"\| fts5 \| openai:MODEL \| 1 of 1 \| say \| 1 \| 1 \| 0 \|", report)
 
@@ -65,13 +65,13 @@ def test_what_is_recorded_is_replayed_without_the_server_and_labelled_so(folder,
 
 
 def test_rules_answer_and_are_labelled_so(folder):
-    code, said, report = typed(folder, "no model: rules answer")
+    code, said, report = typed(folder, "no model, only rules")
     assert code == 0, said
     assert "openai:MODEL (scripted)" in report.replace("\\", "")
 
 
 def test_a_server_that_is_down_is_one_sentence(folder):
-    code, said, _ = typed(folder, "a server that speaks", "http://127.0.0.1:9/v1")
+    code, said, _ = typed(folder, "an OpenAI-compatible server", "http://127.0.0.1:9/v1")
     assert code == 1
     assert "Nothing answers at http://127.0.0.1:9/v1" in " ".join(said.split())
     assert "Traceback" not in said

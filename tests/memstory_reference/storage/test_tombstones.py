@@ -80,7 +80,7 @@ def test_two_stores_do_not_share_a_digest(tmp_path):
 
 
 def test_a_memory_in_a_server_refuses_to_forget_for_good():
-    with pytest.raises(InputError, match="lies in no folder"):
+    with pytest.raises(InputError, match="has no folder"):
         NoTombstones().bury("ana", ["The well is dry."])
 
 

@@ -184,8 +184,9 @@ class LayersService:
     async def answer_wish(self, owner: str, wish: ForgetWish) -> str:
         """Forget what a person asks to; return what they hear of it."""
         if wish.everything and not wish.sure:
-            counts = (await self.records.counts(owner))["counts"]
-            return f'That is {sum(counts.values())} memories. Say "forget everything for good" to delete all of them.'
+            number = sum((await self.records.counts(owner))["counts"].values())
+            what = "1 memory" if number == 1 else f"{number} memories"
+            return f'That is {what}. Say "forget everything for good" to delete all of it.'
         if wish.everything:
             await self.forget_owner(owner)
             return "Forgotten: everything that I remembered of you."

@@ -140,7 +140,7 @@ async def test_a_time_limit_is_no_error_of_the_target():
 
 
 async def test_an_operation_that_is_no_coroutine_says_what_to_do():
-    class Plain(Oracle):
+    class Plain(Target):
         def search(self, query, scope):  # what somebody who forgot `async` writes
             return []
 

@@ -100,7 +100,7 @@ def test_a_wrong_command_names_the_nearest_and_fails_a_script(typed):
             ("--system", "layers", "--store", "mysql://u:p@h/db"),
             "the store's URL begins with 'mysql://u'; allowed: post",
         ),
-        (("--store", "postgresql://u:p@h/db"), "--store is a URL; the topics memory lies in a folder"),
+        (("--store", "postgresql://u:p@h/db"), "--store is a URL; the topics memory is in a folder"),
         (("--system", "layers", "--chat", "gpt"), "there is no chat model named 'gpt'"),
     ],
 )
