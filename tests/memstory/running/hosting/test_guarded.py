@@ -8,7 +8,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memstory.controls import Oracle
 from memstory.errors import NotSupported, Refused, TargetError
 from memstory.requests import REQUESTS, Get, Search
 from memstory.running.hosting.guarded import GuardedTarget, answer_check, contained
