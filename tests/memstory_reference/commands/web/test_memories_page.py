@@ -117,6 +117,21 @@ def test_all_of_it_works_by_keyboard(opened, server):
     assert len(server.ask("GET", "/memories")["memories"]) == 2
 
 
+def test_a_question_that_is_opened_again_at_once_takes_the_later_answer(opened, server):
+    page = opened()
+    page.get_by_role("button", name="Delete: User's sister is a pilot").focus()
+    page.keyboard.press("Enter")
+    page.wait_for_selector("#sure[open]")
+    # The event of closing is only queued when the button is pressed again.
+    page.evaluate(
+        "document.getElementById('sure').close(); document.querySelector('[aria-label*=pilot].danger').click()"
+    )
+    page.keyboard.press("Tab")
+    page.keyboard.press("Enter")
+    told(page, "Deleted.")
+    assert len(server.ask("GET", "/memories")["memories"]) == 2
+
+
 def test_what_is_remembered_stays_text(opened, server):
     page = opened()
     fact = next(one for one in server.ask("GET", "/memories", kind="semantic")["memories"])
