@@ -69,7 +69,7 @@ def controls(session: nox.Session) -> None:
     folder = "reports/controls"
     command = ("memstory", "run", "stories", "--target", "control:all", "--report", folder, "--tb", "no", "-q")
     # The stories are to fail here, on the faulty ones; whether they fail as they should is judged next.
-    session.run(*command, *session.posargs, success_codes=[0, 1], silent=True)
+    session.run(*command, *(session.posargs or ["-n", "2"]), success_codes=[0, 1], silent=True)
     session.run("python", "-m", "memstory.reporting.discrimination", folder)
 
 
@@ -161,7 +161,8 @@ def tests(session: nox.Session) -> None:
 def harness(session: nox.Session) -> None:
     """Run the tests of the harness where no extra is installed: no reference, no Chroma, no Postgres."""
     install(session, "harness")
-    words = session.posargs or ["-n", "2"]
+    # Many of them wait for processes that they start: a third worker uses the time.
+    words = session.posargs or ["-n", "3"]
     session.run("python", "-m", "pytest", "tests/memstory", *words, env={"MEMSTORY_TESTS": "harness"})
 
 
