@@ -35,16 +35,8 @@ CAPABILITIES: frozenset[Capability] = frozenset(
         *("add", "add.key", "add.metadata", "add.verbatim", "add.exact", "get.id", "get.key", "list", "update"),
         *("search", "search.scores", "search.where"),
         *("delete", "delete.reports_missing", "delete.scope"),
-        *(
-            "restart",
-            "crash",
-            "other_process",
-            "clock",
-            "persistent",
-            "scope.user",
-            "scope.session",
-            "scope.session_all",
-        ),
+        *("restart", "crash", "other_process", "clock", "persistent"),
+        *("scope.user", "scope.session", "scope.session_all"),
         *("embedder.fixed", "option.embedder"),
     }
 )
