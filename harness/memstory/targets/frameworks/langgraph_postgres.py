@@ -18,7 +18,8 @@ if TYPE_CHECKING:
     from langgraph.store.base import BaseStore, IndexConfig, TTLConfig
     from langgraph.store.postgres.base import PostgresIndexConfig
 
-CAPABILITIES: frozenset[Capability] = OF_DATABASES | {"embedder.fixed", f"option.{OPTION}"}
+# A second process would start a second server.
+CAPABILITIES: frozenset[Capability] = (OF_DATABASES - {"other_process"}) | {"embedder.fixed", f"option.{OPTION}"}
 
 
 class PostgresTarget(LanggraphTarget):
