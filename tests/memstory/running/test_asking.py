@@ -331,6 +331,20 @@ async def test_a_target_that_is_too_slow_to_be_asked_is_unsupported_too(ask):
     assert "not within 1 s: to ask 2000 questions would take about" in recording.failure.message
 
 
+async def test_a_target_whose_first_search_builds_an_index_is_measured(ask):
+    class Indexing(Oracle):
+        is_indexed = False
+
+        async def search(self, query, scope):
+            await asyncio.sleep(0 if self.is_indexed else 0.5)
+            self.is_indexed = True
+            return await super().search(query, scope)
+
+    queries = [{"id": f"q{n}", "text": "tea", "relevant": ["t1"]} for n in range(20)]
+    recording = await ask(Indexing, documents=TURNS, queries=queries, within=4.0)
+    assert recording.failure is None
+
+
 @pytest.mark.parametrize("measure", [True, False])
 async def test_a_target_that_takes_the_corpus_in_time_is_measured_whoever_named_it(ask, measure):
     queries = [{"id": "q", "text": "drinks tea number 7", "relevant": ["t7"]}]

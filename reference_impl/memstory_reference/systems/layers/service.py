@@ -185,8 +185,7 @@ class LayersService:
         """Forget what a person asks to; return what they hear of it."""
         if wish.everything and not wish.sure:
             number = sum((await self.records.counts(owner))["counts"].values())
-            what = "1 memory" if number == 1 else f"{number} memories"
-            return f'That is {what}. Say "forget everything for good" to delete all of it.'
+            return f'Memories: {number}. Say "forget everything for good" to delete all of them.'
         if wish.everything:
             await self.forget_owner(owner)
             return "Forgotten: everything that I remembered of you."

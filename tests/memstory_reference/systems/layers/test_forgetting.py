@@ -136,7 +136,7 @@ async def test_everything_goes_only_when_it_is_said_twice(open_layers):
     service = await open_layers()
     who = await service.who("ann", "t")
     await say(service, who, "I live in Oslo.")
-    assert "1 memory" in await say(service, who, "Forget everything.")
+    assert "Memories: 1." in await say(service, who, "Forget everything.")
     assert len(await service.records.listed(who.owner)) == 1
     await say(service, who, "Forget everything for good.")
     assert await service.records.listed(who.owner) == []
