@@ -27,8 +27,18 @@ OWNERS_FILE = "owners.sqlite3"
 FILES_OF_AN_OWNER = 4
 """The database, its log, the index of the log, and the vectors."""
 
-OPEN_OWNERS = max(resource.getrlimit(resource.RLIMIT_NOFILE)[0] // 2 // FILES_OF_AN_OWNER, 16)
-"""Files of so many owners stay open, half of those that the process may open; the longest unused is closed first."""
+LEAST_OPEN, MOST_OPEN = 16, 1024
+
+
+def owners_within(files: int) -> int:
+    """Return how many owners fit into half of the files that a process may open, from 16 to 1,024."""
+    if files == resource.RLIM_INFINITY:
+        return MOST_OPEN
+    return min(max(files // 2 // FILES_OF_AN_OWNER, LEAST_OPEN), MOST_OPEN)
+
+
+OPEN_OWNERS = owners_within(resource.getrlimit(resource.RLIMIT_NOFILE)[0])
+"""Files of this many owners stay open; those of the longest unused owner are closed first."""
 
 TURNS_IN_MEMORY = 2_000_000
 """What is ranked of so many turns stays in memory; the longest unused owner goes first."""

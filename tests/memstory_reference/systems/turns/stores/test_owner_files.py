@@ -226,3 +226,10 @@ async def test_opening_an_owner_takes_far_less_memory_than_the_vectors(store):
     assert opened.count() == len(vectors)
     opened.close()
     assert most < vectors.nbytes / 2
+
+
+@pytest.mark.parametrize(
+    ("files", "owners"), [(1024, 128), (64, 16), (8192, 1024), (1_048_576, 1024), (resource.RLIM_INFINITY, 1024)]
+)
+def test_open_owners_take_half_of_the_files_and_no_limit_is_no_small_one(files, owners):
+    assert sqlite_store.owners_within(files) == owners
