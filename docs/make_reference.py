@@ -14,6 +14,7 @@ from typing import Any, get_args
 
 import memstory
 from memstory.cli import COMMANDS, load_command, parser_of
+from memstory.conformance import CHECKED, ELSEWHERE
 from memstory.controls import FAULTS
 from memstory.datasets.loading import DATASETS
 from memstory.errors import SetupError
@@ -105,7 +106,7 @@ OUTCOMES = {
 
 KEYS = ["key", "meaning"]
 CHECKS = ["check", "holds if", "written"]
-ABLE = ["capability", "a target that has it"]
+ABLE = ["capability", "a target that has it", "what the conformance suite shows"]
 
 STORY = """
 # A story
@@ -179,7 +180,8 @@ memory](../how-to/test-your-own-memory.md) shows how to write one.
 CAPABILITIES_HEAD = """
 ## Capabilities
 
-What a story needs and a target can. `memstory explain STORY` compares the two.
+What a story needs and a target can. `memstory explain STORY` compares the two. The last column says which test of
+[`TargetContract`](../how-to/test-your-own-memory.md#check-the-adapter) fails where a capability is declared falsely.
 """
 CLI_HEAD = """
 # The command line
@@ -359,12 +361,23 @@ def targets_page() -> str:
         table(["name", "what it is", "options"], _targets()),
         CAPABILITIES_HEAD,
         "Found in the steps and expectations of a story:",
-        table(ABLE, words(operations())),
+        table(ABLE, able(operations())),
         "Shown by no step; a story names them under `requires:`:",
-        table(ABLE, words(FEATURES)),
+        table(ABLE, able(FEATURES)),
         "Whatever follows the dot is the target's own word:",
-        table(ABLE, words({f"{name}.…": text for name, text in families().items()})),
+        table(ABLE, able({f"{name}.": text for name, text in families().items()})),
     )
+
+
+def able(named: Mapping[str, str]) -> list[list[str]]:
+    """Return rows of capabilities with their meanings, and what `TargetContract` shows of each or why it does not."""
+    shown = {word: "; ".join(name.removeprefix("test_").replace("_", " ") for name in names)
+             for word, names in CHECKED.items()}  # fmt: skip
+    told = {**shown, **{word: f"not shown: {reason}" for word, reason in ELSEWHERE.items()}}
+    return [
+        [code(f"{name}…" if name.endswith(".") else name), text, told.get(name, "not shown")]
+        for name, text in named.items()
+    ]
 
 
 def _targets() -> Iterator[list[str]]:

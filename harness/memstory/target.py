@@ -233,6 +233,10 @@ class TargetFactory:
         """Return `shares_server`; override this if it depends on the options."""
         return self.shares_server
 
+    def suited(self, options: Mapping[str, Tree], needs: frozenset[Capability]) -> Mapping[str, Tree]:
+        """Return `options`, or others by which a story that needs only these capabilities costs less."""
+        return options
+
     async def start(self, folder: Path) -> None:
         """Start what all targets of this worker share; `folder` belongs to the worker."""
 

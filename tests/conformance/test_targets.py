@@ -86,7 +86,10 @@ class TestObservations(TargetContract):
 
 class TestManager(TargetContract):
     factory = ManagerFactory
-    kind = "conversation"  # a fact belongs to no session: it is known in all of them
+
+    def test_sessions_are_apart_where_asked_to(self):
+        self.kind = "conversation"  # a fact belongs to no session: it is known in all of them
+        super().test_sessions_are_apart_where_asked_to()
 
 
 class TestLayers(TargetContract):

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from memstory.errors import Mark
+from memstory.results.outcomes import Harm
 from memstory.results.secrecy.redaction_level import Level
 from memstory.target import Capability, Tree
 
@@ -146,7 +147,7 @@ class Story:
     control_because: str | None = None
     settles: bool = True
     redact: Level = "none"
-    harm: str | None = None
+    harm: Harm | None = None
     slug: str | None = None
     row: str | None = None
     notes: str | None = None
