@@ -123,6 +123,11 @@ class ServerContract(TargetContract):
         made.spec = bundled_tables()[cls.name]
         return made
 
+    def test_what_was_acknowledged_outlives_a_kill(self):
+        if self.needs_model:
+            pytest.skip("the process that can be killed is made by its spec, without the home that holds the model")
+        super().test_what_was_acknowledged_outlives_a_kill()
+
 
 class TestServerMemory(ServerContract):
     name = "mcp-server-memory"
@@ -136,6 +141,16 @@ class TestChroma(ServerContract):
 class TestMemoryService(ServerContract):
     name = "mcp-memory-service"
     needs_model = True
+
+
+class TestBasicMemory(ServerContract):
+    name = "mcp-basic-memory"
+
+    @pytest.mark.xfail(
+        strict=True, raises=AssertionError, reason="basic-memory 0.23.2: read_note puts a line break before the text"
+    )
+    def test_a_memory_is_looked_up_by_its_id(self):
+        super().test_a_memory_is_looked_up_by_its_id()
 
 
 class TestManager(ServerContract):

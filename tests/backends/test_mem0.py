@@ -164,8 +164,10 @@ async def test_a_language_model_without_a_name_is_a_setup_error(factory, opened)
 
 def test_what_it_can_do_depends_on_the_language_model(factory):
     plain, inferring = factory.capabilities({}), factory.capabilities({"llm": "ollama:x"})
-    assert plain - inferring == {"add.verbatim", "add.exact"}
+    # Only a model of OpenAI's protocol can be looked at.
+    assert plain - inferring == {"add.verbatim", "add.exact", "inspect.model"}
     assert inferring - plain == {"add.infer"}
+    assert factory.capabilities({"llm": "openai:x"}) - inferring == {"inspect.model"}
 
 
 INFERRED = {

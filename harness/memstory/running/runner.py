@@ -132,7 +132,9 @@ class _Run:
 
     async def go(self, env: Environment) -> None:
         """Do what the story says."""
-        story, able = self.case.story, self.factory.abilities(env.options)
+        story = self.case.story
+        env = replace(env, options=self.factory.suited(env.options, story.needs))
+        able = self.factory.abilities(env.options)
         shim = self._shim(able, env)
         if shim is not None:
             able, env = shim.able, shim.environment(env)

@@ -87,6 +87,9 @@ class _WithOptions(TargetFactory):
     def shares(self, options: Mapping[str, Tree]) -> bool:
         return self._factory.shares({**self._options, **options})
 
+    def suited(self, options: Mapping[str, Tree], needs: frozenset[Capability]) -> Mapping[str, Tree]:
+        return self._factory.suited({**self._options, **options}, needs)
+
     async def start(self, folder: Path) -> None:
         await self._factory.start(folder)
 

@@ -56,6 +56,31 @@ def go(tmp_path):
     return run_steps
 
 
+class ChoosingFactory(ToyFactory):
+    """Serves a story in another way where it needs no `list`; the target says which options it was opened with."""
+
+    class Telling(Oracle):
+        async def open(self, env, clock):
+            await super().open(env, clock)
+            self.options = env.options
+
+        async def about(self):
+            return {"way": str(self.options["way"])}
+
+    def __init__(self):
+        super().__init__(self.Telling, able={"add", "list"})
+
+    def suited(self, options, needs):
+        return {**options, "way": "dear" if "list" in needs else "cheap"}
+
+
+@pytest.mark.parametrize(("needs", "way"), [({"add"}, "cheap"), ({"add", "list"}, "dear")])
+async def test_the_factory_suits_the_options_to_what_a_story_needs(go, needs, way):
+    recording = await go(add("Elixir is nice"), factory=ChoosingFactory(), needs=frozenset(needs))
+    assert recording.failure is None
+    assert recording.about["way"] == way
+
+
 async def test_every_step_is_recorded_in_order_with_its_result(go):
     recording = await go(add("Elixir is nice"), step("search", query="Elixir", top_k=3))
     assert recording.failure is None

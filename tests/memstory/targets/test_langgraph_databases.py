@@ -6,8 +6,8 @@ from typing import ClassVar
 import pytest
 
 from memstory.clock import StoryClock
-from memstory.errors import SetupError
-from memstory.target import Environment, Item, Query, Scope
+from memstory.errors import Refused, SetupError
+from memstory.target import Environment, Item, Query, Ref, Scope
 from memstory.targets.frameworks.langgraph_postgres import LanggraphPostgresFactory
 from memstory.targets.frameworks.langgraph_sqlite import LanggraphSqliteFactory
 from memstory.targets.vector_stores import postgres_store
@@ -50,6 +50,16 @@ async def test_postgres_takes_the_vectors_of_a_story(opened, embedders, postgres
         hits = await target.search(Query(text="asked", top_k=2), EVERYWHERE)
         assert [(hit.text, round(hit.score, 4)) for hit in hits] == [("near", 0.6), ("far", -1.0)]
         assert (await target.about())["server"].startswith("Postgres ")
+
+
+async def test_postgres_declines_a_text_that_it_cannot_hold_and_keeps_what_it_had(opened, embedders, postgres_database):
+    async with opened(LanggraphPostgresFactory(embedders), options={"postgres": postgres_database}) as target:
+        receipt = await target.add([Item(text="whole")], ANN)
+        with pytest.raises(Refused, match="unsupported Unicode"):
+            await target.add([Item(text="cut\0here")], ANN)
+        with pytest.raises(Refused, match="unsupported Unicode"):
+            await target.update(Ref(id=receipt.items[0].id), Item(text="cut\0here"), ANN)
+        assert texts(await target.list(EVERYWHERE)) == ["whole"]
 
 
 async def test_what_a_workspace_left_on_a_server_is_dropped_once_the_workspace_is_gone(

@@ -2,17 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import AsyncExitStack
 from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar, cast
 
-from memstory.target import Capability, Environment, Target
+from memstory.target import Capability, Environment, Item, Receipt, Ref, Scope, Target
 from memstory.targets.embedders import Embedders
 from memstory.targets.frameworks.langgraph import TIME_TO_LIVE, LanggraphFactory, LanggraphTarget
 from memstory.targets.frameworks.langgraph_sqlite import CAPABILITIES as OF_DATABASES
-from memstory.targets.vector_stores.postgres_store import OPTION, PostgresServers, address_within, prepare, schema_of
+from memstory.targets.vector_stores.postgres_store import (
+    OPTION,
+    PostgresServers,
+    address_within,
+    declining,
+    prepare,
+    schema_of,
+)
 
 if TYPE_CHECKING:
     from langgraph.store.base import BaseStore, IndexConfig, TTLConfig
@@ -47,6 +54,14 @@ class PostgresTarget(LanggraphTarget):
 
     async def close(self) -> None:
         await self._stack.aclose()
+
+    async def add(self, items: Sequence[Item], scope: Scope) -> Receipt:
+        with declining():
+            return await super().add(items, scope)
+
+    async def update(self, ref: Ref, item: Item, scope: Scope) -> Receipt:
+        with declining():
+            return await super().update(ref, item, scope)
 
     async def about(self) -> Mapping[str, str]:
         store = f"langgraph-checkpoint-postgres {version('langgraph-checkpoint-postgres')} AsyncPostgresStore"

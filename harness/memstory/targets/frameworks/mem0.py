@@ -46,7 +46,7 @@ CAPABILITIES: frozenset[Capability] = frozenset(
         *("delete", "delete.reports_missing", "delete.scope"),
         *("restart", "crash", "persistent", "scope.user", "scope.session", "scope.session_all"),
         *("embedder.fixed", "option.embedder", "option.llm", "option.llm_url", "option.ollama_host"),
-        *("llm.scripted", "inspect.model", "option.vector_store", f"option.{OPTION}"),
+        *("llm.scripted", "option.vector_store", f"option.{OPTION}"),
     }
 )
 PGVECTOR: Final = "pgvector"
@@ -193,8 +193,10 @@ class Mem0Target(Target):
         return known is not None
 
     async def inspect(self, what: str, args: Mapping[str, Json], scope: Scope) -> Json:
-        if what != "model" or self._model is None:
+        if what != "model" or (self._model is None and self._llm is not None):
             raise NotSupported(f"inspect.{what}", "only a model of OpenAI's protocol can be looked at")
+        if self._model is None:
+            return {"calls": 0, "log": []}
         since = args.get("since", 0)
         return self._model.data(since if isinstance(since, int) else 0)
 
@@ -264,7 +266,10 @@ class Mem0Factory(EmbeddingFactory):
     _servers: PostgresServers
 
     def capabilities(self, options: Mapping[str, Tree]) -> frozenset[Capability]:
-        return CAPABILITIES | ({"add.verbatim", "add.exact"} if options.get("llm") is None else {"add.infer"})
+        llm = options.get("llm")
+        if llm is None:
+            return CAPABILITIES | {"add.verbatim", "add.exact", "inspect.model"}
+        return CAPABILITIES | {"add.infer", *(["inspect.model"] if str(llm).startswith("openai:") else [])}
 
     async def start(self, folder: Path) -> None:
         # Read once, when Mem0 is imported: it reports to its makers and keeps a file in the home folder otherwise.

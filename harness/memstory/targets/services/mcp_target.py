@@ -15,7 +15,7 @@ from memstory.targets.mapping.mapped_target import MappedTarget, class_for
 from memstory.targets.mapping.replies import Reply
 from memstory.targets.mapping.table import Table
 from memstory.targets.services.child_server import is_hosted
-from memstory.targets.services.mcp_transport import ONE_SERVER, McpTransport, OneServer, can_share
+from memstory.targets.services.mcp_transport import AUTO, ONE_SERVER, McpTransport, OneServer, can_share
 
 
 class McpTarget(MappedTarget):
@@ -64,6 +64,13 @@ class McpFactory(TargetFactory):
             # A server that others use cannot be ended to see what it kept.
             lost |= {"persistent"}
         return (capabilities_of(self._table) | {"tool", "tool.schema"} | own) - lost - self._table.cannot
+
+    def suited(self, options: Mapping[str, Tree], needs: frozenset[Capability]) -> Mapping[str, Tree]:
+        if self._common.setting(options) != AUTO:
+            return options
+        shared = {**options, ONE_SERVER: True}
+        lost = self.abilities(options) - self.abilities(shared)
+        return shared if needs.isdisjoint(lost) else options
 
     async def start(self, folder: Path) -> None:
         """Start a server once and end it: what it downloads at its first start costs no case its time."""

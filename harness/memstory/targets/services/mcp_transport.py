@@ -26,6 +26,9 @@ _START_SECONDS: Final = 60.0
 ONE_SERVER: Final = "one_server"
 """The option, and the key of a table, by which all cases of a worker use one server."""
 
+AUTO: Final = "auto"
+"""Its value by which those cases do that can."""
+
 _NOBODY: Final = {"user": "nobody", "user_hash": "nobody"}
 
 
@@ -129,13 +132,18 @@ class OneServer:
         self._starting = asyncio.Lock()
 
     def is_wanted(self, options: Mapping[str, Tree]) -> bool:
-        """Return whether cases with these options share a server; SetupError for a value that is neither yes nor no."""
-        wanted = options.get(ONE_SERVER, self._table.settings.get(ONE_SERVER, False))
-        if not isinstance(wanted, bool):
-            raise SetupError(f"{self._table.name}: the option {ONE_SERVER} is true or false, not {wanted!r}")
-        if wanted and not can_share(self._table):
-            raise SetupError(f"{self._table.where} starts a server for each user, so that {ONE_SERVER} cannot be true")
-        return wanted
+        """Return whether cases with these options share a server; SetupError for a value that is not allowed."""
+        return self.setting(options) is True
+
+    def setting(self, options: Mapping[str, Tree]) -> Tree:
+        """Return true, false or `AUTO`."""
+        found = options.get(ONE_SERVER, self._table.settings.get(ONE_SERVER, False))
+        if not isinstance(found, bool) and found != AUTO:
+            raise SetupError(f"{self._table.name}: the option {ONE_SERVER} is true, false or auto, not {found!r}")
+        if found and not can_share(self._table):
+            said = f"{ONE_SERVER} cannot be {str(found).lower()}"
+            raise SetupError(f"{self._table.where} starts a server for each user, so that {said}")
+        return found
 
     async def session(self) -> McpSession:
         """Return the session with it."""

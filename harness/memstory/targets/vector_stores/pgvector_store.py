@@ -8,11 +8,17 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from memstory.clock import Clock
-from memstory.errors import Refused
 from memstory.target import Capability, Environment, Target
 from memstory.targets.embedders import Embedders
 from memstory.targets.embedding_factory import EmbeddingFactory
-from memstory.targets.vector_stores.postgres_store import OPTION, PostgresServers, address_within, prepare, schema_of
+from memstory.targets.vector_stores.postgres_store import (
+    OPTION,
+    PostgresServers,
+    address_within,
+    declining,
+    prepare,
+    schema_of,
+)
 from memstory.targets.vector_stores.row_target import ABLE, Row, RowsTarget, Wanted
 
 if TYPE_CHECKING:
@@ -62,17 +68,12 @@ class PgvectorTarget(RowsTarget):
         return self._server
 
     def write(self, rows: Sequence[Row]) -> None:
-        from psycopg import DataError  # noqa: PLC0415  (a vendor: only where it was chosen)
-
         values = [
             (*(getattr(row, name) for name in _FIELDS[:-1]), json.dumps(dict(row.metadata)), _vector(row.vector))
             for row in rows
         ]
-        try:
-            with self._connection.transaction(), self._connection.cursor() as cursor:
-                cursor.executemany(_WRITE, values)
-        except DataError as error:
-            raise Refused(str(error).splitlines()[0]) from error
+        with declining(), self._connection.transaction(), self._connection.cursor() as cursor:
+            cursor.executemany(_WRITE, values)
 
     def find(self, wanted: Wanted) -> list[Row]:
         condition, values = _condition(wanted)

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from hashlib import blake2b
 from importlib.metadata import entry_points
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from memstory.errors import SetupError
+from memstory.errors import Refused, SetupError
 from memstory.targets.vector_stores.left_over import is_gone, owner_of
 
 if TYPE_CHECKING:
@@ -94,6 +96,17 @@ async def prepare(url: str, workspace: str) -> str:
             f"the Postgres server of {VARIABLE} or of the option '{OPTION}' cannot be used: {str(error).strip()}. "
             "It must answer, have pgvector, and allow a schema to be made."
         ) from error
+
+
+@contextmanager
+def declining() -> Iterator[None]:
+    """Refuse what Postgres cannot hold, such as a text with a NUL, in its own words."""
+    from psycopg import DataError  # noqa: PLC0415  (a vendor: only where it was chosen)
+
+    try:
+        yield
+    except DataError as error:
+        raise Refused(str(error).splitlines()[0]) from error
 
 
 async def drop_unused(url: str) -> None:

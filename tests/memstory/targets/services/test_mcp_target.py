@@ -438,6 +438,26 @@ def test_users_get_names_of_the_case_only_where_others_share_the_server(more, op
     )
 
 
+@pytest.mark.parametrize(
+    ("needs", "is_shared"),
+    [
+        ({"add", "search"}, True),
+        ({"add", "chat"}, True),  # Its own server could not chat either.
+        ({"add", "restart"}, False),
+        ({"add", "crash"}, False),
+        ({"add", "persistent"}, False),
+        ({"add", "scope.names"}, False),
+    ],
+)
+def test_auto_shares_the_server_where_the_story_needs_nothing_that_sharing_takes_away(needs, is_shared):
+    table = {"type": "mcp", "command": ["x"], "add": {"tool": "add"}, "capabilities": ["persistent"]}
+    factory = McpFactory(parse_table("x", {**table, "one_server": "auto"}, "t.toml"))
+    assert factory.shares(factory.suited({}, frozenset(needs))) is is_shared
+    assert not factory.shares({}), "until a story says what it needs, a target can do all that it can"
+    alone = {"one_server": False}
+    assert factory.suited(alone, frozenset(needs)) == alone
+
+
 class TestOneServer(TestContract):
     """The promises of every target, kept by targets that share a server."""
 
@@ -490,5 +510,7 @@ def test_a_server_of_one_user_cannot_be_shared():
     assert "option.one_server" not in McpFactory(table).capabilities({})
     with pytest.raises(SetupError, match="starts a server for each user, so that one_server cannot be true"):
         McpFactory(table).shares(ONE)
-    with pytest.raises(SetupError, match="one_server is true or false, not 'yes'"):
+    with pytest.raises(SetupError, match="one_server cannot be auto"):
+        McpFactory(table).shares({"one_server": "auto"})
+    with pytest.raises(SetupError, match="one_server is true, false or auto, not 'yes'"):
         McpFactory(table).shares({"one_server": "yes"})
