@@ -94,6 +94,7 @@ MUTANTS = [
      (supersession, "NEAR", -1.0), (supersession, "HEADS", 1)),
     ("T25: both events are looked for as one", "hits", (service, "compared", ())),
     ("T26: what follows is looked for by its own words", "'update'", without("update")),
+    ("T26: what held at a date is not followed", "'update'", (scoring, "held", 0.0)),
     ("T27: a season is a year", "'date'", (spans, "months_of", whole_years)),
     ("T40: conditions are not kept", "hits", (TurnsMemory, "search", without_conditions)),
     ("T41: any date will do", "was not refused", (turn, "moment_of", any_date)),

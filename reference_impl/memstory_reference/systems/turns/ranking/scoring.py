@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 
 import numpy as np
+from numpy.typing import NDArray
 
 from memstory_reference.systems.turns.ranking.languages import ENGLISH, Language
 from memstory_reference.systems.turns.ranking.pool import NOBODY, Numbers, Places, Pool, evidence
@@ -19,12 +20,7 @@ from memstory_reference.systems.turns.ranking.question import Question
 from memstory_reference.systems.turns.ranking.signs import ASKS, CHANGES, IS_DATED
 from memstory_reference.systems.turns.ranking.spans import Span, closeness, held
 from memstory_reference.systems.turns.ranking.supersession import LOOKED_AT, outranked, superseded
-from memstory_reference.systems.turns.ranking.weighting import (
-    FULL_AGREEMENT,
-    LEAST_AGREEMENT,
-    SAME_MATTER,
-    Weights,
-)
+from memstory_reference.systems.turns.ranking.weighting import FULL_AGREEMENT, LEAST_AGREEMENT, ORIGINS, Weights
 from memstory_reference.systems.turns.turn import Turn
 
 DIGITS = 6
@@ -156,7 +152,8 @@ def _terms(pool: Pool, question: Question, weights: Weights) -> dict[str, Number
     likeness = near + worded
     now, dated = question.is_about_now, pool.signs & IS_DATED > 0
     fits, holds = _by_day(pool, question, closeness), _by_day(pool, question, held)
-    changes = (pool.signs & CHANGES > 0) & (now or holds > 0)
+    may_update = np.ones(len(pool), np.bool_) if now else dated & (holds > 0)
+    changes = may_update & (pool.signs & CHANGES > 0)
     meant = pool.named.get(question.named[0], NOBODY) if len(question.named) == 1 else NOBODY
     age = np.empty(len(pool))
     age[np.lexsort((pool.numbers, pool.moments))] = np.arange(len(pool))
@@ -172,16 +169,20 @@ def _terms(pool: Pool, question: Question, weights: Weights) -> dict[str, Number
         "length": weights.length * _z(np.log1p(pool.words)),
         "recent": weights.recent * now * _z(age),
         "change": weights.change * (dated & changes),
-        "update": weights.update * _updates(pool, likeness, age) if now else np.zeros(len(pool)),
+        "update": weights.update * (1 + changes) / 2 * _updates(pool, likeness, age, may_update),
     }
 
 
-def _updates(pool: Pool, likeness: Numbers, age: Numbers) -> Numbers:
-    """Return how much more than each turn the best older one near to it is like the question; 0 where none is."""
-    like = np.argsort(-likeness, kind="stable")[:LOOKED_AT]
-    older = (pool.vectors @ pool.vectors[like].T >= SAME_MATTER) & (age[like] < age[:, None])
-    ahead: Numbers = np.where(older, likeness[like], -np.inf).max(axis=1) - likeness
-    return np.maximum(ahead, 0.0)
+def _updates(pool: Pool, likeness: Numbers, age: Numbers, may_update: NDArray[np.bool_]) -> Numbers:
+    """Return how near each of those turns is to the older of them that are most like the question; 0 if not near."""
+    if not may_update.any():
+        return np.zeros(len(pool))
+    like = np.argsort(-likeness.round(DIGITS), kind="stable")
+    origins = like[may_update[like]][:ORIGINS]
+    near = np.array([_z(row) for row in (pool.vectors[origins] @ pool.vectors.T).astype(np.float64)])
+    newer = may_update & (age[origins][:, None] < age)
+    mean: Numbers = np.where(newer, np.maximum(near, 0.0), 0.0).mean(axis=0)
+    return mean
 
 
 def _by_day(pool: Pool, question: Question, fit: Callable[[Span, datetime], float]) -> Numbers:

@@ -35,9 +35,10 @@ class Weights:
     change: float = 2.0
     """For a turn that says what holds from some moment on, where the question is about the present, or names a date
     that lies after the turn."""
-    update: float = 1.0
-    """For a turn near to an older one that is more like the question, where the question is about the present: times
-    how much more. Who tells that something changed repeats little of what a question asks."""
+    update: float = 2.0
+    """For a turn near to older ones that are the most like the question, where the question is about the present, or
+    names a date that lies after both: who tells that something changed repeats little of what a question asks. Half,
+    unless the turn says what holds from some moment on."""
     superseded: float = 1.0
     """Taken from a turn that a newer one replaces, where the question is about the present: elsewhere what is outdated
     may be the answer, and `explain` names it all the same."""
@@ -50,5 +51,5 @@ the turns have .5 and more; where they were worded apart, words mislead."""
 LEAST_AGREEMENT = 0.3
 """What words weigh in any case: a rare name is a witness that no vector has."""
 
-SAME_MATTER = 0.55
-"""The cosine of two turns from which on the newer may tell how the matter of the older went on."""
+ORIGINS = 3
+"""How many turns, those most like the question, are followed: 2 to 10 are as good; one alone is often a near miss."""

@@ -71,12 +71,13 @@ def terms_by_hand(turns, numbers, question, cosines, vectors):
     says = [bool(ENGLISH.change.search(turn.text)) for turn in own]
     dated = [turn.said_at is not None for turn in own]
     now = question.is_about_now
-    near_to = {number: vectors @ vectors[row] >= 0.55 for row, number in enumerate(numbers)}
-    likest = sorted(range(len(numbers)), key=lambda row: -likeness[row])[:20]
+    may_update = [bool(now or (is_dated and holding)) for is_dated, holding in zip(dated, holds, strict=True)]
+    likest = sorted(np.flatnonzero(may_update), key=lambda row: -round(likeness[row], 6))[:3]
+    likeness_to = {row: z((vectors @ vectors[row]).tolist()) for row in likest}
 
-    def followed(number):
-        older = [row for row in likest if age[numbers[row]] < age[number] and near_to[number][row]]
-        return [likeness[row] for row in older] or [-math.inf]
+    def followed(row):
+        older = [one for one in likest if may_update[row] and age[numbers[one]] < age[numbers[row]]]
+        return sum(max(likeness_to[one][row], 0.0) for one in older) / max(len(likest), 1)
 
     columns = {
         "cosine": near,
@@ -93,7 +94,7 @@ def terms_by_hand(turns, numbers, question, cosines, vectors):
             2.0 * (is_dated and says_so and bool(now or holding))
             for is_dated, says_so, holding in zip(dated, says, holds, strict=True)
         ],
-        "update": [now * max(0.0, *(like - known[number] for like in followed(number))) for number in numbers],
+        "update": [(2.0 if says[row] else 1.0) * followed(row) for row in range(len(numbers))],
     }
     assert set(columns) | {"superseded"} == set(Weights.__dataclass_fields__), "a part is not checked by hand"
     return columns
