@@ -11,6 +11,9 @@ from memstory.target import ModelUse, Tree, Turn
 
 Outcome = Literal["passed", "failed", "measured", "unsupported", "error", "invalid"]
 OUTCOMES: Final[Sequence[Outcome]] = get_args(Outcome)
+Harm = Literal["leak", "loss", "wrong", "rank", "cosmetic"]
+"""What a failure does to a user, the worst first; a story says it in `harm:`."""
+
 KEPT_NOTHING: Final = "nothing was kept of it"
 """In the warning of an `add` of which a memory kept nothing, after it had asked its model."""
 
@@ -119,8 +122,8 @@ class TrialResult:
 class CaseResult:
     """One case, judged over all its trials. `id` is `S5[topics]`; `where` is the story's place in its file.
 
-    `needs` are the capabilities that the story asks of its target, sorted. `harm` is what a failure does to a user, by
-    the story's own word: leak, loss, wrong, rank or cosmetic. `slug` is a readable name of the story.
+    `needs` are the capabilities that the story asks of its target, sorted. `harm` is the story's own word, except that
+    a memory that returned nothing lost and did not leak. `slug` is a readable name of the story.
     `control` and `control_because` are the story's own words on which controls are meant to pass or fail it. `redacted`
     counts the `secrets` and `texts` that were taken out after the case was judged, before it was written anywhere.
     `scores` are means over the trials; `metrics` are those over all categories, of the first level where there are
@@ -143,7 +146,7 @@ class CaseResult:
     options: Mapping[str, Tree] = field(default_factory=dict)
     row: str | None = None
     seconds: float = 0.0
-    harm: str | None = None
+    harm: Harm | None = None
     slug: str | None = None
     control: Mapping[str, str] = field(default_factory=dict)
     control_because: str | None = None

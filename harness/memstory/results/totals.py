@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
-from memstory.results.outcomes import CaseResult, Rate, Score, TrialResult
+from memstory.results.outcomes import NO_HITS, CaseResult, Harm, Rate, Score, TrialResult
 from memstory.scoring.metrics import mean
 from memstory.scoring.statistics import pass_at_k, pass_hat_k, wilson_interval
 
@@ -23,6 +23,7 @@ def with_totals(case: CaseResult) -> CaseResult:
         scores=scores,
         rate=_rate(case.trials),
         leaked=_leaked(case.trials),
+        harm=_harm(case),
         warnings=_warnings(case),
         # The first that ended as the case did.
         shown=next((place for place, trial in enumerate(case.trials) if trial.outcome == case.outcome), 0),
@@ -32,6 +33,12 @@ def with_totals(case: CaseResult) -> CaseResult:
 def _leaked(trials: Sequence[TrialResult]) -> bool | None:
     judged = [verdict for trial in trials for verdict in trial.verdicts if verdict.field == "forbid"]
     return not all(verdict.passed for verdict in judged) if judged else None
+
+
+def _harm(case: CaseResult) -> Harm | None:
+    failing = [one for trial in case.trials for one in trial.verdicts if not one.passed]
+    gave_nothing = bool(failing) and all(one.kind == NO_HITS for one in failing)
+    return "loss" if case.harm == "leak" and gave_nothing else case.harm
 
 
 def _warnings(case: CaseResult) -> tuple[str, ...]:

@@ -108,14 +108,6 @@ def test_failures_are_listed_by_harm_and_cause_the_worst_first(make_case, report
     assert "2 more failed for one of these causes" in markdown
 
 
-@pytest.mark.parametrize(("kinds", "harm"), [(["no hits"], "loss"), (["no hits", None], "leak"), ([None], "leak")])
-def test_a_memory_that_returned_nothing_leaked_nothing(kinds, harm, make_case, report):
-    trial = make_case.trial("failed")
-    verdicts = [replace(trial.verdicts[0], kind=kind) for kind in kinds]
-    case = make_case("L", outcome="failed", harm="leak", trials=[replace(trial, verdicts=verdicts)])
-    assert f"By harm: 1 {harm} (1 cause)." in report([case]).split("## ")[0]
-
-
 def test_an_error_has_not_shown_its_harm(make_case, report):
     cases = [make_case("E", outcome="error", harm="leak"), make_case("F", outcome="failed", harm="leak")]
     assert "By harm: 1 leak, 1 error (2 causes)." in report(cases).split("## ")[0]

@@ -2,6 +2,9 @@ from dataclasses import replace
 
 import pytest
 
+from memstory.results.baseline import as_baseline
+from memstory.results.fingerprint import make_fingerprint
+from memstory.results.runs import make_run
 from memstory.results.totals import with_totals
 
 
@@ -41,3 +44,20 @@ def test_levels_are_kept_apart_and_the_first_gives_the_metrics(make_case):
 def test_a_pass_that_checked_nothing_is_warned_of(make_case):
     trial = replace(make_case.trial(), verdicts=())
     assert "without a single check" in with_totals(make_case(trials=[trial])).warnings[0]
+
+
+@pytest.mark.parametrize(
+    ("outcome", "kinds", "harm"),
+    [
+        ("failed", ["no hits"], "loss"),
+        ("failed", ["no hits", None], "leak"),
+        ("failed", [None], "leak"),
+        ("passed", [], "leak"),
+    ],
+)
+def test_a_memory_that_returned_nothing_leaked_nothing(outcome, kinds, harm, make_case):
+    trial = make_case.trial("failed")
+    verdicts = [replace(trial.verdicts[0], kind=kind) for kind in kinds]
+    case = with_totals(make_case(outcome=outcome, harm="leak", trials=[replace(trial, verdicts=verdicts)]))
+    assert case.harm == harm
+    assert as_baseline(make_run([case], make_fingerprint([case]))).cases[0].harm == harm

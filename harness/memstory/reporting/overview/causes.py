@@ -5,16 +5,13 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, get_args
 
 from memstory.reporting.comparing.columns import Column
-from memstory.results.outcomes import NO_HITS, CaseResult, Outcome
+from memstory.results.outcomes import CaseResult, Harm, Outcome
 
-HARMS: Final = ("leak", "loss", "wrong", "rank", "cosmetic", "error")
-"""What a failure does to a user, the worst first. A story says it in `harm:`; one that does not is `wrong`.
-
-A case that ended as an error did not show its harm: it is counted as `error`.
-"""
+HARMS: Final[Sequence[str]] = (*get_args(Harm), "error")
+"""The worst first. A story that names none is `wrong`; a case that ended as an error did not show its harm."""
 
 _PLACE: Final = re.compile(r"^\S+:\d+:\d+:? (?:step [\d.]+(?:, pass \d+)? \([a-z_]+\): )?")
 _VARIES: Final = re.compile(r"'(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\"|\d+(?:\.\d+)?|\([^()]*\)")
@@ -55,10 +52,7 @@ def causes(columns: Sequence[Column]) -> list[Cause]:
 
 
 def harm_of(case: CaseResult) -> str:
-    """Return what a failure of `case` does to a user: by its story, but a memory that gave nothing leaked nothing."""
-    failing = [one for trial in case.trials for one in trial.verdicts if not one.passed]
-    if case.harm == "leak" and failing and all(one.kind == NO_HITS for one in failing):
-        return "loss"
+    """Return what a failure of `case` does to a user."""
     return case.harm or "wrong"
 
 

@@ -18,7 +18,7 @@ from memstory.reporting.comparing.owed import HEADER, HOW_TO_READ, best_first, o
 from memstory.reporting.comparing.sections import Section
 from memstory.reporting.escaping import shorten, visible
 from memstory.reporting.overview.case_changes import changes_by_target, changes_since
-from memstory.reporting.overview.causes import Cause, causes, harm_of
+from memstory.reporting.overview.causes import HARMS, Cause, causes, harm_of
 from memstory.reporting.overview.target_totals import target_totals
 from memstory.reporting.page.case_details import details, packed, without_times
 from memstory.reporting.page.plots import plots
@@ -137,7 +137,7 @@ def _rows(columns: Sequence[Column]) -> Iterator[dict[str, Any]]:
             "slug": case.slug or "",
             "title": visible(shorten(case.title or views.UNREADABLE, _TITLE_LIMIT)),
             "groups": " ".join(str(groups[name]) for name in _groups_of(case)),
-            "harm": harm_of(case),
+            "harm": min((one.harm for one in cases if one and one.harm), key=HARMS.index, default=harm_of(case)),
             "tags": " ".join(case.tags),
             "outcomes": [one.outcome if one else "" for one in cases],
         }

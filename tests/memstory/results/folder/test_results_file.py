@@ -83,6 +83,11 @@ def test_a_score_that_is_not_finite_is_read_as_a_number(tmp_path, make_case):
     ("before", "after", "said"),
     [
         ('"outcome":"failed"', '"outcome":"faild"', r"damaged at cases\[3\].outcome: 'faild' is none of 'passed', "),
+        (
+            '"outcome":"failed"',
+            '"outcome":"failed","harm":"rude"',
+            r"damaged at cases\[3\].harm: 'rude' is none of 'leak'",
+        ),
         ('"complete": true', '"complete": "yes"', "damaged at complete: 'yes' is not true or false"),
         ('"covers":', '"colour":', r"damaged at cases\[0\]: CaseResult has no colour"),
         ('"memstory.results/2"', '"memstory.results/1"', "'memstory.results/1' \\(an older memstory wrote it\\), this"),
