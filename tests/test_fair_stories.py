@@ -1,0 +1,42 @@
+"""The habit of docs/explanation/faults.md: where finding is not the point, a story quotes what it stored."""
+
+import os
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+from typing import ClassVar
+
+from memstory.controls import Oracle, OracleFactory
+from memstory.results.folder.results_file import read_results
+
+ROOT = Path(__file__).parents[1]
+FILES = ("owners", "writes", "changes", "texts", "durability", "processes", "searching")
+# What a search makes of a question is what these are about.
+OF_QUESTIONS = {"FS2", "FS3", "FS4", "FS11", "FS14", "FS16", "FS17"}
+
+
+class Substring(Oracle):
+    """Finds a memory only where the whole query occurs in it."""
+
+    async def search(self, query, scope):
+        found = await super().search(replace(query, top_k=None), scope)
+        return [hit for hit in found if query.text.casefold() in hit.text.casefold()][: query.top_k]
+
+
+class SubstringFactory(OracleFactory):
+    name: ClassVar[str] = "substring"
+    spec: ClassVar[str | None] = "test_fair_stories:SubstringFactory"
+
+    def target(self):
+        return Substring()
+
+
+def test_a_memory_that_finds_substrings_passes_the_fault_stories_that_are_not_about_questions(tmp_path):
+    stories = [f"stories/faults/{name}.yaml" for name in FILES]
+    command = [sys.executable, "-m", "pytest", *stories, "--target", SubstringFactory.spec, "--report", str(tmp_path)]
+    command += ["-q", "-p", "no:cacheprovider"]
+    env = {**os.environ, "PYTHONPATH": str(Path(__file__).parent)}
+    subprocess.run(command, cwd=ROOT, env=env, capture_output=True, check=False)  # noqa: S603  (our own command)
+    cases = read_results(tmp_path / "results.json").cases
+    assert {case.story for case in cases if case.outcome != "passed"} == OF_QUESTIONS
