@@ -100,9 +100,9 @@ def ranked(
     for row, own in outranked(first.pool, best, texts, foreign, language).items():
         outdated[row] = min(own, key=score.__getitem__)
         score[row] = round(min(score[row], score[outdated[row]] - 10**-DIGITS), DIGITS)
-    loss = {row: round(score[row] - float(first.scores[row]), DIGITS) for row in turns}
     passing = [row for row in turns if first.evidence[row] >= floor]
     passing.sort(key=lambda row: (-score[row], -int(first.pool.moments[row]), turns[row].id))
+    terms = [(name, values[passing[:size]].round(DIGITS) + 0.0) for name, values in first.terms.items()]  # no -0.0
     return [
         Ranked(
             turn=turns[row],
@@ -110,11 +110,11 @@ def ranked(
             evidence=float(first.evidence[row]),
             found=round(float(first.found[row]), DIGITS),
             similarity=round(float(first.pool.cosines[row]), DIGITS),
-            terms={name: round(float(values[row]), DIGITS) + 0.0 for name, values in first.terms.items()}  # no -0.0
-            | {"superseded": loss[row] + 0.0},
+            terms={name: float(values[place]) for name, values in terms}
+            | {"superseded": round(score[row] - float(first.scores[row]), DIGITS) + 0.0},
             superseded_by=turns[outdated[row]].id if row in outdated else None,
         )
-        for row in passing[:size]
+        for place, row in enumerate(passing[:size])
     ]
 
 

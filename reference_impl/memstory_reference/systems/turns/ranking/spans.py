@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime, timedelta
-from functools import lru_cache, partial
+from functools import cache, lru_cache
 
 from memstory_reference.systems.turns.ranking.languages import Language
 
@@ -96,7 +96,12 @@ def _in_year(span: Span, year: int, said: date) -> float:
     return next((value for fits, value in steps if fits), 0.0)
 
 
-def _readers(language: Language) -> Iterator[tuple[re.Pattern[str], _Read]]:
+@cache
+def _readers(language: Language) -> Sequence[tuple[re.Pattern[str], _Read]]:
+    return tuple(_made_readers(language))
+
+
+def _made_readers(language: Language) -> Iterator[tuple[re.Pattern[str], _Read]]:
     names = "|".join(language.months)
     plain = "|".join(name for name in language.months if name not in language.ambiguous)
     number = {name: place for place, name in enumerate(language.months, start=1)}
@@ -118,8 +123,12 @@ def _readers(language: Language) -> Iterator[tuple[re.Pattern[str], _Read]]:
         # A winter or a turn of the year may name both of its years.
         second = r"(?: ?(?:to|/|-|–) ?(?:20)?\d\d\b)?" if {0, 12} & set(months) and 1 in months else ""
         year = rf"(?:,? (?:of )?|-)((?:19|20)\d\d)\b({second})"
-        yield re.compile(rf"\b(?:{part}){year}"), partial(months_of, months)
+        yield re.compile(rf"\b(?:{part}){year}"), _part(months)
     yield re.compile(r"\b((?:19|20)\d\d)\b"), lambda m: Span(int(m[1]))
+
+
+def _part(months: Sequence[int]) -> _Read:
+    return lambda match: months_of(months, match)
 
 
 def months_of(months: Sequence[int], match: re.Match[str]) -> list[Span]:

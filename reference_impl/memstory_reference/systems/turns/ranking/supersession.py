@@ -7,6 +7,7 @@ the assistant says of the same thing.
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
+from functools import cache
 
 from memstory_reference.systems.turns.ranking.languages import ENGLISH, Language
 from memstory_reference.systems.turns.ranking.pool import Pool
@@ -41,7 +42,11 @@ def superseded(
         return {}
     near = pool.vectors[looked] @ pool.vectors[says_so].T >= NEAR
     age = {row: (int(pool.moments[row]), int(pool.numbers[row])) for row in looked}
-    heads = {row: _heads(texts[row], language) for row in looked if near[looked.index(row)].sum() or row in says_so}
+
+    @cache
+    def heads(row: int) -> frozenset[str]:
+        return _heads(texts[row], language)
+
     found: dict[int, int] = {}
     for old, is_near in zip(looked, near, strict=True):
         rivals = [
@@ -49,8 +54,8 @@ def superseded(
             for new, close in zip(says_so, is_near, strict=True)
             if close
             and age[new] > age[old]
-            and len(heads[new] & heads[old]) >= HEADS
             and (old in foreign or new not in foreign)
+            and len(heads(new) & heads(old)) >= HEADS
         ]
         if rivals:
             found[old] = max(rivals, key=age.__getitem__)

@@ -90,11 +90,10 @@ def _at(numbers: Places, having: Places, times: Places) -> Places:
 
 def _best(scores: NDArray[np.floating], size: int) -> Places:
     """Return the places of the best finite scores; of equal ones at the end, the first."""
-    if size < len(scores):
-        least = np.partition(scores, -size)[-size]
-        above = np.flatnonzero(scores > least)
-        places = np.concatenate([above, np.flatnonzero(scores == least)[: size - len(above)]])
-    else:
-        places = np.arange(len(scores))
-    finite: Places = places[np.isfinite(scores[places])]
-    return finite
+    places: Places = np.flatnonzero(np.isfinite(scores))
+    if size < len(places):
+        finite = scores[places]
+        least = np.partition(finite, -size)[-size]
+        above, equal = places[finite > least], places[finite == least]
+        places = np.concatenate([above, equal[: size - len(above)]])
+    return places

@@ -20,7 +20,7 @@ _NONE = np.zeros(0, np.uint64)
 
 def codes(stems: Sequence[str]) -> NDArray[np.uint32]:
     """Return 32 bits for each stem: of 50,000 stems one in 86,000 pairs is taken for another, and no text is kept."""
-    return np.array([zlib.crc32(stem.encode()) for stem in stems], np.uint32)
+    return np.array([_code(stem) for stem in stems], np.uint32)
 
 
 class Postings:
@@ -43,7 +43,7 @@ class Postings:
     def of(self, stem: str) -> tuple[Places, Places]:
         """Return the turns that have a stem, ascending, and how often each has it."""
         self._sort()
-        low = codes([stem]).astype(np.uint64)[0] << _NUMBER_BITS
+        low = np.uint64(_code(stem)) << _NUMBER_BITS
         ends = np.array([low, low + _NUMBER], np.uint64)
         found = [part[slice(*np.searchsorted(part, ends))] for part in self._parts]
         entries = np.sort(np.concatenate(found)) if len(found[1]) else found[0]
@@ -61,3 +61,7 @@ class Postings:
             base.sort()
         newer.sort()
         self._parts = [base, newer]
+
+
+def _code(stem: str) -> int:
+    return zlib.crc32(stem.encode())
