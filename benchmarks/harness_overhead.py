@@ -29,13 +29,13 @@ from unittest import mock
 import chromadb
 from chromadb.config import Settings
 
-from memstory.clock import STORY_START, Clock
-from memstory.errors import Mark
+from memstory.contract.clock import STORY_START, Clock
+from memstory.contract.errors import Mark
+from memstory.contract.target import Environment, Hit, Item, Json, Query, Receipt, Ref, Scope, Target, TargetFactory
 from memstory.language.stories import InvalidStory, load_stories
 from memstory.language.story import Step, Story
 from memstory.playing import play
 from memstory.running.runner import RunOptions
-from memstory.target import Environment, Hit, Item, Json, Query, Receipt, Ref, Scope, Target, TargetFactory
 from memstory.targets.embedders import Embedders, Purpose
 from memstory.targets.vector_stores import chroma
 

@@ -16,10 +16,10 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from memstory.case import Case
-from memstory.errors import Mark
+from memstory.contract.errors import Mark
+from memstory.contract.target import Hit, Item, Query, Receipt, ReceiptItem, Scope, Target, TargetFactory
 from memstory.language.story import Retrieval, Story
 from memstory.running.runner import RunOptions, run
-from memstory.target import Hit, Item, Query, Receipt, ReceiptItem, Scope, Target, TargetFactory
 
 COUNT = 1_000_000
 MOST_MB = 500

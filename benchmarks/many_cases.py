@@ -15,7 +15,7 @@ from tempfile import TemporaryDirectory
 STORIES, TARGETS = 500, 20
 MOST_MB, MOST_MILLISECONDS = 600, 5.0
 CONFTEST = f"""
-from memstory.target import Hit, Receipt, ReceiptItem, Target, TargetFactory
+from memstory.contract.target import Hit, Receipt, ReceiptItem, Target, TargetFactory
 
 
 class Keeping(Target):

@@ -15,11 +15,11 @@ from collections.abc import Mapping
 
 import httpx
 
+from memstory.contract.values import Tree
 from memstory.proxy.answering import Answer, Replaying
 from memstory.proxy.blanking import asked
 from memstory.proxy.cassette import Call
 from memstory.proxy.server import Proxy
-from memstory.values import Tree
 
 WANTED_MILLISECONDS = 2.0
 CALLS = 400

@@ -45,7 +45,7 @@ _NO_OP = """
 from dataclasses import replace
 import memstory.pytest_plugin.collect as collect
 import memstory.pytest_plugin.session as session
-from memstory.errors import Mark
+from memstory.contract.errors import Mark
 from memstory.judging.evaluation import evaluate
 from memstory.language.story import Story
 
@@ -74,7 +74,7 @@ session.write_selected = lambda *_: None
 """
 
 _TARGET = """
-from memstory.target import Receipt, Target, TargetFactory
+from memstory.contract.target import Receipt, Target, TargetFactory
 
 class Nothing(Target):
     async def open(self, env, clock): pass

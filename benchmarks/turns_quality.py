@@ -23,8 +23,8 @@ from random import Random
 import numpy as np
 
 from memstory.bundled import bundled_stories
+from memstory.contract.errors import Mark
 from memstory.datasets import load_task
-from memstory.errors import Mark
 from memstory.language.story import Retrieval
 from memstory.scoring.metrics import mean, ndcg_at_k, recall_at_k
 from memstory.tasks.retrieval import Collection, Document, Question, RetrievalTask, turns_of

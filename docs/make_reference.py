@@ -15,9 +15,9 @@ from typing import Any, get_args
 import memstory
 from memstory.cli import COMMANDS, load_command, parser_of
 from memstory.conformance import CHECKED, ELSEWHERE
+from memstory.contract.errors import SetupError
 from memstory.controls import FAULTS
 from memstory.datasets.loading import DATASETS
-from memstory.errors import SetupError
 from memstory.language.capabilities import FEATURES, families, operations
 from memstory.language.grammar import grammar, schema_text
 from memstory.language.matchers import CALL_CHECKS, HIT_CHECKS, HIT_FIELDS, MATCHERS, METRICS, Check

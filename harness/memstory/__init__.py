@@ -10,9 +10,9 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
-    from memstory.clock import Clock, Stopwatch
     from memstory.conformance import TargetContract
-    from memstory.errors import (
+    from memstory.contract.clock import Clock, Stopwatch
+    from memstory.contract.errors import (
         Mark,
         MemstoryError,
         MissingValue,
@@ -22,13 +22,8 @@ if TYPE_CHECKING:
         StoryError,
         TargetError,
     )
-    from memstory.language.stories import InvalidStory, load_stories, parse_stories
-    from memstory.language.story import Story
-    from memstory.playing import play
-    from memstory.results.outcomes import CaseResult
-    from memstory.running.runner import RunOptions
-    from memstory.target import Target, TargetFactory
-    from memstory.values import (
+    from memstory.contract.target import Target, TargetFactory
+    from memstory.contract.values import (
         Capability,
         Environment,
         Hit,
@@ -43,6 +38,11 @@ if TYPE_CHECKING:
         ToolSchema,
         Turn,
     )
+    from memstory.language.stories import InvalidStory, load_stories, parse_stories
+    from memstory.language.story import Story
+    from memstory.playing import play
+    from memstory.results.outcomes import CaseResult
+    from memstory.running.runner import RunOptions
 
 __all__ = [
     "Capability",
@@ -80,23 +80,26 @@ __all__ = [
     "play",
 ]
 
-_HOMES: Final = (
-    "values",
-    "errors",
-    "target",
-    "clock",
-    "language.stories",
-    "results.outcomes",
-    "playing",
-    "conformance",
-)
-"""The modules that have these names, the cheapest first."""
+_NAMES: Final = {
+    "memstory.conformance": "TargetContract",
+    "memstory.contract.clock": "Clock Stopwatch",
+    "memstory.contract.errors": (
+        "Mark MemstoryError MissingValue NotSupported Refused SetupError StoryError TargetError"
+    ),
+    "memstory.contract.target": "Target TargetFactory",
+    "memstory.contract.values": (
+        "Capability Environment Hit Item Json Query Receipt ReceiptItem Ref Scope ToolCall ToolSchema Turn"
+    ),
+    "memstory.language.stories": "InvalidStory load_stories parse_stories",
+    "memstory.language.story": "Story",
+    "memstory.playing": "play",
+    "memstory.results.outcomes": "CaseResult",
+    "memstory.running.runner": "RunOptions",
+}
+_HOMES: Final = {name: module for module, names in _NAMES.items() for name in names.split()}
 
 
 def __getattr__(name: str) -> Any:
-    if name in __all__:
-        for home in _HOMES:
-            module = import_module(f"memstory.{home}")
-            if hasattr(module, name):
-                return getattr(module, name)
+    if name in _HOMES:
+        return getattr(import_module(_HOMES[name]), name)
     raise AttributeError(f"module 'memstory' has no attribute '{name}'; its names are {', '.join(__all__)}")

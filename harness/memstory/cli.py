@@ -15,7 +15,7 @@ from io import TextIOWrapper
 from typing import Final, NoReturn
 
 from memstory.commands.command import FINDINGS, OK, USAGE, Command, parser_of
-from memstory.errors import MemstoryError
+from memstory.contract.errors import MemstoryError
 
 _GROUPS: Final[Mapping[str, Mapping[str, str]]] = {
     "authoring": {

@@ -12,6 +12,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from memstory.case import Case
+from memstory.contract.target import TargetFactory
 from memstory.judging.evaluation import evaluate
 from memstory.judging.step_verdicts import holds
 from memstory.language.story import Story
@@ -21,7 +22,6 @@ from memstory.running.endings import failure_of
 from memstory.running.environments import owner_of
 from memstory.running.runner import RunOptions, run
 from memstory.running.stage import host_folders
-from memstory.target import TargetFactory
 
 USUAL = RunOptions()
 

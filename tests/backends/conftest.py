@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from memstory.clock import StoryClock
-from memstory.target import Environment
+from memstory.contract.clock import StoryClock
+from memstory.contract.target import Environment
 
 VARIABLE = "MEMSTORY_BACKENDS"
 FAKES = Path(__file__).parents[1] / "memstory_reference"

@@ -8,12 +8,12 @@ from pathlib import Path
 import pytest
 
 from memstory import load_stories, play
-from memstory.errors import NotSupported, SetupError, StoryError
+from memstory.contract.errors import NotSupported, SetupError, StoryError
+from memstory.contract.target import Item, Query, Ref, Scope
 from memstory.proxy.answering import Forwarding, Replaying, Scripted
 from memstory.proxy.cassette import Recorder, read_calls
 from memstory.proxy.server import Proxy
 from memstory.results.secrecy.secret_values import Secrets
-from memstory.target import Item, Query, Ref, Scope
 from memstory.targets.embedders import Embedders
 from memstory.targets.extracting.agno_memories import AgnoFactory
 from memstory.targets.extracting.langmem import LangmemFactory

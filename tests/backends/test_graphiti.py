@@ -4,8 +4,8 @@ import json
 
 import pytest
 
-from memstory.errors import StoryError
-from memstory.target import Item, Query, Ref, Scope
+from memstory.contract.errors import StoryError
+from memstory.contract.target import Item, Query, Ref, Scope
 from memstory.targets.embedders import Embedders
 from memstory.targets.extracting.graphiti import GraphitiFactory
 

@@ -2,8 +2,8 @@
 
 import pytest
 
-from memstory.errors import NotSupported
-from memstory.target import Item, Query, Scope
+from memstory.contract.errors import NotSupported
+from memstory.contract.target import Item, Query, Scope
 from memstory.targets.embedders import Embedders
 from memstory.targets.frameworks.llamaindex import LlamaindexFactory
 

@@ -19,7 +19,7 @@ import pytest
 from onnx import TensorProto, helper, numpy_helper
 
 from memstory.conformance import TargetContract
-from memstory.errors import SetupError, TargetError
+from memstory.contract.errors import SetupError, TargetError
 from memstory.targets.discovery import load_targets
 from memstory.targets.mapping.table_reading import parse_table
 from memstory.targets.services.mcp_target import McpFactory

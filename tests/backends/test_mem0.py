@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from memstory import load_stories, play
-from memstory.errors import NotSupported, Refused, SetupError, StoryError
-from memstory.target import Item, Query, Ref, Scope
+from memstory.contract.errors import NotSupported, Refused, SetupError, StoryError
+from memstory.contract.target import Item, Query, Ref, Scope
 from memstory.targets.embedders import Embedders
 from memstory.targets.frameworks.mem0 import Mem0Factory
 from memstory_reference.targets.offered import minilm

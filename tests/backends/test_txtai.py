@@ -2,8 +2,8 @@
 
 import pytest
 
-from memstory.errors import Refused
-from memstory.target import Item, Query, Ref, Scope
+from memstory.contract.errors import Refused
+from memstory.contract.target import Item, Query, Ref, Scope
 from memstory.targets.embedders import Embedders
 from memstory.targets.vector_stores.txtai import TxtaiFactory
 

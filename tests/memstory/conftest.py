@@ -6,7 +6,7 @@ from importlib.util import find_spec
 
 import pytest
 
-from memstory.codec import decode
+from memstory.contract.codec import decode
 from memstory.language.matchers.means import scores_of
 from memstory.results.fingerprint import make_fingerprint
 from memstory.results.folder.results_file import results_text

@@ -9,11 +9,11 @@ from unittest import SkipTest
 import pytest
 
 from memstory.conformance import CHECKED, ELSEWHERE, TargetContract
+from memstory.contract.errors import MemstoryError, Refused
+from memstory.contract.target import Hit, Query, Receipt, Ref, Scope, ToolCall
 from memstory.controls import MUTANTS, Oracle, OracleFactory
 from memstory.controls.matching import is_over
-from memstory.errors import MemstoryError, Refused
 from memstory.language.capabilities import FEATURES, families, operations
-from memstory.target import Hit, Query, Receipt, Ref, Scope, ToolCall
 from memstory.targets.discovery import load_spec
 
 OF_PROCESSES = ("crash", "other_process")

@@ -13,11 +13,12 @@ from pathlib import Path
 
 import pytest
 
-from memstory.clock import StoryClock
-from memstory.errors import TargetError
+from memstory.contract.clock import StoryClock
+from memstory.contract.errors import TargetError
+from memstory.contract.requests import Add
+from memstory.contract.target import Environment, Item, Scope
 from memstory.language.stories import load_stories
 from memstory.playing import play
-from memstory.requests import Add
 from memstory.results.fingerprint import make_fingerprint
 from memstory.results.folder.results_file import results_text
 from memstory.results.folder.spool import Spool
@@ -25,7 +26,6 @@ from memstory.results.runs import make_run
 from memstory.running import stage
 from memstory.running.hosting.host import HostedTarget
 from memstory.running.runner import RunOptions
-from memstory.target import Environment, Item, Scope
 
 pytest_plugins = ["pytester"]
 
@@ -33,7 +33,7 @@ BACKEND = """
 import asyncio, os, subprocess, sys, threading, time
 from math import inf, nan
 from memstory.controls import Oracle
-from memstory.target import Hit, Receipt, TargetFactory
+from memstory.contract.target import Hit, Receipt, TargetFactory
 
 
 class Panic(BaseException):
@@ -338,10 +338,10 @@ RUN = """
 import asyncio, sys
 from pathlib import Path
 from hostile_backend import HostileFactory
-from memstory.clock import StoryClock
-from memstory.requests import Add
+from memstory.contract.clock import StoryClock
+from memstory.contract.requests import Add
 from memstory.running.hosting.host import HostedTarget
-from memstory.target import Environment, Item, Scope
+from memstory.contract.target import Environment, Item, Scope
 
 async def main():
     target = HostedTarget(HostileFactory(), Path("host"))

@@ -7,7 +7,7 @@ import yaml
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from memstory.errors import StoryError
+from memstory.contract.errors import StoryError
 from memstory.language.matchers import CALL_CHECKS, HIT_CHECKS, HIT_FIELDS, MATCHERS
 from memstory.language.stories import InvalidStory, parse_stories
 from memstory.language.story import Story

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from memstory.contract.errors import Refused, SetupError
 from memstory.controls import Oracle, OracleFactory
-from memstory.errors import Refused, SetupError
 from memstory.language.stories import parse_stories
 from memstory.playing import broken, case_of, play
 from memstory.running.runner import RunOptions

@@ -11,10 +11,10 @@ from typing import Final
 
 from memstory.chat.model import ChatModel, Message, Reply
 from memstory.chat.tools import MemoryTools
-from memstory.errors import Refused
-from memstory.requests import Add
-from memstory.target import Item, ModelUse, Scope, ToolCall, ToolSchema, Turn
-from memstory.values import STAND_IN
+from memstory.contract.errors import Refused
+from memstory.contract.requests import Add
+from memstory.contract.target import Item, ModelUse, Scope, ToolCall, ToolSchema, Turn
+from memstory.contract.values import STAND_IN
 
 STEPS: Final = 6
 """Replies of the model that may ask for tools, in one turn."""

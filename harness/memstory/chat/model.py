@@ -12,8 +12,8 @@ from difflib import get_close_matches
 from importlib.metadata import EntryPoint, entry_points
 from typing import Final, Literal, Protocol, cast
 
-from memstory.errors import SetupError
-from memstory.target import ToolSchema, Tree
+from memstory.contract.errors import SetupError
+from memstory.contract.target import ToolSchema, Tree
 
 GROUP: Final = "memstory.chat_models"
 DEFAULT: Final = "offline"

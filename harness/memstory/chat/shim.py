@@ -10,8 +10,8 @@ from typing import Final
 from memstory.chat.agent import Agent
 from memstory.chat.model import DEFAULT, ChatModel, load_model
 from memstory.chat.tools import TOOLSETS, MemoryTools, usual_toolset
-from memstory.errors import NotSupported, SetupError, StoryError
-from memstory.target import Capability, Connection, Environment, Tree
+from memstory.contract.errors import NotSupported, SetupError, StoryError
+from memstory.contract.target import Capability, Connection, Environment, Tree
 from memstory.targets.discovery import CONTROL
 
 OPTIONS: Final = ("chat", "toolset")

@@ -13,9 +13,9 @@ from difflib import get_close_matches
 from typing import Final
 
 from memstory.chat.model import ToolRequest
-from memstory.errors import NotSupported, Refused
-from memstory.requests import Add, Get, Search
-from memstory.target import Capability, Connection, Hit, Item, Query, Ref, Scope, ToolCall, ToolSchema, Tree
+from memstory.contract.errors import NotSupported, Refused
+from memstory.contract.requests import Add, Get, Search
+from memstory.contract.target import Capability, Connection, Hit, Item, Query, Ref, Scope, ToolCall, ToolSchema, Tree
 
 FOUND_AT_MOST = 5
 NOTHING_FOUND = "No memories found."

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
-from memstory.errors import SetupError
+from memstory.contract.errors import SetupError
 
 SETTING: Final = "memstory_stories"
 REQUIREMENTS: Final = "memstory_requirements"

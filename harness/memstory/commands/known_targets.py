@@ -6,9 +6,9 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from memstory.commands.output import say, say_json, table
-from memstory.errors import MemstoryError, SetupError
+from memstory.contract.errors import MemstoryError, SetupError
+from memstory.contract.target import TargetFactory, Tree
 from memstory.results.runs import counted
-from memstory.target import TargetFactory, Tree
 from memstory.targets.discovery import known_names, load_targets, not_installed
 from memstory.targets.embedding_factory import EmbeddingFactory
 from memstory.targets.project_file import FILE

@@ -8,8 +8,8 @@ from pathlib import Path
 
 from memstory.commands.output import with_progress
 from memstory.commands.story_files import StoryFile
+from memstory.contract.errors import Mark, StoryError
 from memstory.controls import CONTROLS
-from memstory.errors import Mark, StoryError
 from memstory.language.stories import InvalidStory, load_stories
 from memstory.language.story import Story
 

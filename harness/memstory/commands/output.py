@@ -10,8 +10,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from time import monotonic
 from typing import Final, TypeVar
 
+from memstory.contract.target import Tree
 from memstory.results.runs import counted
-from memstory.target import Tree
 
 Thing = TypeVar("Thing")
 

@@ -15,7 +15,7 @@ from typing import Final
 
 from memstory.bundled import bundled_stories
 from memstory.commands.ini_setting import story_folders
-from memstory.errors import SetupError
+from memstory.contract.errors import SetupError
 
 ENDINGS: Final = (".story.yaml", ".story.yml")
 SUFFIXES: Final = frozenset({".yaml", ".yml"})

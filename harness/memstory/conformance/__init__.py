@@ -25,7 +25,7 @@ from memstory.conformance.recall import Recall
 from memstory.conformance.removal import Removal
 from memstory.conformance.samples import CHESS, HARBOUR, TEXTS, VIOLIN
 from memstory.conformance.scopes import Scopes
-from memstory.target import Capability
+from memstory.contract.target import Capability
 
 __all__ = ["CHECKED", "CHESS", "ELSEWHERE", "HARBOUR", "TEXTS", "VIOLIN", "TargetContract"]
 

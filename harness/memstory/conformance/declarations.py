@@ -9,11 +9,11 @@ from unittest import SkipTest
 
 from memstory.conformance.samples import ANN, HARBOUR, REPLACED, anywhere, claim
 from memstory.conformance.under_test import UnderTest, declares, named, shows
-from memstory.errors import NotSupported
+from memstory.contract.errors import NotSupported
+from memstory.contract.requests import REQUESTS
+from memstory.contract.target import Item, Query, Ref, Target
 from memstory.language.capabilities import is_known
 from memstory.language.words import WORDS
-from memstory.requests import REQUESTS
-from memstory.target import Item, Query, Ref, Target
 from memstory.targets.discovery import load_spec
 
 _BY_SPEC = ("crash", "other_process")

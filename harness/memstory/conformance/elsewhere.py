@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from memstory.target import Capability
+from memstory.contract.target import Capability
 
 _TRUST = "its worth is the place of a hit among others, which only stories of conflicting texts judge"
 _RANK = "a rank is worth something among many texts, which stories and retrieval tasks have"

@@ -20,7 +20,7 @@ from memstory.conformance.samples import (
     texts_of,
 )
 from memstory.conformance.under_test import UnderTest, shows
-from memstory.target import Item, Json, Ref
+from memstory.contract.target import Item, Json, Ref
 
 _KEY, _OTHER_KEY = "user.harbour", "user.violin"
 _NOT_TAKEN = frozenset({"discarded", "dropped", "skipped"})

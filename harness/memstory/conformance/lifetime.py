@@ -7,7 +7,7 @@ from unittest import SkipTest
 
 from memstory.conformance.samples import ANN, HARBOUR, VIOLIN, claim, finds
 from memstory.conformance.under_test import UnderTest, shows
-from memstory.errors import Refused
+from memstory.contract.errors import Refused
 
 
 class Lifetime(UnderTest):

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from memstory.codec import encode
 from memstory.conformance.samples import ANN, HARBOUR, anywhere, claim
 from memstory.conformance.under_test import UnderTest, declares, shows
-from memstory.errors import NotSupported, Refused, StoryError
+from memstory.contract.codec import encode
+from memstory.contract.errors import NotSupported, Refused, StoryError
+from memstory.contract.target import Query, Ref
 from memstory.language.matchers.json_schemas import faulty_schemas
-from memstory.target import Query, Ref
 
 
 class Offers(UnderTest):

@@ -8,8 +8,8 @@ from typing import Final
 
 from memstory.conformance.samples import ANN, CHESS, HARBOUR, NEARBY, VIOLIN, anywhere, claim, has, search, texts_of
 from memstory.conformance.under_test import UnderTest, shows
-from memstory.requests import Search
-from memstory.target import Query
+from memstory.contract.requests import Search
+from memstory.contract.target import Query
 
 _ALL: Final = (HARBOUR, VIOLIN, CHESS)
 _MUSIC, _SHIPS = "Which melodies can strings play?", "Where do ships dock?"

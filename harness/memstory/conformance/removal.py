@@ -10,10 +10,10 @@ from unittest import SkipTest
 
 from memstory.conformance.samples import ANN, BOB, HARBOUR, REPLACED, VIOLIN, anywhere, claim, finds, search
 from memstory.conformance.under_test import UnderTest, shows
-from memstory.errors import Refused
-from memstory.requests import Add, Delete
+from memstory.contract.errors import Refused
+from memstory.contract.requests import Add, Delete
+from memstory.contract.target import Connection, Item, Ref
 from memstory.running.evidence.workspace_files import texts_in_files
-from memstory.target import Connection, Item, Ref
 
 _OFFICE: Final = ["harbour office"]
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from memstory.requests import Search
-from memstory.target import Connection, Hit, Query, Scope
+from memstory.contract.requests import Search
+from memstory.contract.target import Connection, Hit, Query, Scope
 
 ANN: Final = Scope(user="conformance.ann", session="session-1")
 BOB: Final = Scope(user="conformance.bob", session="session-1")

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from memstory.conformance.samples import ANN, BOB, HARBOUR, VIOLIN, anywhere, claim, finds, has, search, texts_of
 from memstory.conformance.under_test import UnderTest, shows
-from memstory.errors import Refused
-from memstory.target import Item, Query, Ref, Scope, Target
+from memstory.contract.errors import Refused
+from memstory.contract.target import Item, Query, Ref, Scope, Target
 
 _LATER = Scope(user=ANN.user, session="session-2")
 

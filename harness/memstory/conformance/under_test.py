@@ -13,11 +13,11 @@ from pathlib import Path
 from typing import Any, ClassVar
 from unittest import SkipTest
 
-from memstory.clock import StoryClock
 from memstory.conformance.samples import claim
-from memstory.requests import Add, Settle
+from memstory.contract.clock import StoryClock
+from memstory.contract.requests import Add, Settle
+from memstory.contract.target import Capability, Connection, Environment, Item, Scope, Target, TargetFactory, Tree
 from memstory.running.stage import Stage, open_stage
-from memstory.target import Capability, Connection, Environment, Item, Scope, Target, TargetFactory, Tree
 
 
 class UnderTest:

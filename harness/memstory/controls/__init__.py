@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from memstory.contract.target import TargetFactory
 from memstory.controls.baselines import EverythingFactory, GrepFactory, NothingFactory, RandomFactory
 from memstory.controls.faults import FAULTS
 from memstory.controls.mutants import Amnesiac, Duplicating, Leaky, Stale, Undeleting, factory_of
 from memstory.controls.oracle import Oracle, OracleFactory
-from memstory.target import TargetFactory
 
 __all__ = [
     "BASELINES",

@@ -12,10 +12,8 @@ from dataclasses import replace
 from random import Random
 from typing import ClassVar
 
-from memstory.clock import Clock
-from memstory.controls.oracle import Oracle
-from memstory.language.capabilities import FEATURES, operations
-from memstory.target import (
+from memstory.contract.clock import Clock
+from memstory.contract.target import (
     Capability,
     Environment,
     Hit,
@@ -32,6 +30,8 @@ from memstory.target import (
     ToolSchema,
     Turn,
 )
+from memstory.controls.oracle import Oracle
+from memstory.language.capabilities import FEATURES, operations
 
 _SHORTEST_WORD = 4
 """Letters that a word of a query must have for grep: shorter ones are in every text."""

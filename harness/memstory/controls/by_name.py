@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from memstory.contract.target import TargetFactory
 from memstory.controls import CONTROLS
-from memstory.target import TargetFactory
 
 
 def __getattr__(name: str) -> type[TargetFactory]:

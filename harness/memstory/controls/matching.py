@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from hashlib import blake2b, sha256
 from typing import Final
 
-from memstory.target import Json
+from memstory.contract.target import Json
 
 _TRUST: Final = ("user", "assistant", "tool", "web")
 _SHORTEST_STUFFED: Final = 12

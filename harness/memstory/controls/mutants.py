@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import ClassVar, cast
 
+from memstory.contract.target import Capability, Hit, Item, Json, Ref, Scope, Target
 from memstory.controls.oracle import Memory, Oracle, OracleFactory
-from memstory.target import Capability, Hit, Item, Json, Ref, Scope, Target
 
 _LOST = 3
 """The amnesiac loses the third memory, the sixth, the ninth …"""

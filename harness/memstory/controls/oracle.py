@@ -15,12 +15,10 @@ from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any, ClassVar, Final
 
-from memstory.clock import Clock
-from memstory.codec import decode, encode
-from memstory.controls import matching
-from memstory.controls.shared_file import Turns
-from memstory.errors import NotSupported, Refused
-from memstory.target import (
+from memstory.contract.clock import Clock
+from memstory.contract.codec import decode, encode
+from memstory.contract.errors import NotSupported, Refused
+from memstory.contract.target import (
     NOBODY,
     Answer,
     Capability,
@@ -37,6 +35,8 @@ from memstory.target import (
     Target,
     TargetFactory,
 )
+from memstory.controls import matching
+from memstory.controls.shared_file import Turns
 from memstory.tasks.retrieval import Collection
 
 

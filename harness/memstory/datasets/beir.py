@@ -11,11 +11,11 @@ from functools import partial
 from pathlib import Path
 from typing import Final
 
+from memstory.contract.errors import Mark, SetupError
+from memstory.contract.target import Tree
 from memstory.datasets.digest import digest_of
 from memstory.datasets.jsonl import lines, refuse, usable
-from memstory.errors import Mark, SetupError
 from memstory.language.story import Retrieval
-from memstory.target import Tree
 from memstory.tasks.retrieval import Collection, Document, Question, Reread, RetrievalTask
 
 USUAL_SPLIT: Final = "test"

@@ -9,7 +9,7 @@ from itertools import islice
 from json.encoder import encode_basestring_ascii as _text
 from typing import Any, Final
 
-from memstory.codec import encode_fields
+from memstory.contract.codec import encode_fields
 from memstory.tasks.retrieval import Collection, Document
 
 # The default ASCII output can carry lone surrogates, which UTF-8 cannot.

@@ -16,9 +16,9 @@ from itertools import chain, islice
 from pathlib import Path
 from typing import Final, NoReturn, TypeVar
 
+from memstory.contract.errors import Mark, StoryError
+from memstory.contract.target import Tree
 from memstory.datasets.digest import digest_of
-from memstory.errors import Mark, StoryError
-from memstory.target import Tree
 from memstory.tasks.retrieval import Collection, Document, Question, Reread, RetrievalTask
 from memstory.tasks.selection import fields_of, is_selected
 

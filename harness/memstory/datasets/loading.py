@@ -9,13 +9,13 @@ from pathlib import Path
 from typing import Final
 
 from memstory.bundled import bundled_stories
+from memstory.contract.errors import SetupError, StoryError
 from memstory.datasets.beir import read_beir
 from memstory.datasets.jsonl import read_documents, read_task
 from memstory.datasets.locomo import read_locomo
 from memstory.datasets.longmemeval import read_longmemeval
 from memstory.datasets.places import BEIR, LOCOMO, LONGMEMEVAL, Place
 from memstory.datasets.story_paths import OPTION, Bounds, root_around
-from memstory.errors import SetupError, StoryError
 from memstory.language.story import Retrieval
 from memstory.tasks.retrieval import Document, RetrievalTask
 

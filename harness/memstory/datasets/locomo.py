@@ -14,10 +14,10 @@ from datetime import datetime
 from pathlib import Path
 from typing import Final
 
+from memstory.contract.errors import SetupError
+from memstory.contract.target import Tree
 from memstory.datasets.digest import digest_of
-from memstory.errors import SetupError
 from memstory.language.story import Retrieval
-from memstory.target import Tree
 from memstory.tasks.retrieval import Collection, Document, Question, RetrievalTask
 
 # Several harnesses have this map rotated; these are the numbers of the paper's own evaluation code.

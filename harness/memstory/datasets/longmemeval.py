@@ -15,10 +15,10 @@ from functools import partial
 from pathlib import Path
 from typing import Final
 
+from memstory.contract.errors import SetupError
+from memstory.contract.target import Tree
 from memstory.datasets.digest import digest_of
-from memstory.errors import SetupError
 from memstory.language.story import Retrieval
-from memstory.target import Tree
 from memstory.tasks.retrieval import Collection, Document, Question, Reread, RetrievalTask
 
 ABSTENTION: Final = "abstention"

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Final
 
 from memstory import bundled
-from memstory.errors import NotSupported, SetupError
+from memstory.contract.errors import NotSupported, SetupError
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

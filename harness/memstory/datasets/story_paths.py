@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Final
 from urllib.parse import urlsplit
 
-from memstory.errors import Mark, StoryError
-from memstory.target import Tree
+from memstory.contract.errors import Mark, StoryError
+from memstory.contract.target import Tree
 
 OPTION: Final = "--memstory-any-path"
 _CASSETTE = re.compile(r"(record:[^@]*@|replay:)(.+)", re.DOTALL)

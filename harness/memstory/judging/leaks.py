@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import TypeAlias
 
+from memstory.contract.target import Tree
 from memstory.language.words import WORDS
 from memstory.language.words.memories import hits_of
 from memstory.results.recording import StepRecord
-from memstory.target import Tree
 
 Owners: TypeAlias = Mapping[tuple[str, str], frozenset[str]]
 """Who was acknowledged a memory, by its id and text: some memories make the same id of the same text."""

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from memstory.contract.target import Tree
 from memstory.language.matchers import Context, judge
 from memstory.language.story import Expectation, Matcher, Story
 from memstory.results.outcomes import Score, Verdict
 from memstory.results.recording import Recording, RetrievalRecord
 from memstory.results.runs import counted
-from memstory.target import Tree
 from memstory.tasks.perturbation import level_name
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+from memstory.contract.target import ToolSchema, Tree
 from memstory.judging.leaks import owners_of, strangers
 from memstory.language.matchers import Context, judge
 from memstory.language.references import pick
@@ -12,7 +13,6 @@ from memstory.language.story import Expectation, Matcher, Step, Story
 from memstory.language.words import WORDS
 from memstory.results.outcomes import Verdict
 from memstory.results.recording import Probe, Recording, StepRecord
-from memstory.target import ToolSchema, Tree
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

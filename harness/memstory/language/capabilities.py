@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
+from memstory.contract.target import Capability
 from memstory.language.words import WORDS
-from memstory.target import Capability
 
 _OF_A_STORY: Final[Mapping[Capability, str]] = {
     "embedder.fixed": "takes the vectors of texts from the story",

@@ -8,6 +8,7 @@ from functools import lru_cache
 from importlib.resources import files
 from typing import Any, Final
 
+from memstory.contract.target import Tree
 from memstory.language.matchers import CALL_CHECKS, EXPECTABLE, HIT_CHECKS, HIT_FIELDS, MATCHERS, METRICS
 from memstory.language.matchers.calls import CALL
 from memstory.language.matchers.check import Check
@@ -18,7 +19,6 @@ from memstory.language.words import WORDS
 from memstory.language.words.parts import VECTOR, Schema, keys
 from memstory.language.words.step_parsing import MODIFIERS
 from memstory.language.words.times import DURATION
-from memstory.target import Tree
 
 _WIDTH: Final = 150
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
+from memstory.contract.target import Capability
 from memstory.language.story import Step, Story
 from memstory.language.words import WORDS
-from memstory.target import Capability
 
 LACKS: Final = " does not support "
 """What is in the reason of a case between a target's name and the capabilities that it lacks."""

@@ -8,10 +8,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
-from memstory.errors import Mark, StoryError
+from memstory.contract.errors import Mark, StoryError
+from memstory.contract.target import Tree
 from memstory.language.references import REFERENCE
 from memstory.language.registry import nearest
-from memstory.target import Tree
 
 COUNTER = "i"
 """The name that counts the passes of `repeat` and `parallel`."""

@@ -6,8 +6,8 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Final
 
-from memstory.errors import MissingValue, StoryError
-from memstory.target import Tree
+from memstory.contract.errors import MissingValue, StoryError
+from memstory.contract.target import Tree
 
 _NAME: Final = r"\$\{([A-Za-z_][A-Za-z0-9_-]*)\}"
 REFERENCE: Final = re.compile(rf"(?<!\$){_NAME}")

@@ -12,10 +12,10 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from memstory.errors import Mark, StoryError
+from memstory.contract.errors import Mark, StoryError
+from memstory.contract.target import Tree
 from memstory.language.reading import Document, TreePath
 from memstory.language.references import REFERENCE, unmarked
-from memstory.target import Tree
 
 _KEPT = frozenset({"vars", "defaults", "parametrize", "story", "tags", "covers"})
 _RUN = frozenset({"steps", "expect"})

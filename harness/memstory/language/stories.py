@@ -10,7 +10,7 @@ from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from memstory.errors import Mark, StoryError
+from memstory.contract.errors import Mark, StoryError
 from memstory.language.reading import Document
 from memstory.language.rows import rows
 from memstory.language.story import Story

@@ -6,10 +6,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from memstory.errors import Mark
+from memstory.contract.errors import Mark
+from memstory.contract.target import Capability, Tree
 from memstory.results.outcomes import Harm
 from memstory.results.secrecy.redaction_level import Level
-from memstory.target import Capability, Tree
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

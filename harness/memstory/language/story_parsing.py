@@ -7,7 +7,8 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from memstory.errors import StoryError
+from memstory.contract.errors import StoryError
+from memstory.contract.target import Tree
 from memstory.language.capabilities import FEATURES, is_known, operations
 from memstory.language.grammar import grammar
 from memstory.language.matchers.groups import fields, group
@@ -19,7 +20,6 @@ from memstory.language.story import Expectation, Retrieval, Step, Story, Trials
 from memstory.language.violations import violations
 from memstory.language.words.step_parsing import read_steps
 from memstory.language.words.times import LONGEST_WAIT, microseconds
-from memstory.target import Tree
 
 _BELONGS = {"path": "dataset", "split": "dataset", "unit": "dataset", "where": "corpus", "distractors": "corpus"}
 """Keys of a retrieval that need another one."""

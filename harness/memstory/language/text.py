@@ -15,9 +15,9 @@ from typing import Any, NoReturn
 
 import yaml
 
-from memstory.errors import Mark, StoryError
+from memstory.contract.errors import Mark, StoryError
+from memstory.contract.target import Tree
 from memstory.language.reading import Document, Place, TreePath
-from memstory.target import Tree
 
 MAX_CHARACTERS = 2_000_000
 MAX_DEPTH = 32

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, cast
 
 import jsonschema_rs
 
-from memstory.errors import StoryError
+from memstory.contract.errors import StoryError
+from memstory.contract.target import Tree
 from memstory.language.grammar import changes, grammar
 from memstory.language.matchers import MATCHERS
 from memstory.language.matchers.json_schemas import faults_of
@@ -19,7 +20,6 @@ from memstory.language.reading import Document, TreePath
 from memstory.language.references import REFERENCE
 from memstory.language.registry import meant, nearest, shortened, unknown
 from memstory.language.words.step_parsing import MODIFIERS
-from memstory.target import Tree
 
 if TYPE_CHECKING:
     from jsonschema import ValidationError

@@ -14,9 +14,9 @@ from typing import Final, Protocol
 
 import httpx
 
+from memstory.contract.values import Tree
 from memstory.proxy.blanking import Asked, asked
 from memstory.proxy.cassette import AGAIN, Call, Recorder
-from memstory.values import Tree
 
 TIMEOUT_SECONDS: Final = 600.0
 ANSWER_BYTES: Final = 64_000_000

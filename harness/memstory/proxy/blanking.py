@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from memstory.values import Tree
+from memstory.contract.values import Tree
 
 _VARYING: Final = re.compile(
     r"""

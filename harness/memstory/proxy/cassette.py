@@ -9,10 +9,10 @@ from pathlib import Path
 from threading import Lock
 from typing import Final
 
-from memstory.errors import SetupError
+from memstory.contract.errors import SetupError
+from memstory.contract.values import Tree
 from memstory.proxy.blanking import Asked
 from memstory.results.secrecy.secret_values import Secrets
-from memstory.values import Tree
 
 SCHEMA: Final = "memstory.proxy/1"
 AGAIN: Final = "Record the run again."

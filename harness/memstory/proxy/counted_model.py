@@ -6,9 +6,9 @@ import os
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from memstory.errors import SetupError, StoryError
+from memstory.contract.errors import SetupError, StoryError
+from memstory.contract.target import ModelUse, Tree
 from memstory.proxy.cassette import AGAIN
-from memstory.target import ModelUse, Tree
 
 if TYPE_CHECKING:
     from memstory.proxy.server import Counted, Proxy

@@ -16,9 +16,9 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response, StreamingResponse
 from starlette.routing import Route
 
-from memstory.errors import SetupError
+from memstory.contract.errors import SetupError
+from memstory.contract.values import Tree
 from memstory.proxy.streams import as_stream
-from memstory.values import Tree
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator

@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping
 
-from memstory.values import Tree
+from memstory.contract.values import Tree
 
 
 def as_stream(answer: Mapping[str, Tree], *, with_usage: bool) -> Iterator[bytes]:

@@ -7,8 +7,8 @@ from collections.abc import Iterable, Iterator, Sequence
 import pytest
 
 from memstory.case import cases_of
+from memstory.contract.errors import SetupError, StoryError
 from memstory.controls import CONTROLS
-from memstory.errors import SetupError, StoryError
 from memstory.language.stories import InvalidStory, load_stories
 from memstory.language.story import Story
 from memstory.pytest_plugin.chosen import offers

@@ -10,13 +10,13 @@ from pathlib import Path
 import pytest
 
 from memstory.case import Case
-from memstory.errors import Mark
+from memstory.contract.errors import Mark
+from memstory.contract.target import Tree
 from memstory.language.stories import InvalidStory
 from memstory.language.story import Step, Story
 from memstory.reporting.escaping import shorten
 from memstory.results.outcomes import CaseResult, TrialResult, Verdict
 from memstory.results.recording import Recording, StepRecord
-from memstory.target import Tree
 
 _LONGEST_VALUE = 400
 _MOST_LINES = 20

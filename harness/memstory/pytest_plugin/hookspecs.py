@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 if TYPE_CHECKING:
-    from memstory.target import TargetFactory
+    from memstory.contract.target import TargetFactory
 
 
 def pytest_memstory_targets(config: pytest.Config) -> Mapping[str, type[TargetFactory] | TargetFactory | str]:  # type: ignore[empty-body]

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from memstory.case import Case
-from memstory.errors import SetupError, TargetError
+from memstory.contract.errors import SetupError, TargetError
 from memstory.judging.evaluation import evaluate
 from memstory.language.stories import InvalidStory
 from memstory.playing import broken

@@ -17,7 +17,7 @@ from memstory.commands.running.option_names import SHORT, spelled_out, values
 from memstory.results.secrecy.redaction_level import DEFAULT_LEVEL, LEVELS, Level
 
 if TYPE_CHECKING:
-    from memstory.target import Tree
+    from memstory.contract.target import Tree
 
 # Its value is `session.SessionState`, which a plain start of pytest does not import.
 SESSION: pytest.StashKey[Any] = pytest.StashKey()

@@ -11,8 +11,9 @@ from typing import Final
 
 import pytest
 
-from memstory.codec import encode_lean
-from memstory.errors import Mark, SetupError
+from memstory.contract.codec import encode_lean
+from memstory.contract.errors import Mark, SetupError
+from memstory.contract.target import Tree
 from memstory.pytest_plugin.chosen import load_chosen_or_own, options_of
 from memstory.pytest_plugin.ending.guard import QUIET_EXIT, end_undisturbed, interrupt_on_termination, no_quiet_exit
 from memstory.pytest_plugin.ending.leaving import about_to_leave
@@ -31,7 +32,6 @@ from memstory.results.secrecy.redaction import redacted, redacted_together
 from memstory.results.secrecy.redaction_level import Level, stricter
 from memstory.results.secrecy.secret_values import Secrets, known_secrets
 from memstory.running.supervision import REPORT, tell_supervisor
-from memstory.target import Tree
 
 _WIDTH: Final = 80
 

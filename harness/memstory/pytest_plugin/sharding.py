@@ -8,13 +8,13 @@ from typing import Final
 
 import pytest
 
-from memstory.codec import decode, encode
+from memstory.contract.codec import decode, encode
+from memstory.contract.target import Tree
 from memstory.pytest_plugin.items import InvalidItem, StoryItem
 from memstory.pytest_plugin.options import Shard
 from memstory.pytest_plugin.session import INSTEAD, LEFT, SELECTED, begin, is_worker, state_of
 from memstory.results.outcomes import CaseResult
 from memstory.results.runs import Part
-from memstory.target import Tree
 
 _OUTPUT: Final = "memstory_shard"
 

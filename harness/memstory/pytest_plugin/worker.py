@@ -16,7 +16,8 @@ from memstory.case import Case
 from memstory.chat import Chats, load_model
 from memstory.chat.judge.judge_model import Judge
 from memstory.chat.judge.vote_file import VoteFile
-from memstory.errors import TargetError
+from memstory.contract.errors import TargetError
+from memstory.contract.target import TargetFactory, Tree
 from memstory.playing import broken, case_of, play
 from memstory.pytest_plugin.ending.guard import no_quiet_exit, nothing_forgotten
 from memstory.pytest_plugin.ending.leaving import watch_the_end
@@ -31,7 +32,6 @@ from memstory.running.runner import RETRIEVAL_SECONDS, RunOptions
 from memstory.running.stage import CLOSING_SECONDS
 from memstory.running.supervision import SUPERVISOR
 from memstory.running.watchdog import interrupted_after
-from memstory.target import TargetFactory, Tree
 
 START_SECONDS = 300.0
 """How long a target's factory may take to start; a first start may fetch much."""

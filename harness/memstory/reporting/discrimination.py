@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+from memstory.contract.errors import SetupError
 from memstory.controls import BASELINES, BROAD, CONTROLS, FAULTS, MUTANTS
-from memstory.errors import SetupError
 from memstory.reporting import views
 from memstory.reporting.escaping import inline, table
 from memstory.reporting.measured import is_no_better_than_chance, recall_name

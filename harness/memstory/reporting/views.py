@@ -6,10 +6,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
+from memstory.contract.values import STAND_IN
 from memstory.results.outcomes import CaseResult, Outcome, Score
 from memstory.results.runs import Run
 from memstory.tasks.perturbation import level_name
-from memstory.values import STAND_IN
 
 SYMBOLS: Final[Mapping[str, str]] = {
     "passed": "✅",

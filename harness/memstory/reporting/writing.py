@@ -8,7 +8,7 @@ from pathlib import Path
 from tempfile import TemporaryFile
 from typing import Final
 
-from memstory.errors import SetupError
+from memstory.contract.errors import SetupError
 from memstory.reporting import views
 from memstory.reporting.comparing.columns import columns_of
 from memstory.reporting.comparing.sections import model_sections

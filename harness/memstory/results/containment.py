@@ -5,7 +5,7 @@ from __future__ import annotations
 import unicodedata
 from collections.abc import Mapping
 
-from memstory.values import Tree
+from memstory.contract.values import Tree
 
 
 def is_in(text: str, seen: Tree) -> bool:

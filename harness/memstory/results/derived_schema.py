@@ -8,9 +8,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import MISSING, fields, is_dataclass
 from typing import Any, Final, Literal, Union, get_args, get_origin, get_type_hints
 
-from memstory.codec import default_of
+from memstory.contract.codec import default_of
+from memstory.contract.target import Tree
 from memstory.results.runs import SCHEMA, Run
-from memstory.target import Tree
 
 _DIALECT: Final = "https://json-schema.org/draft/2020-12/schema"
 _ABOUT: Final = (

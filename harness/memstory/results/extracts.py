@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
-from memstory.codec import decode
+from memstory.contract.codec import decode
+from memstory.contract.target import ToolCall, Turn
 from memstory.results.outcomes import AgentStep, CaseResult, StepTime, TrialResult
 from memstory.results.recording import StepRecord
-from memstory.target import ToolCall, Turn
 
 _JUDGED_WELL = ("passed", "measured", "unsupported")
 

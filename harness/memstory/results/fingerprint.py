@@ -7,9 +7,9 @@ import platform
 from collections.abc import Mapping, Sequence
 from importlib.metadata import version
 
+from memstory.contract.target import Tree
 from memstory.results.outcomes import CaseResult
 from memstory.results.runs import Fingerprint, Part
-from memstory.target import Tree
 
 
 def make_fingerprint(

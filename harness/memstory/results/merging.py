@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from memstory.errors import SetupError
+from memstory.contract.errors import SetupError
 from memstory.results.likeness import by_cause, differing_stories
 from memstory.results.runs import Fingerprint, NamedRun, Part, Run, counted, make_run
 

@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final, Literal, get_args
 
+from memstory.contract.target import ModelUse, Tree, Turn
 from memstory.results.recording import Recording, RetrievalRecord
-from memstory.target import ModelUse, Tree, Turn
 
 Outcome = Literal["passed", "failed", "measured", "unsupported", "error", "invalid"]
 OUTCOMES: Final[Sequence[Outcome]] = get_args(Outcome)

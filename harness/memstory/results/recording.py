@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
-from memstory.target import ModelUse, ToolSchema, Tree
-from memstory.values import made_quickly
+from memstory.contract.target import ModelUse, ToolSchema, Tree
+from memstory.contract.values import made_quickly
 
 FailureKind = Literal["failed", "unsupported", "error", "invalid"]
 
@@ -57,7 +57,7 @@ class StepRecord:
     """One step that was carried out.
 
     `path` is its place in the story, with the pass of a `repeat` or `parallel` behind the index of that step.
-    `result` is the operation's result as JSON (see `memstory.codec`); `error` is the text of a refusal.
+    `result` is the operation's result as JSON (see `memstory.contract.codec`); `error` is the text of a refusal.
     `names` maps every name saved so far to its value, which is what expectations on this step may refer to.
     `probe` is what was looked for afterwards, `witness` what was there before and afterwards.
     `judged` says of the facts of each `judged:` whether the answer fits them, as a judge said.

@@ -9,9 +9,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, Literal, get_args
 
+from memstory.contract.target import Tree
 from memstory.results.outcomes import OUTCOMES, CaseResult, Outcome
 from memstory.results.secrecy.secret_values import REDACTED
-from memstory.target import Tree
 
 Schema = Literal["memstory.results/2"]
 SCHEMA: Final[Schema] = get_args(Schema)[0]

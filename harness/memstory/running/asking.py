@@ -7,18 +7,18 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from time import perf_counter
 
+from memstory.contract.errors import StoryError
+from memstory.contract.requests import About, Search
+from memstory.contract.target import Environment, Hit, ModelUse, Query, Scope, TargetFactory, Tree
 from memstory.controls import Oracle, OracleFactory
 from memstory.datasets import load_distractors
-from memstory.errors import StoryError
 from memstory.language.story import Retrieval
-from memstory.requests import About, Search
 from memstory.results.recording import QuestionRecord, RetrievalRecord
 from memstory.results.runs import counted
 from memstory.running.environments import for_collection
 from memstory.running.hosting.guarded import GuardedTarget
 from memstory.running.remembering import DocumentIds, Limit, Rememberer, refuse_outdated
 from memstory.running.stage import Stage, open_stage
-from memstory.target import Environment, Hit, ModelUse, Query, Scope, TargetFactory, Tree
 from memstory.tasks.perturbation import Perturbed, level_name, levels_of, perturbed
 from memstory.tasks.retrieval import Collection, Document, Question, RetrievalTask, as_turn, turns_of
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import traceback
 from collections.abc import Sequence
 
-from memstory.errors import MissingValue, NotSupported, SetupError, StoryError, TargetError
+from memstory.contract.errors import MissingValue, NotSupported, SetupError, StoryError, TargetError
 from memstory.results.recording import Failure, FailureKind
 from memstory.targets.discovery import missing_vendor
 

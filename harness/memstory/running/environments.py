@@ -9,8 +9,8 @@ from hashlib import blake2b
 from pathlib import Path
 
 from memstory.case import Case
+from memstory.contract.target import Environment, Tree
 from memstory.datasets import Bounds
-from memstory.target import Environment, Tree
 
 
 def owner_of(story_id: str, seed: int) -> str:

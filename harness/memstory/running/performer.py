@@ -10,9 +10,10 @@ from pathlib import Path
 from time import perf_counter
 
 from memstory.chat.judge.judge_model import Judge
-from memstory.codec import encode
+from memstory.contract.codec import encode
+from memstory.contract.errors import Refused, StoryError, TargetError
+from memstory.contract.target import Capability, Scope, Tree
 from memstory.datasets import Bounds
-from memstory.errors import Refused, StoryError, TargetError
 from memstory.language.references import pick, substitute
 from memstory.language.story import Step
 from memstory.language.words import WORDS
@@ -22,7 +23,6 @@ from memstory.running.evidence.judgements import judgements
 from memstory.running.evidence.probing import ECHOES, Prober, Twin
 from memstory.running.evidence.workspace_files import inspect_files, tampered
 from memstory.running.stage import Stage
-from memstory.target import Capability, Scope, Tree
 
 Holds = Callable[[Step, StepRecord], bool]
 """Whether all that a step expects is so; given from outside, because the runner judges nothing."""

@@ -9,10 +9,10 @@ from itertools import islice
 from time import perf_counter
 from typing import Final
 
-from memstory.errors import NotSupported, Refused, TargetError
-from memstory.requests import Add, Update
+from memstory.contract.errors import NotSupported, Refused, TargetError
+from memstory.contract.requests import Add, Update
+from memstory.contract.target import Capability, Item, Receipt, ReceiptItem, Ref, Scope
 from memstory.running.stage import FIRST_SESSION, Stage
-from memstory.target import Capability, Item, Receipt, ReceiptItem, Ref, Scope
 from memstory.tasks.perturbation import Perturbed
 from memstory.tasks.retrieval import Document, Many
 

@@ -16,11 +16,12 @@ from typing import Any
 from memstory.case import Case
 from memstory.chat import Chats, Shim, gives_chat_to
 from memstory.chat.judge.judge_model import Judge
+from memstory.contract.errors import NotSupported
+from memstory.contract.requests import About, AnnounceTools
+from memstory.contract.target import Capability, Environment, TargetFactory, Tree
 from memstory.datasets import Bounds, load_task
-from memstory.errors import NotSupported
 from memstory.language.needs import LACKS
 from memstory.language.story import Step
-from memstory.requests import About, AnnounceTools
 from memstory.results.recording import Failure, Recording
 from memstory.running.asking import Asked, Progress, run_retrieval
 from memstory.running.endings import failure_of
@@ -28,7 +29,6 @@ from memstory.running.environments import make_environment
 from memstory.running.evidence.judgements import is_judged
 from memstory.running.performer import Branch, Holds, Performer
 from memstory.running.stage import Stage, open_stage
-from memstory.target import Capability, Environment, TargetFactory, Tree
 
 CASE_SECONDS = 60.0
 """How long the steps of a case may take."""

@@ -10,12 +10,12 @@ from datetime import datetime, timedelta
 from pathlib import Path
 
 from memstory.chat import Agent, Shim
-from memstory.clock import StoryClock
-from memstory.errors import NotSupported, Refused, TargetError
-from memstory.requests import About, Settle, TimeMoved
+from memstory.contract.clock import StoryClock
+from memstory.contract.errors import NotSupported, Refused, TargetError
+from memstory.contract.requests import About, Settle, TimeMoved
+from memstory.contract.target import Connection, Environment, ModelUse, Scope, TargetFactory
 from memstory.running.hosting.guarded import GuardedTarget
 from memstory.running.hosting.host import HostedTarget
-from memstory.target import Connection, Environment, ModelUse, Scope, TargetFactory
 
 FIRST_SESSION = "session-1"
 CLOSING_SECONDS = 10.0

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from types import FrameType
 
-from memstory.errors import TargetError
+from memstory.contract.errors import TargetError
 
 _AGAIN_SECONDS = 10.0
 

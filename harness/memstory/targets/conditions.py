@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from memstory.errors import NotSupported
-from memstory.target import Capability, Query, Scope
+from memstory.contract.errors import NotSupported
+from memstory.contract.target import Capability, Query, Scope
 
 
 def refuse_undeclared(query: Query, scope: Scope, able: frozenset[Capability]) -> None:

@@ -14,9 +14,9 @@ from importlib.metadata import Distribution, PackageNotFoundError, distribution,
 from importlib.util import find_spec
 from typing import Any
 
+from memstory.contract.errors import SetupError
+from memstory.contract.target import TargetFactory
 from memstory.controls import CONTROLS, FAULTS
-from memstory.errors import SetupError
-from memstory.target import TargetFactory
 from memstory.targets.table_targets import bundled_tables, is_table_spec, load_table
 
 GROUP = "memstory.targets"
@@ -138,7 +138,7 @@ def _factory(name: str, found: Any, distribution: Distribution | None = None) ->
         return load_spec(found)
     made = _loaded(name, found, distribution) if callable(found) else found
     if not isinstance(made, TargetFactory):
-        raise SetupError(f"the target '{name}' is a {type(made).__name__}, not a memstory.target.TargetFactory")
+        raise SetupError(f"the target '{name}' is a {type(made).__name__}, not a memstory.TargetFactory")
     return made
 
 

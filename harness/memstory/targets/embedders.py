@@ -11,9 +11,9 @@ from difflib import get_close_matches
 from importlib.metadata import entry_points
 from typing import Final, Literal, Protocol, TypeAlias, cast
 
-from memstory.clock import Stopwatch
-from memstory.errors import SetupError, StoryError
-from memstory.target import Environment
+from memstory.contract.clock import Stopwatch
+from memstory.contract.errors import SetupError, StoryError
+from memstory.contract.target import Environment
 
 GROUP: Final = "memstory.embedders"
 DEFAULT: Final = "minilm"

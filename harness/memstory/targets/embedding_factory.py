@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import ClassVar
 
-from memstory.target import Capability, Environment, TargetFactory, Tree
+from memstory.contract.target import Capability, Environment, TargetFactory, Tree
 from memstory.targets.embedders import Embedders, TextEmbedder
 
 _PROBE = "How many numbers has a vector?"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from memstory.target import Environment
+from memstory.contract.target import Environment
 
 
 class GivenIds:

@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
-from memstory.errors import SetupError
-from memstory.target import Tree
+from memstory.contract.errors import SetupError
+from memstory.contract.target import Tree
 
 FILE: Final = "memstory.toml"
 

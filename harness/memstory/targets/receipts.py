@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from memstory.errors import Refused
-from memstory.target import Item, Receipt, ReceiptItem, Ref
+from memstory.contract.errors import Refused
+from memstory.contract.target import Item, Receipt, ReceiptItem, Ref
 
 
 def stored(items: Sequence[Item], ids: Sequence[str]) -> Receipt:

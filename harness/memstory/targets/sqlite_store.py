@@ -10,8 +10,8 @@ from importlib import import_module
 from importlib.util import find_spec
 from typing import Any, Final
 
-from memstory.errors import NotSupported, Refused
-from memstory.target import Hit, Item, Ref, Scope, Tree
+from memstory.contract.errors import NotSupported, Refused
+from memstory.contract.target import Hit, Item, Ref, Scope, Tree
 
 SCHEMA: Final = """
 CREATE TABLE IF NOT EXISTS memories (

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Protocol
 
-from memstory.target import Hit, Item, Receipt, Ref, Scope, Target
+from memstory.contract.target import Hit, Item, Receipt, Ref, Scope, Target
 from memstory.targets.one_thread import OneThread
 from memstory.targets.receipts import receipt_item, unknown, updated
 from memstory.targets.sqlite_store import Condition, named, of_kinds, within

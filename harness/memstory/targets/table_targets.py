@@ -12,9 +12,9 @@ from importlib.resources import as_file, files
 from pathlib import Path
 from typing import ClassVar, Final
 
-from memstory.clock import Clock
-from memstory.errors import SetupError
-from memstory.target import Capability, Environment, Target, TargetFactory, Tree
+from memstory.contract.clock import Clock
+from memstory.contract.errors import SetupError
+from memstory.contract.target import Capability, Environment, Target, TargetFactory, Tree
 from memstory.targets.project_file import FILE, read_tables
 
 _MARK: Final = ".toml#"

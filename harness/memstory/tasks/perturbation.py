@@ -12,7 +12,7 @@ from itertools import product
 from random import Random
 from typing import Final
 
-from memstory.target import Tree
+from memstory.contract.target import Tree
 from memstory.tasks.retrieval import Collection, Document, Question
 
 AT_REST: Final[Mapping[str, Tree]] = {"distractors": 0, "stale_repeats": 0, "paraphrase": False, "shuffle": False}

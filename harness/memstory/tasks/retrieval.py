@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Generic, TypeAlias, TypeVar
 
-from memstory.target import Tree
-from memstory.values import made_quickly
+from memstory.contract.target import Tree
+from memstory.contract.values import made_quickly
 
 Value = TypeVar("Value")
 

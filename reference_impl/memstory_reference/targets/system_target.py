@@ -9,9 +9,9 @@ from inspect import Parameter, signature
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, Protocol, TypeVar
 
-from memstory.clock import Clock
-from memstory.errors import NotSupported, Refused, StoryError, TargetError
-from memstory.target import (
+from memstory.contract.clock import Clock
+from memstory.contract.errors import NotSupported, Refused, StoryError, TargetError
+from memstory.contract.target import (
     Capability,
     Environment,
     ModelUse,

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from memstory.chat import Reply, ToolRequest
-from memstory.clock import StoryClock
+from memstory.contract.clock import StoryClock
+from memstory.contract.target import Environment
 from memstory.controls import OracleFactory
-from memstory.target import Environment
 
 
 class Written:

@@ -9,8 +9,8 @@ import pytest
 from memstory.chat import Agent, Reply
 from memstory.chat.agent import NO_ANSWER, STEPS, WINDOW_TURNS
 from memstory.chat.tools import TOOLSETS, MemoryTools
-from memstory.errors import Refused, SetupError
-from memstory.target import Scope
+from memstory.contract.errors import Refused, SetupError
+from memstory.contract.target import Scope
 
 ABLE = frozenset({"add", "search", "add.key", "get.key"})
 ANN = Scope(user="ann", session="session-1")

@@ -6,11 +6,11 @@ import pytest
 
 from memstory.case import Case
 from memstory.chat import GROUP, Chats, check_model_name
+from memstory.contract.errors import Mark, SetupError, StoryError
+from memstory.contract.target import Receipt, TargetFactory, Turn
 from memstory.controls import Oracle, OracleFactory
-from memstory.errors import Mark, SetupError, StoryError
 from memstory.language.story import Step, Story
 from memstory.running.runner import RunOptions, run
-from memstory.target import Receipt, TargetFactory, Turn
 
 MARK = Mark("stories/x.yaml", 3, 1)
 TALK = frozenset({"chat", "chat.tools"})

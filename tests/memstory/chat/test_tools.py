@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from memstory.chat import ToolRequest
 from memstory.chat.tools import TOOLSETS, MemoryTools, usual_toolset
-from memstory.errors import NotSupported, Refused
-from memstory.target import Hit, Item, Receipt, ReceiptItem, Scope, Target
+from memstory.contract.errors import NotSupported, Refused
+from memstory.contract.target import Hit, Item, Receipt, ReceiptItem, Scope, Target
 
 ABLE = frozenset({"add", "search", "add.key", "get.key"})
 ANN = Scope(user="ann", session="session-1")

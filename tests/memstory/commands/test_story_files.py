@@ -1,7 +1,7 @@
 import pytest
 
 from memstory.commands.story_files import story_files
-from memstory.errors import SetupError
+from memstory.contract.errors import SetupError
 
 
 def names(*named, **options):

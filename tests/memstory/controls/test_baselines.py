@@ -2,11 +2,11 @@
 
 import pytest
 
-from memstory.clock import StoryClock
+from memstory.contract.clock import StoryClock
+from memstory.contract.target import Environment, Item, Query, Ref, Scope
 from memstory.controls import BASELINES, CONTROLS, FAULTS
 from memstory.language.capabilities import FEATURES, operations
 from memstory.language.grammar import grammar
-from memstory.target import Environment, Item, Query, Ref, Scope
 from memstory.targets.discovery import load_targets
 
 SCOPE = Scope(user="ann")

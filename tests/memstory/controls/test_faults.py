@@ -6,7 +6,8 @@ import pytest
 
 from memstory.bundled import bundled_stories
 from memstory.case import cases_of
-from memstory.clock import StoryClock
+from memstory.contract.clock import StoryClock
+from memstory.contract.target import Environment, Item, Query, Ref, Scope
 from memstory.controls import BROAD, FAULTS, MUTANTS, OracleFactory
 from memstory.controls.faults import (
     changes,
@@ -24,7 +25,6 @@ from memstory.controls.faults import (
 )
 from memstory.controls.mutants import Mutant
 from memstory.language.stories import load_stories
-from memstory.target import Environment, Item, Query, Ref, Scope
 from memstory.targets.discovery import load_spec
 
 ANN, BOB = Scope(user="ann"), Scope(user="bob")

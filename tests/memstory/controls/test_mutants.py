@@ -4,9 +4,9 @@ from datetime import UTC, datetime
 
 import pytest
 
-from memstory.clock import StoryClock
+from memstory.contract.clock import StoryClock
+from memstory.contract.target import Environment, Item, Query, Ref, Scope
 from memstory.controls import MUTANTS, Oracle
-from memstory.target import Environment, Item, Query, Ref, Scope
 
 ANN, BOB = Scope(user="ann"), Scope(user="bob")
 

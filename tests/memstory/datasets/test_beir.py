@@ -2,8 +2,8 @@ import json
 
 import pytest
 
+from memstory.contract.errors import Mark, NotSupported, SetupError, StoryError
 from memstory.datasets import load_task
-from memstory.errors import Mark, NotSupported, SetupError, StoryError
 from memstory.language.story import Retrieval
 
 MARK = Mark("stories/q.yaml", 4, 12)

@@ -7,10 +7,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from memstory.contract.errors import Mark, StoryError
 from memstory.datasets import load_task
 from memstory.datasets.digest import digest_of
 from memstory.datasets.jsonl import read_documents
-from memstory.errors import Mark, StoryError
 from memstory.language.story import Retrieval
 from memstory.tasks.retrieval import Collection, Document
 

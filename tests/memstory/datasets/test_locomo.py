@@ -4,9 +4,9 @@ from collections import Counter
 
 import pytest
 
+from memstory.contract.errors import Mark, NotSupported, SetupError, StoryError
 from memstory.datasets import load_task, locomo
 from memstory.datasets.places import LOCOMO
-from memstory.errors import Mark, NotSupported, SetupError, StoryError
 from memstory.language.story import Retrieval
 
 MARK = Mark("stories/q.yaml", 4, 12)

@@ -4,8 +4,8 @@ import json
 
 import pytest
 
+from memstory.contract.errors import Mark, SetupError
 from memstory.datasets import load_task, longmemeval
-from memstory.errors import Mark, SetupError
 from memstory.language.story import Retrieval
 
 MARK = Mark("stories/q.yaml", 4, 12)

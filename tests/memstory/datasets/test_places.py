@@ -1,8 +1,8 @@
 import pytest
 
+from memstory.contract.errors import Mark, NotSupported, SetupError
 from memstory.datasets import load_task
 from memstory.datasets.places import BEIR, LOCOMO
-from memstory.errors import Mark, NotSupported, SetupError
 from memstory.language.story import Retrieval
 
 MARK = Mark("stories/q.yaml", 4, 12)

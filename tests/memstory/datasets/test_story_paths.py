@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from memstory.contract.errors import StoryError
 from memstory.datasets import Bounds
-from memstory.errors import StoryError
 
 
 @pytest.fixture

@@ -10,7 +10,7 @@ from random import Random
 
 import pytest
 
-from memstory.errors import SetupError, StoryError
+from memstory.contract.errors import SetupError, StoryError
 
 COUNT = int(os.environ.get("MEMSTORY_FUZZ", "2000"))
 SEED = int(os.environ.get("MEMSTORY_FUZZ_SEED", "0"))

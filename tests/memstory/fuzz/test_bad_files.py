@@ -14,9 +14,9 @@ import pytest
 import yaml
 
 from memstory.bundled import bundled_stories
+from memstory.contract.errors import Mark
 from memstory.controls import CONTROLS
 from memstory.datasets.jsonl import read_task
-from memstory.errors import Mark
 from memstory.language.stories import InvalidStory, parse_stories
 from memstory.reporting.comparing.columns import columns_of
 from memstory.reporting.comparing.comparison import compare

@@ -22,7 +22,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from memstory.controls import Oracle
-from memstory.target import Hit, TargetFactory
+from memstory.contract.target import Hit, TargetFactory
 
 LONG = 1_000_000.0
 MOODS = {}

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memstory.case import Case
-from memstory.errors import StoryError
+from memstory.contract.errors import StoryError
 from memstory.language.references import REFERENCE, pick, substitute, unmarked, written
 from memstory.language.stories import parse_stories
 from memstory.playing import play

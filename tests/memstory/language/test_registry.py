@@ -14,6 +14,7 @@ import pytest
 from jsonschema import Draft202012Validator
 
 from memstory.cli import main
+from memstory.contract.target import Hit, Query, Scope, Target
 from memstory.controls import Oracle, OracleFactory
 from memstory.language.grammar import grammar, schema_text
 from memstory.language.matchers import MATCHERS, Finding, matcher
@@ -23,7 +24,6 @@ from memstory.language.words import WORDS, Word
 from memstory.language.words.memories import hits_of
 from memstory.language.words.word import in_list, named
 from memstory.playing import play
-from memstory.target import Hit, Query, Scope, Target
 
 ROOT = Path(__file__).parents[3]
 ENDING = """\
@@ -50,7 +50,7 @@ steps:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Recollect:
-    """What memstory.requests would declare."""
+    """What memstory.contract.requests would declare."""
 
     op: ClassVar[str] = "recollect"
     words: str

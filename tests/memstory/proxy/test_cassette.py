@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memstory.errors import SetupError
+from memstory.contract.errors import SetupError
 from memstory.proxy.blanking import asked
 from memstory.proxy.cassette import Recorder, read_calls
 from memstory.results.secrecy.secret_values import Secrets

@@ -12,10 +12,10 @@ pytest.importorskip("uvicorn")
 import httpx
 from memstory_tests_local_server import LocalHandler, serving
 
-from memstory.errors import SetupError, StoryError
+from memstory.contract.errors import SetupError, StoryError
+from memstory.contract.target import ModelUse
 from memstory.proxy import answering
 from memstory.proxy.counted_model import CountedModel
-from memstory.target import ModelUse
 
 USAGE = {"prompt_tokens": 5, "completion_tokens": 2}
 

@@ -14,7 +14,7 @@ pytest.importorskip("uvicorn")
 import httpx
 from memstory_tests_local_server import LocalHandler, serving
 
-from memstory.errors import SetupError
+from memstory.contract.errors import SetupError
 from memstory.proxy.answering import Forwarding, Replaying, Scripted
 from memstory.proxy.cassette import Recorder, read_calls
 from memstory.proxy.server import Proxy, totals

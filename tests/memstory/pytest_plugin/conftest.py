@@ -12,8 +12,8 @@ import memstory.pytest_plugin.collect  # noqa: F401  (pytester forgets what an i
 TOY = """
 import asyncio, os, signal
 from memstory.controls import Oracle
-from memstory.errors import Refused, SetupError
-from memstory.target import TargetFactory, ToolCall, Turn
+from memstory.contract.errors import Refused, SetupError
+from memstory.contract.target import TargetFactory, ToolCall, Turn
 
 
 class Toy(Oracle):

@@ -7,7 +7,7 @@ pytest_plugins = ["pytester"]
 WRITER = """
 from pathlib import Path
 from memstory.controls import Oracle
-from memstory.target import TargetFactory
+from memstory.contract.target import TargetFactory
 
 
 class Writer(Oracle):

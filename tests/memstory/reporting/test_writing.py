@@ -3,7 +3,7 @@ from pathlib import Path
 
 import pytest
 
-from memstory.errors import SetupError
+from memstory.contract.errors import SetupError
 from memstory.reporting.writing import begin_reports, report_from_spool, write_reports
 from memstory.results.fingerprint import make_fingerprint
 from memstory.results.folder.selected_cases import write_selected

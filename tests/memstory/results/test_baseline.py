@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from memstory.errors import SetupError
+from memstory.contract.errors import SetupError
 from memstory.reporting.comparing.paired import differences
 from memstory.reporting.comparing.regression import gate
 from memstory.results.baseline import as_baseline

@@ -9,13 +9,13 @@ from itertools import count
 import pytest
 
 from memstory.case import Case
-from memstory.codec import encode
+from memstory.contract.codec import encode
+from memstory.contract.errors import Mark, NotSupported, Refused
+from memstory.contract.target import Receipt, ReceiptItem, TargetFactory
 from memstory.controls import Oracle
-from memstory.errors import Mark, NotSupported, Refused
 from memstory.language.story import Retrieval, Story
 from memstory.running.remembering import DocumentIds, Limit
 from memstory.running.runner import RunOptions, run
-from memstory.target import Receipt, ReceiptItem, TargetFactory
 from memstory.tasks.retrieval import Document
 
 MARK = Mark("quality/facts.yaml", 4, 1)

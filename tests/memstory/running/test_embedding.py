@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
+from memstory.contract.target import Environment, TargetFactory
 from memstory.controls import Oracle
 from memstory.language.stories import parse_stories
 from memstory.playing import play
 from memstory.running.runner import RunOptions
-from memstory.target import Environment, TargetFactory
 from memstory.targets.embedders import Embedders
 
 STORY = """

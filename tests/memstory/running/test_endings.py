@@ -1,6 +1,6 @@
 import pytest
 
-from memstory.errors import SetupError, TargetError
+from memstory.contract.errors import SetupError, TargetError
 from memstory.running.endings import failure_of
 
 

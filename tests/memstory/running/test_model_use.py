@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 
+from memstory.contract.target import ModelUse, TargetFactory
+from memstory.contract.values import Receipt, ReceiptItem
 from memstory.controls import Oracle
 from memstory.language.stories import parse_stories
 from memstory.playing import play
 from memstory.running.runner import RunOptions
-from memstory.target import ModelUse, TargetFactory
-from memstory.values import Receipt, ReceiptItem
 
 STORY = """
 story: E1

@@ -8,14 +8,14 @@ from dataclasses import replace
 import pytest
 
 from memstory.case import Case
-from memstory.clock import StoryClock
+from memstory.contract.clock import StoryClock
+from memstory.contract.errors import Mark, NotSupported, Refused, StoryError, TargetError
+from memstory.contract.target import Environment, Item, Receipt, ReceiptItem, Scope, TargetFactory, ToolSchema, Turn
 from memstory.controls import Oracle, OracleFactory
-from memstory.errors import Mark, NotSupported, Refused, StoryError, TargetError
 from memstory.language.story import Expectation, Matcher, Step, Story
 from memstory.running.hosting.host import HostedTarget
 from memstory.running.runner import RunOptions, run
 from memstory.running.stage import open_stage
-from memstory.target import Environment, Item, Receipt, ReceiptItem, Scope, TargetFactory, ToolSchema, Turn
 
 MARK = Mark("stories/x.yaml", 3, 1)
 

@@ -9,7 +9,7 @@ import time
 
 import pytest
 
-from memstory.errors import TargetError
+from memstory.contract.errors import TargetError
 from memstory.running.watchdog import interrupted_after
 
 

@@ -6,8 +6,8 @@ from contextlib import asynccontextmanager
 
 import pytest
 
-from memstory.clock import StoryClock
-from memstory.target import Environment, Item, Query, Scope
+from memstory.contract.clock import StoryClock
+from memstory.contract.target import Environment, Item, Query, Scope
 from memstory.targets.embedders import Embedders
 
 

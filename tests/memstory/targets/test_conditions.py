@@ -1,7 +1,7 @@
 import pytest
 
-from memstory.errors import NotSupported
-from memstory.target import Query, Scope
+from memstory.contract.errors import NotSupported
+from memstory.contract.target import Query, Scope
 from memstory.targets.conditions import refuse_undeclared
 
 ANYWHERE, SESSION = Scope(user="ann"), Scope(user="ann", session="one")

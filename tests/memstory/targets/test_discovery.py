@@ -7,9 +7,9 @@ import sys
 
 import pytest
 
+from memstory.contract.errors import SetupError
+from memstory.contract.target import TargetFactory
 from memstory.controls import OracleFactory
-from memstory.errors import SetupError
-from memstory.target import TargetFactory
 from memstory.targets.discovery import check_names, known_names, load_spec, load_targets
 
 
@@ -72,7 +72,7 @@ def test_names_with_a_colon_are_left_to_loading():
         ("nowhere_at_all:X", "needs the package 'nowhere_at_all', which is not installed"),
         ("contrl:oracle", "needs the package 'contrl', .* Did you mean 'control:oracle'"),
         ("memstory.controls:Orakel", "has no 'Orakel'"),
-        ("memstory.controls:CONTROLS", "is a dict, not a memstory.target.TargetFactory"),
+        ("memstory.controls:CONTROLS", "is a dict, not a memstory.TargetFactory"),
     ],
 )
 def test_a_spec_that_leads_nowhere_is_one_line(spec, message):

@@ -3,8 +3,8 @@ from importlib.metadata import EntryPoint
 
 import pytest
 
-from memstory.errors import SetupError, StoryError
-from memstory.target import Environment
+from memstory.contract.errors import SetupError, StoryError
+from memstory.contract.target import Environment
 from memstory.targets import embedders
 from memstory.targets.embedders import Embedders, StoryVectors, load_embedder
 

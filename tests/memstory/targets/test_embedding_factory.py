@@ -1,4 +1,4 @@
-from memstory.target import Environment
+from memstory.contract.target import Environment
 from memstory.targets import embedders
 from memstory.targets.embedders import Embedders
 from memstory.targets.embedding_factory import EmbeddingFactory, vector_length

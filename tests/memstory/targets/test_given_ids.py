@@ -1,4 +1,4 @@
-from memstory.target import Environment
+from memstory.contract.target import Environment
 from memstory.targets.given_ids import GivenIds
 
 

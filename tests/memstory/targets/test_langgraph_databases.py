@@ -5,9 +5,9 @@ from typing import ClassVar
 
 import pytest
 
-from memstory.clock import StoryClock
-from memstory.errors import Refused, SetupError
-from memstory.target import Environment, Item, Query, Ref, Scope
+from memstory.contract.clock import StoryClock
+from memstory.contract.errors import Refused, SetupError
+from memstory.contract.target import Environment, Item, Query, Ref, Scope
 from memstory.targets.frameworks.langgraph_postgres import LanggraphPostgresFactory
 from memstory.targets.frameworks.langgraph_sqlite import LanggraphSqliteFactory
 from memstory.targets.vector_stores import postgres_store

@@ -1,6 +1,6 @@
 import pytest
 
-from memstory.target import Item, Ref
+from memstory.contract.target import Item, Ref
 from memstory.targets.receipts import stored, unknown, updated
 
 TEA, MILK = Item(text="tea", key="drink", kind="fact"), Item(text="milk")

@@ -2,9 +2,9 @@ import sqlite3
 
 import pytest
 
-from memstory.clock import StoryClock
-from memstory.errors import NotSupported
-from memstory.target import Environment
+from memstory.contract.clock import StoryClock
+from memstory.contract.errors import NotSupported
+from memstory.contract.target import Environment
 from memstory.targets import sqlite_store
 from memstory.targets.frameworks.langgraph_sqlite import LanggraphSqliteFactory
 from memstory.targets.vector_stores.sqlite_vec import SqliteVecFactory

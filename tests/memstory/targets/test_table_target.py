@@ -1,7 +1,7 @@
 import pytest
 
-from memstory.errors import Refused
-from memstory.target import Item, Query, Ref, Scope
+from memstory.contract.errors import Refused
+from memstory.contract.target import Item, Query, Ref, Scope
 from memstory.targets.vector_stores.sqlite_vec import SqliteVecFactory
 from memstory.targets.words.fts5 import Fts5Factory
 

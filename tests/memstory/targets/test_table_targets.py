@@ -2,10 +2,10 @@
 
 import pytest
 
-from memstory.clock import StoryClock
+from memstory.contract.clock import StoryClock
+from memstory.contract.errors import SetupError
+from memstory.contract.target import Environment, Target, TargetFactory
 from memstory.controls import OracleFactory
-from memstory.errors import SetupError
-from memstory.target import Environment, Target, TargetFactory
 from memstory.targets.discovery import known_names, load_spec, load_targets
 from memstory.targets.services.http_target import HttpFactory
 from memstory.targets.services.mcp_target import McpFactory

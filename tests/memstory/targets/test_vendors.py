@@ -5,8 +5,8 @@ import sys
 
 import pytest
 
-from memstory.errors import NotSupported, Refused
-from memstory.target import Item, Query, Ref, Scope
+from memstory.contract.errors import NotSupported, Refused
+from memstory.contract.target import Item, Query, Ref, Scope
 from memstory.targets.frameworks.langgraph import LanggraphFactory
 from memstory.targets.vector_stores.chroma import ChromaFactory
 from memstory.targets.words.bm25 import Bm25Factory

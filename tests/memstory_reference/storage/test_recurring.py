@@ -2,7 +2,7 @@ from datetime import timedelta
 
 import pytest
 
-from memstory.clock import StoryClock
+from memstory.contract.clock import StoryClock
 from memstory_reference.storage.recurring import Recurring
 
 HOUR = timedelta(hours=1)

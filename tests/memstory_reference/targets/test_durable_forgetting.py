@@ -6,9 +6,9 @@ from contextlib import nullcontext
 
 import pytest
 
-from memstory.clock import StoryClock
-from memstory.errors import Refused
-from memstory.target import Environment, Item, Ref, Scope
+from memstory.contract.clock import StoryClock
+from memstory.contract.errors import Refused
+from memstory.contract.target import Environment, Item, Ref, Scope
 from memstory.targets.discovery import load_targets
 
 ANN, TOLD = Scope(user="case.ann", session="one"), "The chalet in Gdansk is owned by Brandt."

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from memstory.target import Environment
+from memstory.contract.target import Environment
 from memstory_reference.adapters.embedding import weights
 from memstory_reference.composition import chat_models
 from memstory_reference.composition.embedders import make_embedder

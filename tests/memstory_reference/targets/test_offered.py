@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from memstory.chat import Message, ToolRequest
-from memstory.errors import SetupError
-from memstory.target import ToolSchema
+from memstory.contract.errors import SetupError
+from memstory.contract.target import ToolSchema
 from memstory_reference.ports import ChatModelUnavailableError, Reply
 from memstory_reference.ports import ToolRequest as OwnRequest
 from memstory_reference.targets.offered import OfferedChat, offline, ollama, record, replay

@@ -5,12 +5,12 @@ import shutil
 import psycopg
 import pytest
 
-from memstory.clock import StoryClock
 from memstory.conformance import TargetContract
-from memstory.errors import NotSupported, SetupError, StoryError
-from memstory.requests import About, Add, Search
+from memstory.contract.clock import StoryClock
+from memstory.contract.errors import NotSupported, SetupError, StoryError
+from memstory.contract.requests import About, Add, Search
+from memstory.contract.target import Environment, Item, Query, Scope
 from memstory.running.hosting.host import HostedTarget
-from memstory.target import Environment, Item, Query, Scope
 from memstory_reference.adapters.servers import embedded_postgres
 from memstory_reference.targets import shared_postgres as layers_postgres
 from memstory_reference.targets.layers.target import LayersFactory

@@ -7,9 +7,9 @@ import sys
 
 import pytest
 
-from memstory.clock import StoryClock
-from memstory.errors import NotSupported, StoryError
-from memstory.target import Environment, Query, Scope
+from memstory.contract.clock import StoryClock
+from memstory.contract.errors import NotSupported, StoryError
+from memstory.contract.target import Environment, Query, Scope
 from memstory_reference.targets.layers.target import LayersFactory
 from memstory_reference.targets.manager.target import ManagerFactory
 from memstory_reference.targets.observations.target import ObservationsFactory

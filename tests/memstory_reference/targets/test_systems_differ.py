@@ -6,8 +6,8 @@ from pkgutil import iter_modules
 
 import pytest
 
-from memstory.clock import StoryClock
-from memstory.target import Environment, Item, Query, Scope
+from memstory.contract.clock import StoryClock
+from memstory.contract.target import Environment, Item, Query, Scope
 from memstory.targets.discovery import load_targets
 from memstory_reference import systems
 from memstory_reference.targets import REFERENCE

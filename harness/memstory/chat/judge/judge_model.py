@@ -12,7 +12,7 @@ from typing import Final
 from memstory.chat.judge.exam import Marks, marked, questions
 from memstory.chat.judge.vote_file import VoteFile
 from memstory.chat.model import ChatModel, Message
-from memstory.errors import SetupError
+from memstory.contract.errors import SetupError
 
 VOTES: Final = 3
 _AT_ONCE: Final = 4

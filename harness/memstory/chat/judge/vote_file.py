@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from memstory.errors import SetupError
+from memstory.contract.errors import SetupError
 
 
 class VoteFile:

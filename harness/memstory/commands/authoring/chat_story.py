@@ -10,7 +10,7 @@ from typing import Any, Final, Literal
 
 import yaml
 
-from memstory.errors import SetupError
+from memstory.contract.errors import SetupError
 
 MOST_CHARACTERS: Final = 1_000_000
 _WORDS_ASKED: Final = 3

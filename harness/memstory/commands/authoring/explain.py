@@ -14,12 +14,12 @@ from memstory.commands.known_targets import load_known
 from memstory.commands.loaded import Loaded, load
 from memstory.commands.output import say, say_json, table
 from memstory.commands.story_files import SUFFIXES, StoryFile, story_files
-from memstory.errors import MemstoryError, SetupError
+from memstory.contract.errors import MemstoryError, SetupError
+from memstory.contract.target import Capability, TargetFactory
 from memstory.language.capabilities import meaning
 from memstory.language.needs import reasons
 from memstory.language.registry import unknown
 from memstory.language.story import Story
-from memstory.target import Capability, TargetFactory
 from memstory.targets.discovery import load_targets
 from memstory.targets.table_targets import project_tables
 

@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Final, TypeVar
 
 from memstory.commands.command import FINDINGS, OK, Command, add_json, parser_of
 from memstory.commands.output import say, say_json, table
-from memstory.errors import SetupError
+from memstory.contract.errors import SetupError
+from memstory.contract.target import ToolSchema, Tree
 from memstory.results.runs import counted
-from memstory.target import ToolSchema, Tree
 from memstory.targets.mapping.drafting import draft
 from memstory.targets.mapping.replies import MalformedError, Reply, data_of
 from memstory.targets.mapping.table import Table

@@ -13,7 +13,7 @@ from memstory.commands.authoring.chat_story import story_of_chat, turns_of
 from memstory.commands.authoring.schema import MODE_LINE, SCHEMA_NAME
 from memstory.commands.command import OK, Command
 from memstory.commands.output import say
-from memstory.errors import SetupError
+from memstory.contract.errors import SetupError
 
 _TEMPLATES: Final[Mapping[str, Mapping[str, str]]] = {
     "story": {"{name}.story.yaml": "story.yaml"},

@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 
 from memstory.commands.command import OK, Command
-from memstory.errors import SetupError
+from memstory.contract.errors import SetupError
 from memstory.language.grammar import schema_text
 
 SCHEMA_NAME = "story.schema.json"

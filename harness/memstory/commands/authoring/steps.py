@@ -6,7 +6,7 @@ import argparse
 
 from memstory.commands.command import OK, USAGE, Command, add_json
 from memstory.commands.output import say, say_json, table
-from memstory.errors import SetupError
+from memstory.contract.errors import SetupError
 from memstory.language.matchers import EXPECTABLE
 from memstory.language.registry import unknown
 from memstory.language.words import WORDS, Word

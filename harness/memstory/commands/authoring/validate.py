@@ -13,8 +13,8 @@ from memstory.commands.ini_setting import requirements_file
 from memstory.commands.loaded import Loaded, load
 from memstory.commands.output import say, say_json, with_progress
 from memstory.commands.story_files import story_files
+from memstory.contract.errors import NotSupported, SetupError, StoryError
 from memstory.datasets import Bounds, load_task
-from memstory.errors import NotSupported, SetupError, StoryError
 from memstory.language.registry import nearest
 from memstory.language.story import CallPattern, Expectation, Matcher, Retrieval, Step, Story
 from memstory.results.runs import counted

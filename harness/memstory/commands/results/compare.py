@@ -7,11 +7,11 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from memstory.codec import encode
 from memstory.commands.command import FINDINGS, OK, USAGE, Command, add_json
 from memstory.commands.output import say, say_json
 from memstory.commands.results.results_files import runs_at
-from memstory.errors import SetupError
+from memstory.contract.codec import encode
+from memstory.contract.errors import SetupError
 from memstory.reporting.comparing.columns import columns_of, named_column
 from memstory.reporting.comparing.comparison import Comparison, compare
 from memstory.reporting.comparing.differences import differences_in_words

@@ -8,7 +8,7 @@ from pathlib import Path
 from memstory.commands.command import OK, Command
 from memstory.commands.output import say
 from memstory.commands.results.results_files import run_at
-from memstory.errors import SetupError
+from memstory.contract.errors import SetupError
 from memstory.reporting.escaping import visible
 from memstory.reporting.trec import trec_files
 from memstory.results.baseline import with_ids

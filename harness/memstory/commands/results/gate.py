@@ -10,7 +10,7 @@ from pathlib import Path
 from memstory.commands.command import OK, Command, add_json
 from memstory.commands.output import say, say_json
 from memstory.commands.results.results_files import run_at, runs_at
-from memstory.errors import SetupError
+from memstory.contract.errors import SetupError
 from memstory.reporting.comparing.regression import Gate, gate
 from memstory.reporting.escaping import visible
 from memstory.reporting.views import shard_name

@@ -9,7 +9,7 @@ from pathlib import Path
 from memstory.commands.command import OK, Command
 from memstory.commands.output import say
 from memstory.commands.results.results_files import has_recordings, runs_at
-from memstory.errors import SetupError
+from memstory.contract.errors import SetupError
 from memstory.reporting.escaping import visible
 from memstory.reporting.views import headline
 from memstory.reporting.writing import begin_reports, write_reports

@@ -13,7 +13,7 @@ from memstory.commands.output import say, say_json, table, with_progress
 from memstory.commands.results.rejudging import Rejudged, rejudged
 from memstory.commands.results.results_files import recorded_run_at
 from memstory.commands.story_files import story_files
-from memstory.errors import SetupError
+from memstory.contract.errors import SetupError
 from memstory.language.story import Story
 from memstory.results.outcomes import CaseResult
 from memstory.results.runs import counted

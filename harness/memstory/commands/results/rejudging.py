@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 from memstory.case import Case
-from memstory.errors import MissingValue, StoryError
+from memstory.contract.errors import MissingValue, StoryError
 from memstory.judging.evaluation import evaluate
 from memstory.judging.step_verdicts import locate
 from memstory.language.references import REFERENCE, substitute

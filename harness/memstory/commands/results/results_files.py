@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from memstory.errors import SetupError
+from memstory.contract.errors import SetupError
 from memstory.results.folder.recordings_file import RECORDINGS_NAME, read_recordings, with_steps
 from memstory.results.folder.results_file import PACKED, RESULTS_NAME, read_results
 from memstory.results.folder.selected_cases import SELECTED_NAME

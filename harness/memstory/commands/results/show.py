@@ -9,12 +9,12 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
-from memstory.codec import encode
 from memstory.commands.command import OK, Command, add_json
 from memstory.commands.output import in_colour, say, say_json
 from memstory.commands.results.results_files import has_recordings, recorded_run_at, run_at
 from memstory.commands.results.timeline import SHORT, timeline
-from memstory.errors import SetupError
+from memstory.contract.codec import encode
+from memstory.contract.errors import SetupError
 from memstory.language.registry import nearest, unknown
 from memstory.results.folder.recordings_file import RECORDINGS_NAME
 from memstory.results.outcomes import CaseResult

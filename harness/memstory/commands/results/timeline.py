@@ -6,13 +6,13 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
-from memstory.codec import Misfit, decode
+from memstory.contract.codec import Misfit, decode
+from memstory.contract.target import Hit, Receipt, ReceiptItem, ToolCall, Tree, Turn
 from memstory.reporting.escaping import shorten, visible
 from memstory.reporting.views import step_number
 from memstory.results.outcomes import CaseResult, Verdict
 from memstory.results.recording import RetrievalRecord, StepRecord
 from memstory.results.runs import counted
-from memstory.target import Hit, Receipt, ReceiptItem, ToolCall, Tree, Turn
 
 SHORT: Final = 160
 _MISSED: Final = 10

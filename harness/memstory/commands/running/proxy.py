@@ -16,9 +16,9 @@ import yaml
 
 from memstory.commands.command import FINDINGS, OK, Command
 from memstory.commands.output import complain, say, table
-from memstory.errors import SetupError
+from memstory.contract.errors import SetupError
+from memstory.contract.values import Tree
 from memstory.proxy.counted_model import HOW
-from memstory.values import Tree
 
 if TYPE_CHECKING:
     from memstory.proxy.answering import Answering

@@ -13,7 +13,7 @@ from types import FrameType
 from typing import Final
 
 from memstory.commands.output import complain
-from memstory.errors import SetupError
+from memstory.contract.errors import SetupError
 from memstory.results.folder.selected_cases import SELECTED_NAME
 from memstory.results.folder.spool import SPOOL_NAME
 from memstory.running.hosting.marked import end_marked

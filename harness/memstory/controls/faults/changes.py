@@ -7,10 +7,10 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import ClassVar
 
+from memstory.contract.errors import Refused
+from memstory.contract.target import Hit, Item, Query, Receipt, ReceiptItem, Ref, Scope
 from memstory.controls.mutants import Mutant
 from memstory.controls.oracle import Memory
-from memstory.errors import Refused
-from memstory.target import Hit, Item, Query, Receipt, ReceiptItem, Ref, Scope
 
 _UPDATES = 10
 """After so many updates a memory drops out of the index."""

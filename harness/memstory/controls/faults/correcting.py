@@ -7,10 +7,10 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any, ClassVar
 
+from memstory.contract.target import Hit, Item, Query, Receipt, Ref, Scope
 from memstory.controls.matching import words_of
 from memstory.controls.mutants import Mutant
 from memstory.controls.oracle import Memory
-from memstory.target import Hit, Item, Query, Receipt, Ref, Scope
 
 _OLD = timedelta(days=30)
 

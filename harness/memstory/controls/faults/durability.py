@@ -9,10 +9,10 @@ from dataclasses import replace
 from pathlib import Path
 from typing import ClassVar
 
-from memstory.clock import Clock
+from memstory.contract.clock import Clock
+from memstory.contract.target import Environment, Hit, Item, Query, Receipt, Ref, Scope
 from memstory.controls.mutants import Mutant
 from memstory.controls.oracle import Memory
-from memstory.target import Environment, Hit, Item, Query, Receipt, Ref, Scope
 
 
 class Renumbering(Mutant):

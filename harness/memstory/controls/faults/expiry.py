@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import ClassVar
 
-from memstory.clock import Clock
+from memstory.contract.clock import Clock
+from memstory.contract.target import Environment, Hit, Item, Ref, Scope
 from memstory.controls.mutants import Mutant
 from memstory.controls.oracle import Memory
-from memstory.target import Environment, Hit, Item, Ref, Scope
 
 
 class _Expired(Mutant):

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import ClassVar
 
+from memstory.contract.target import Hit, Item, Query, Ref, Scope
 from memstory.controls.matching import squeezed, words_of
 from memstory.controls.mutants import Mutant
 from memstory.controls.oracle import Memory, Oracle
-from memstory.target import Hit, Item, Query, Ref, Scope
 
 _SHORT, _LONG = 4, 40
 

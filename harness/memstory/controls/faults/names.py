@@ -9,9 +9,9 @@ from contextlib import suppress
 from fnmatch import fnmatchcase
 from typing import ClassVar, Final
 
+from memstory.contract.target import Ref, Scope
 from memstory.controls.mutants import Mutant
 from memstory.controls.oracle import Memory
-from memstory.target import Ref, Scope
 
 _LONGEST_OWNER: Final = 128
 _RESERVED: Final = frozenset({"all", "any", "default", "false", "none", "null", "public", "undefined", "0"})

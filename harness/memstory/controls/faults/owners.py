@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import ClassVar
 
+from memstory.contract.target import Hit, Item, Query, Receipt, Ref, Scope
 from memstory.controls.mutants import Mutant
 from memstory.controls.oracle import Memory
-from memstory.target import Hit, Item, Query, Receipt, Ref, Scope
 
 _NEAREST = 10
 """So many of everybody's memories are looked at before the others' are left out."""

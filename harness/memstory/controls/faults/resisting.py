@@ -10,10 +10,10 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, ClassVar
 
-from memstory.clock import Clock
+from memstory.contract.clock import Clock
+from memstory.contract.target import Environment, Hit, Item, Json, Query, Receipt, Scope
 from memstory.controls.mutants import Mutant
 from memstory.controls.oracle import Memory
-from memstory.target import Environment, Hit, Item, Json, Query, Receipt, Scope
 
 _LOOK_ALIKES = str.maketrans("аеорсухіАЕОРСХ", "aeopcyxiAEOPCX")  # noqa: RUF001  (that is what it is about)
 

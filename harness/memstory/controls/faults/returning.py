@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import ClassVar
 
-from memstory.clock import Clock
+from memstory.contract.clock import Clock
+from memstory.contract.target import Environment, Item, Json, Receipt, Ref, Scope
 from memstory.controls.matching import fingerprints, words_of
 from memstory.controls.mutants import Mutant
 from memstory.controls.oracle import Memory
-from memstory.target import Environment, Item, Json, Receipt, Ref, Scope
 
 
 class _Durable(Mutant):

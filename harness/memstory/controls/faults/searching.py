@@ -8,10 +8,10 @@ from dataclasses import replace
 from math import nan
 from typing import ClassVar
 
+from memstory.contract.target import Hit, Item, Json, Query, Receipt, Scope
 from memstory.controls.matching import words_of
 from memstory.controls.mutants import Mutant
 from memstory.controls.oracle import Memory
-from memstory.target import Hit, Item, Json, Query, Receipt, Scope
 
 _MOST_FOUND = 5
 _MOST_LISTED = 100

@@ -10,8 +10,8 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import ClassVar
 
+from memstory.contract.target import Item, Json, Receipt, Ref, Scope
 from memstory.controls.mutants import Mutant
-from memstory.target import Item, Json, Receipt, Ref, Scope
 
 _LONGEST = 1_000
 _FIRST_EMOJI = 0x1F000

@@ -8,10 +8,10 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import ClassVar
 
+from memstory.contract.target import Hit, Item, Query, Receipt, ReceiptItem, Ref, Scope
 from memstory.controls.matching import words_of
 from memstory.controls.mutants import Mutant
 from memstory.controls.oracle import Memory
-from memstory.target import Hit, Item, Query, Receipt, ReceiptItem, Ref, Scope
 
 _BATCH = 10
 _CONTRADICTION = 0.6

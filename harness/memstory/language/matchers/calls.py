@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, TypeAlias
 
+from memstory.contract.target import Tree
 from memstory.language.matchers.check import Check, Declares, Group, joined, negated, read_checks, together
 from memstory.language.matchers.finding import Context, Finding, show
 from memstory.language.matchers.groups import NUMBER, VALUE, group, groups
 from memstory.language.reading import Reading, TreePath
 from memstory.language.registry import Registry
 from memstory.language.story import CallPattern, Matcher
-from memstory.target import Tree
 
 Calls: TypeAlias = Sequence[Mapping[str, Tree]]
 

@@ -6,13 +6,13 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 
-from memstory.errors import MissingValue
+from memstory.contract.errors import MissingValue
+from memstory.contract.target import Capability, Tree
 from memstory.language.matchers.finding import Context, Finding
 from memstory.language.reading import Reading, TreePath
 from memstory.language.references import REFERENCE, written
 from memstory.language.registry import Registry
 from memstory.language.story import CallPattern, Matcher
-from memstory.target import Capability, Tree
 
 Schema: TypeAlias = Mapping[str, Tree]
 Group: TypeAlias = tuple[Matcher, ...]

@@ -6,14 +6,14 @@ import re
 from collections.abc import Mapping
 from typing import TypeAlias
 
-from memstory.errors import MissingValue
+from memstory.contract.errors import MissingValue
+from memstory.contract.target import Tree
 from memstory.language.matchers.check import Group, joined, matcher, together
 from memstory.language.matchers.finding import Context, Finding, listed, show
 from memstory.language.matchers.groups import NUMBER, VALUE, group
 from memstory.language.matchers.numbers import is_same, several
 from memstory.language.reading import Reading, TreePath, compiled
 from memstory.language.references import written
-from memstory.target import Tree
 
 Counted: TypeAlias = tuple[tuple[str | Group, Group], ...]
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, TypeAlias
 
-from memstory.errors import MissingValue
+from memstory.contract.errors import MissingValue
+from memstory.contract.target import Capability, Tree
 from memstory.language.matchers.check import Group, together
 from memstory.language.matchers.finding import Context, show
 from memstory.language.matchers.groups import NUMBER, TEXTUAL, VALUE, groups, saved_name
 from memstory.language.reading import Reading, TreePath
 from memstory.language.story import Matcher
-from memstory.target import Capability, Tree
 
 Hits: TypeAlias = Sequence[Mapping[str, Tree]]
 Entry: TypeAlias = str | Mapping[str, Group]

@@ -7,7 +7,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from memstory.errors import MissingValue
+from memstory.contract.errors import MissingValue
+from memstory.contract.target import Tree
 from memstory.language.matchers.calls import judge_calls, read_call_checks
 from memstory.language.matchers.check import Group, judged, resolved
 from memstory.language.matchers.finding import Context, Finding, listed
@@ -18,7 +19,6 @@ from memstory.language.reading import Reading, TreePath
 from memstory.language.registry import Registry
 from memstory.language.story import Matcher
 from memstory.results.recording import StepRecord
-from memstory.target import Tree
 
 View: TypeAlias = Callable[[StepRecord], Tree]
 """What an expectation on a field speaks of, out of the record of a step."""

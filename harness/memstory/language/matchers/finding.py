@@ -7,7 +7,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from memstory.target import Tree
+from memstory.contract.target import Tree
 
 _SHOWN = 200
 _LARGEST_COMPARED = 20_000

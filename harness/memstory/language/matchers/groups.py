@@ -9,11 +9,11 @@ from __future__ import annotations
 import difflib
 from collections.abc import Mapping
 
+from memstory.contract.target import Tree
 from memstory.language.matchers.check import MATCHERS, Group, read_check
 from memstory.language.reading import Reading, TreePath
 from memstory.language.references import REFERENCE
 from memstory.language.story import Matcher
-from memstory.target import Tree
 
 VALUE = {"$ref": "#/$defs/value"}
 NUMBER = {"$ref": "#/$defs/number"}

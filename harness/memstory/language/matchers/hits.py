@@ -6,6 +6,7 @@ import unicodedata
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final, Literal, get_args
 
+from memstory.contract.target import Capability, Tree
 from memstory.language.matchers.check import MATCHERS, Check, Declares, Group, joined, negated, read_checks, together
 from memstory.language.matchers.entries import (
     HIT,
@@ -25,7 +26,6 @@ from memstory.language.reading import Reading, TreePath
 from memstory.language.registry import Registry
 from memstory.language.story import Matcher
 from memstory.results.outcomes import NO_HITS
-from memstory.target import Capability, Tree
 
 HIT_CHECKS: Registry[Check] = Registry("check of hits")
 hit_check = Declares(HIT_CHECKS)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from memstory.target import ToolSchema, Tree
+from memstory.contract.target import ToolSchema, Tree
 
 if TYPE_CHECKING:
     from jsonschema import ValidationError

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import inf
 
+from memstory.contract.target import Tree
 from memstory.language.matchers.groups import NUMBER
 from memstory.language.registry import Registry
 from memstory.results.outcomes import Score
@@ -14,7 +15,6 @@ from memstory.results.recording import QuestionRecord, RetrievalRecord
 from memstory.scoring import metrics
 from memstory.scoring.abstention import threshold_accuracy
 from memstory.scoring.statistics import Sample, cluster_bootstrap, stratified_mean
-from memstory.target import Tree
 
 _LARGE_SHARE = 0.1
 _EARLY_CUT, _EARLY = 5, ("recall", "macro_recall")

@@ -6,9 +6,9 @@ import operator
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from memstory.contract.target import Tree
 from memstory.language.matchers.check import matcher
 from memstory.language.matchers.finding import Context, Finding, difference, listed, show
-from memstory.target import Tree
 
 _TOLERANCE = 1e-6
 """Vectors are kept as float32 by many backends: about seven digits survive."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from memstory.contract.target import Tree
 from memstory.language.matchers.check import Group, joined, matcher, negated, saved, together
 from memstory.language.matchers.finding import Context, Finding, listed, show
 from memstory.language.matchers.groups import NUMBER, VALUE, group, groups, saved_name
@@ -12,7 +13,6 @@ from memstory.language.matchers.json_schemas import fault_of_schema, faults_of
 from memstory.language.matchers.numbers import equals, is_number
 from memstory.language.reading import Reading, TreePath
 from memstory.language.story import Matcher
-from memstory.target import Tree
 
 _TYPES: Mapping[str, Callable[[Tree], bool]] = {
     "text": lambda value: isinstance(value, str),

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Final
 
+from memstory.contract.target import Tree
 from memstory.language.reading import Reading, TreePath
 from memstory.language.words.parts import STEP, count, keys, listing
 from memstory.language.words.word import Args, Word
-from memstory.target import Tree
 
 _BLOCK = keys(
     "key of a block of steps",

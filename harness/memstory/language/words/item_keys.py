@@ -6,8 +6,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Final
 
+from memstory.contract.target import Capability, Tree
 from memstory.language.words.parts import Schema, choice, free, text
-from memstory.target import Capability, Tree
 
 ROLES: Final = ("user", "assistant", "tool", "web")
 

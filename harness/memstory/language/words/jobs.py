@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
+from memstory.contract.requests import Inspect, RunJob
+from memstory.contract.target import Tree
 from memstory.language.reading import Reading, TreePath
 from memstory.language.story import Expectation
 from memstory.language.words.parts import free, keys, name_of
 from memstory.language.words.word import Args, Word, named, whole
-from memstory.requests import Inspect, RunJob
-from memstory.target import Tree
 
 FILES = "files"
 """What the harness looks at itself: the workspace, without the target's help."""

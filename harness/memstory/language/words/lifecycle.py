@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
+from memstory.contract.requests import Fault, Settle
+from memstory.contract.target import Tree
 from memstory.language.reading import Reading, TreePath
 from memstory.language.words.parts import NOTHING, Schema, choice, free, keys, name_of
 from memstory.language.words.word import Args, Word, always, nothing
-from memstory.requests import Fault, Settle
-from memstory.target import Tree
 
 _PARTS = ("embedder", "model", "store")
 _TEXTS: Schema = {"minProperties": 1, "additionalProperties": {"type": "string"}}

@@ -6,6 +6,8 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Final
 
+from memstory.contract.requests import Add, Delete, DeleteAbout, Feedback, Get, List, Update, UpdateAbout
+from memstory.contract.target import Item, Receipt, Ref, Request, ToolSchema, Tree
 from memstory.language.reading import Reading, TreePath
 from memstory.language.references import REFERENCE, unmarked
 from memstory.language.words.item_keys import ABLE, ITEM_KEYS, needs_of_item
@@ -24,9 +26,7 @@ from memstory.language.words.parts import (
 )
 from memstory.language.words.times import microseconds
 from memstory.language.words.word import Args, Word, in_items, in_list, whole
-from memstory.requests import Add, Delete, DeleteAbout, Feedback, Get, List, Update, UpdateAbout
 from memstory.results.recording import StepRecord
-from memstory.target import Item, Receipt, Ref, Request, ToolSchema, Tree
 
 _ITEM = keys(
     "key of an item",

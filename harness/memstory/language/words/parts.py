@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TypeAlias
 
-from memstory.target import Tree
+from memstory.contract.target import Tree
 
 Schema: TypeAlias = dict[str, Tree]
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
+from memstory.contract.requests import Context, Search
+from memstory.contract.target import Capability, Query, Tree
 from memstory.language.matchers.expectable import context_tokens
 from memstory.language.matchers.hits import needs_of_hit_checks
 from memstory.language.reading import Reading, TreePath
@@ -12,8 +14,6 @@ from memstory.language.words.memories import hits_of, too_many, with_kinds, with
 from memstory.language.words.parts import KINDS, VECTOR, count, free, keys, number, text
 from memstory.language.words.times import moment_of
 from memstory.language.words.word import Args, Needs, Word, in_list, whole
-from memstory.requests import Context, Search
-from memstory.target import Capability, Query, Tree
 
 CONDITIONS: Mapping[str, Capability] = {
     "min_score": "search.min_score",

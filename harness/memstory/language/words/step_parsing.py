@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
+from memstory.contract.target import Tree
 from memstory.language.matchers.expectable import EXPECTABLE
 from memstory.language.reading import COUNTER, Reading, TreePath
 from memstory.language.story import Expectation, Step
 from memstory.language.words.parts import NAME, Schema, free, listing, name_of
 from memstory.language.words.times import microseconds
 from memstory.language.words.word import WORDS, Args, Word
-from memstory.target import Tree
 
 MODIFIERS: Final[Mapping[str, Schema]] = {
     "as": name_of("The user who acts (default: the story's user)."),

@@ -6,10 +6,10 @@ import re
 from datetime import UTC, datetime
 from typing import Final
 
+from memstory.contract.target import Tree
 from memstory.language.reading import Reading, TreePath
 from memstory.language.words.parts import Schema, keys, number
 from memstory.language.words.word import Args, Word, always
-from memstory.target import Tree
 
 _UNITS = {
     "weeks": ("w", 604_800_000_000),

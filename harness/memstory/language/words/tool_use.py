@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
+from memstory.contract.requests import AnnounceTools, CallTool
+from memstory.contract.target import ToolSchema, Tree
 from memstory.language.matchers.json_schemas import faulty_schemas
 from memstory.language.words.parts import NOTHING, free, keys, name_of
 from memstory.language.words.word import Word, in_list, named
-from memstory.requests import AnnounceTools, CallTool
 from memstory.results.recording import StepRecord
-from memstory.target import ToolSchema, Tree
 
 
 def _result(record: StepRecord) -> Tree:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Final
 
+from memstory.contract.requests import EndSession, Say
+from memstory.contract.target import ToolSchema, Tree
 from memstory.language.matchers.expectable import View, context_tokens
 from memstory.language.matchers.json_schemas import violations_of_schema
 from memstory.language.matchers.talk.honest import seen_of
@@ -12,9 +14,7 @@ from memstory.language.reading import Reading, TreePath
 from memstory.language.words.memories import said
 from memstory.language.words.parts import VECTOR, keys, text
 from memstory.language.words.word import Args, Word, always
-from memstory.requests import EndSession, Say
 from memstory.results.recording import StepRecord
-from memstory.target import ToolSchema, Tree
 
 
 def _part(name: str, default: Tree) -> View:

@@ -6,13 +6,13 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
+from memstory.contract.target import Capability, Request, ToolSchema, Tree
 from memstory.language.matchers.expectable import EXPECTABLE, View
 from memstory.language.reading import Reading, TreePath
 from memstory.language.registry import Registry
 from memstory.language.story import Expectation
 from memstory.language.words.item_keys import LISTS
 from memstory.results.recording import StepRecord
-from memstory.target import Capability, Request, ToolSchema, Tree
 
 Args: TypeAlias = dict[str, Tree]
 Needs: TypeAlias = Callable[[Any], Iterable[Capability]]

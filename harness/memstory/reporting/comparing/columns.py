@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
 
-from memstory.errors import SetupError
+from memstory.contract.errors import SetupError
 from memstory.reporting import views
 from memstory.results.outcomes import CaseResult
 from memstory.results.runs import NamedRun

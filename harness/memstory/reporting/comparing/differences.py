@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from memstory.codec import encode
+from memstory.contract.codec import encode
+from memstory.contract.target import Tree
 from memstory.language.matchers.finding import difference
 from memstory.reporting.comparing.columns import Column
 from memstory.reporting.views import step_number
 from memstory.results.outcomes import CaseResult
 from memstory.results.recording import QuestionRecord
 from memstory.results.runs import natural
-from memstory.target import Tree
 from memstory.tasks.perturbation import level_name
 
 _LEFT_OUT = frozenset({"seconds", "embedding_seconds", "names"})

@@ -7,10 +7,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from memstory.contract.values import STAND_IN, ModelUse
 from memstory.reporting.comparing.columns import Column
 from memstory.results.outcomes import CaseResult, TrialResult
 from memstory.results.runs import natural
-from memstory.values import STAND_IN, ModelUse
 
 CALLS_NOTE: Final = """\
 What the memory asked of its model, and what the model asked that talks for it; embeddings are left out. Passed: stories

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Final
 
+from memstory.contract.target import ToolCall
 from memstory.reporting import views
 from memstory.reporting.comparing.columns import columns_of
 from memstory.reporting.escaping import fenced, inline, table
@@ -12,7 +13,6 @@ from memstory.reporting.overview.causes import causes, short_reason
 from memstory.reporting.overview.links import Links
 from memstory.results.outcomes import AgentStep, CaseResult, Outcome, TrialResult, Verdict
 from memstory.results.runs import NamedRun, Run
-from memstory.target import ToolCall
 
 TITLES: Final[Mapping[Outcome, str]] = {"failed": "Failures", "error": "Errors", "invalid": "Invalid stories"}
 DETAIL_LIMIT: Final = 6000

@@ -8,12 +8,12 @@ import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
-from memstory.codec import encode_lean
+from memstory.contract.codec import encode_lean
+from memstory.contract.target import Tree
 from memstory.reporting.escaping import shorten, visible
 from memstory.reporting.views import step_number
 from memstory.results.outcomes import CaseResult, TrialResult
 from memstory.results.recording import RetrievalRecord, StepRecord
-from memstory.target import Tree
 from memstory.tasks.perturbation import level_name
 
 TEXT_LIMIT: Final = 1_500

@@ -13,7 +13,7 @@ from pathlib import Path
 from time import monotonic, sleep
 from typing import Final
 
-from memstory.errors import SetupError
+from memstory.contract.errors import SetupError
 
 LOCK_NAME: Final = ".in-use"
 

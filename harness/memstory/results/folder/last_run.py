@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from memstory.errors import SetupError
+from memstory.contract.errors import SetupError
 from memstory.results.folder.recordings_file import RECORDINGS_NAME, parse_recordings, with_steps
 from memstory.results.folder.results_file import RESULTS_NAME, parse_results
 from memstory.results.runs import Run

@@ -9,7 +9,7 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-from memstory.target import Tree
+from memstory.contract.target import Tree
 
 PACKED_SCHEMA: Final = "memstory.packed/1"
 

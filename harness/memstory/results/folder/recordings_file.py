@@ -11,13 +11,13 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final, Literal, TypeAlias, get_args
 
-from memstory.codec import Misfit, decode, encode_lean
-from memstory.errors import SetupError
+from memstory.contract.codec import Misfit, decode, encode_lean
+from memstory.contract.errors import SetupError
+from memstory.contract.target import ToolSchema, Tree
 from memstory.results.folder.whole_files import write_text
 from memstory.results.outcomes import CaseResult, TrialResult
 from memstory.results.recording import StepRecord
 from memstory.results.runs import Run
-from memstory.target import ToolSchema, Tree
 
 Schema = Literal["memstory.recordings/2"]
 RECORDINGS_NAME: Final = "recordings.jsonl"

@@ -14,8 +14,9 @@ from math import isfinite
 from pathlib import Path
 from typing import Final
 
-from memstory.codec import Misfit, decode, encode_lean
-from memstory.errors import SetupError
+from memstory.contract.codec import Misfit, decode, encode_lean
+from memstory.contract.errors import SetupError
+from memstory.contract.target import Tree
 from memstory.results.baseline import with_ids
 from memstory.results.extracts import without_steps
 from memstory.results.folder.packed_cases import PACKED_SCHEMA, pack, unpack
@@ -23,7 +24,6 @@ from memstory.results.folder.spool import SPOOL_NAME
 from memstory.results.folder.whole_files import write_whole
 from memstory.results.outcomes import OUTCOMES
 from memstory.results.runs import SCHEMA, Run
-from memstory.target import Tree
 
 RESULTS_NAME: Final = "results.json"
 PACKED: Final = ".gz"

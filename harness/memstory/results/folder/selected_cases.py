@@ -8,7 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
-from memstory.codec import encode_lean
+from memstory.contract.codec import encode_lean
 from memstory.results.folder.spool import Spool
 from memstory.results.folder.whole_files import make_again, write_text
 from memstory.results.outcomes import CaseResult

@@ -8,11 +8,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from memstory.codec import Misfit, decode, encode_lean
-from memstory.errors import SetupError
+from memstory.contract.codec import Misfit, decode, encode_lean
+from memstory.contract.errors import SetupError
+from memstory.contract.target import Tree
 from memstory.results.folder.whole_files import make_again
 from memstory.results.outcomes import CaseResult
-from memstory.target import Tree
 
 SPOOL_NAME: Final = "spool.jsonl"
 

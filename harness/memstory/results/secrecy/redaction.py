@@ -11,11 +11,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from typing import Final
 
-from memstory.codec import decode, encode, encode_lean
+from memstory.contract.codec import decode, encode, encode_lean
+from memstory.contract.target import Hit, Item, Query, Receipt, ReceiptItem, Ref, ToolCall, ToolSchema, Tree, Turn
 from memstory.results.outcomes import CaseResult
 from memstory.results.secrecy.redaction_level import Level
 from memstory.results.secrecy.secret_values import Secrets
-from memstory.target import Hit, Item, Query, Receipt, ReceiptItem, Ref, ToolCall, ToolSchema, Tree, Turn
 
 _PLAIN: Final = frozenset(
     {"id", "story", "slug", "harm", "target", "row", "where", "digest", "outcome", "tags", "covers", "control", "op"}

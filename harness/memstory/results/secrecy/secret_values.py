@@ -11,8 +11,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Final
 from unicodedata import normalize
 
+from memstory.contract.target import Tree
 from memstory.results.secrecy.secret_forms import ADDRESS, TELLING_NAMES, has_secret, is_card, spans
-from memstory.target import Tree
 
 REDACTED: Final = "[redacted]"
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from memstory.errors import NotSupported, TargetError
-from memstory.requests import FaultsLanded
+from memstory.contract.errors import NotSupported, TargetError
+from memstory.contract.requests import FaultsLanded
+from memstory.contract.target import Tree
 from memstory.running.stage import Stage
-from memstory.target import Tree
 
 _HEALED = "ok"
 

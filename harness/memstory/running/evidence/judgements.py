@@ -6,10 +6,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
 from memstory.chat.judge.judge_model import Judge
-from memstory.errors import NotSupported, SetupError
+from memstory.contract.errors import NotSupported, SetupError
+from memstory.contract.target import Tree
 from memstory.language.references import substitute
 from memstory.language.story import Step
-from memstory.target import Tree
 
 _CHECK: Final = "judged"
 

@@ -9,14 +9,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from memstory.codec import encode
-from memstory.errors import NotSupported, Refused
-from memstory.requests import Context, Inspect, List, Search
+from memstory.contract.codec import encode
+from memstory.contract.errors import NotSupported, Refused
+from memstory.contract.requests import Context, Inspect, List, Search
+from memstory.contract.target import Capability, Query, Request, Scope, Tree
 from memstory.results.containment import is_in
 from memstory.results.recording import Forbidden, Probe
 from memstory.running.evidence.workspace_files import texts_in_files
 from memstory.running.stage import Stage
-from memstory.target import Capability, Query, Request, Scope, Tree
 
 ECHOES: Final = frozenset({"add", "update"})
 """Steps whose results repeat what they were given."""

@@ -6,8 +6,8 @@ import hashlib
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
-from memstory.errors import TargetError
-from memstory.target import Tree
+from memstory.contract.errors import TargetError
+from memstory.contract.target import Tree
 
 
 def inspect_files(folder: Path, words: Sequence[str] = ()) -> Tree:

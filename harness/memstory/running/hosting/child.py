@@ -21,13 +21,13 @@ from functools import partial
 from pathlib import Path
 from threading import Thread
 
-from memstory.clock import StoryClock
-from memstory.codec import decode, encode
-from memstory.errors import SetupError, TargetError
-from memstory.requests import REQUESTS, Settle
+from memstory.contract.clock import StoryClock
+from memstory.contract.codec import decode, encode
+from memstory.contract.errors import SetupError, TargetError
+from memstory.contract.requests import REQUESTS, Settle
+from memstory.contract.target import Connection, Environment, Scope, TargetFactory, Tree
 from memstory.running.hosting.guarded import GuardedTarget
 from memstory.running.hosting.protocol import LONGEST_LINE, error_to_json, to_line
-from memstory.target import Connection, Environment, Scope, TargetFactory, Tree
 from memstory.targets.discovery import load_spec, missing_vendor
 
 _LIFECYCLE = frozenset({"open", "close"})

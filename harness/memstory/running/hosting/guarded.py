@@ -15,11 +15,11 @@ from itertools import chain
 from operator import attrgetter
 from typing import Any, TypeVar, Union, get_args, get_origin, get_type_hints
 
-from memstory.clock import Clock
-from memstory.errors import TargetError
-from memstory.requests import answer_of
+from memstory.contract.clock import Clock
+from memstory.contract.errors import TargetError
+from memstory.contract.requests import answer_of
+from memstory.contract.target import NOBODY, Environment, ModelUse, Request, Scope, Target
 from memstory.running.endings import told
-from memstory.target import NOBODY, Environment, ModelUse, Request, Scope, Target
 
 Answer = TypeVar("Answer")
 Check = Callable[[Any], str]
@@ -37,7 +37,7 @@ _WORDS: Mapping[Any, tuple[str, tuple[type, ...]]] = {
 class GuardedTarget:
     """`inner` as the harness talks to it.
 
-    An answer of another type than `memstory.target` declares is a TargetError that says where and what it is.
+    An answer of another type than `memstory.contract.target` declares is a TargetError that says where and what it is.
     """
 
     def __init__(self, inner: Target) -> None:

@@ -14,13 +14,13 @@ from pathlib import Path
 from typing import IO, Any, TypeVar
 
 from memstory.child_process import wait_until
-from memstory.clock import Clock
-from memstory.codec import decode, encode
-from memstory.errors import NotSupported, TargetError
-from memstory.requests import answer_of
+from memstory.contract.clock import Clock
+from memstory.contract.codec import decode, encode
+from memstory.contract.errors import NotSupported, TargetError
+from memstory.contract.requests import answer_of
+from memstory.contract.target import NOBODY, Environment, ModelUse, Request, Scope, TargetFactory, Tree
 from memstory.running.hosting.process import HostProcess, start
 from memstory.running.hosting.protocol import LONGEST_LINE, error_from_json, to_line
-from memstory.target import NOBODY, Environment, ModelUse, Request, Scope, TargetFactory, Tree
 
 Answer = TypeVar("Answer")
 

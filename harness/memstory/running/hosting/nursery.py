@@ -22,9 +22,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from memstory.child_process import end_of
+from memstory.contract.target import Tree
 from memstory.running.hosting.child import run
 from memstory.running.hosting.protocol import to_line
-from memstory.target import Tree
 
 IMPORT_SECONDS = 120
 """A nursery that is longer at its imports is ended by the system, as nothing else could end it then."""

@@ -17,9 +17,9 @@ from pathlib import Path
 from typing import IO, Protocol
 
 from memstory.child_process import end_of
-from memstory.errors import SetupError, TargetError
+from memstory.contract.errors import SetupError, TargetError
+from memstory.contract.target import Tree
 from memstory.running.hosting.protocol import to_line
-from memstory.target import Tree
 
 _GOODBYE_SECONDS = 5.0
 _REFUSED = (

@@ -10,9 +10,9 @@ import json
 import traceback
 from collections.abc import Mapping
 
-from memstory.errors import MemstoryError, NotSupported, Refused, SetupError, StoryError, TargetError
+from memstory.contract.errors import MemstoryError, NotSupported, Refused, SetupError, StoryError, TargetError
+from memstory.contract.target import Tree
 from memstory.running.endings import message_of, told
-from memstory.target import Tree
 
 LONGEST_LINE = 1 << 28
 """Bytes; a whole corpus goes over in one `add`."""

@@ -10,7 +10,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any, ClassVar, Final
 
-from memstory.target import Capability, Environment, Hit, Query, Target, TargetFactory, Tree
+from memstory.contract.target import Capability, Environment, Hit, Query, Target, TargetFactory, Tree
 from memstory.targets.extracting.model_inside import ABLE, NO_KEY, ModelInside
 
 CAPABILITIES: Final = ABLE | {"restart", "persistent"}

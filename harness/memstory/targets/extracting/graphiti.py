@@ -10,8 +10,8 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any, ClassVar
 
-from memstory.clock import Clock
-from memstory.target import Environment, Hit, Query, Target, Tree
+from memstory.contract.clock import Clock
+from memstory.contract.target import Environment, Hit, Query, Target, Tree
 from memstory.targets.embedders import Embedders, TimedEmbedder
 from memstory.targets.embedding_factory import EmbeddingFactory
 from memstory.targets.extracting.model_inside import ABLE, NO_KEY, ModelInside

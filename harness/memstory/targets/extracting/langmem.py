@@ -8,7 +8,7 @@ from importlib.metadata import version
 from typing import Any, ClassVar
 from urllib.parse import quote
 
-from memstory.target import Environment, Hit, Query, Target
+from memstory.contract.target import Environment, Hit, Query, Target
 from memstory.targets.embedders import Embedders, TimedEmbedder
 from memstory.targets.embedding_factory import EmbeddingFactory, vector_length
 from memstory.targets.extracting.model_inside import ABLE, NO_KEY, ModelInside

@@ -8,8 +8,8 @@ from importlib import import_module
 from importlib.metadata import version
 from typing import Any, ClassVar
 
+from memstory.contract.target import Capability, Environment, Hit, Query, Target, TargetFactory, Tree
 from memstory.proxy.counted_model import CountedModel
-from memstory.target import Capability, Environment, Hit, Query, Target, TargetFactory, Tree
 from memstory.targets.extracting.model_inside import ABLE, NO_KEY, ModelInside
 
 

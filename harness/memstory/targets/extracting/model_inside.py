@@ -6,10 +6,9 @@ import os
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-from memstory.clock import Clock
-from memstory.errors import NotSupported, SetupError
-from memstory.proxy.counted_model import DEFAULT_URL, CountedModel
-from memstory.target import (
+from memstory.contract.clock import Clock
+from memstory.contract.errors import NotSupported, SetupError
+from memstory.contract.target import (
     Capability,
     Environment,
     Hit,
@@ -23,6 +22,7 @@ from memstory.target import (
     Scope,
     Target,
 )
+from memstory.proxy.counted_model import DEFAULT_URL, CountedModel
 from memstory.targets.conditions import refuse_undeclared
 
 ABLE: Final[frozenset[Capability]] = frozenset(

@@ -8,9 +8,9 @@ from importlib.metadata import version
 from typing import TYPE_CHECKING, ClassVar, Final, cast
 from urllib.parse import quote
 
-from memstory.clock import Clock
-from memstory.errors import NotSupported, Refused, SetupError
-from memstory.target import (
+from memstory.contract.clock import Clock
+from memstory.contract.errors import NotSupported, Refused, SetupError
+from memstory.contract.target import (
     Capability,
     Environment,
     Hit,

@@ -8,7 +8,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar, cast
 
-from memstory.target import Capability, Environment, Item, Receipt, Ref, Scope, Target
+from memstory.contract.target import Capability, Environment, Item, Receipt, Ref, Scope, Target
 from memstory.targets.embedders import Embedders
 from memstory.targets.frameworks.langgraph import TIME_TO_LIVE, LanggraphFactory, LanggraphTarget
 from memstory.targets.frameworks.langgraph_sqlite import CAPABILITIES as OF_DATABASES

@@ -8,7 +8,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, cast
 
-from memstory.target import Capability, Environment, Target
+from memstory.contract.target import Capability, Environment, Target
 from memstory.targets.frameworks.langgraph import CAPABILITIES as IN_MEMORY
 from memstory.targets.frameworks.langgraph import TIME_TO_LIVE, LanggraphFactory, LanggraphTarget
 from memstory.targets.sqlite_store import loading_driver, name_of

@@ -10,9 +10,9 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any, ClassVar, Final
 
-from memstory.clock import Clock
-from memstory.errors import NotSupported
-from memstory.target import (
+from memstory.contract.clock import Clock
+from memstory.contract.errors import NotSupported
+from memstory.contract.target import (
     Capability,
     Environment,
     Hit,

@@ -12,10 +12,9 @@ from itertools import groupby
 from pathlib import Path
 from typing import Any, ClassVar, Final
 
-from memstory.clock import Clock
-from memstory.errors import NotSupported, Refused, SetupError
-from memstory.proxy.counted_model import CountedModel
-from memstory.target import (
+from memstory.contract.clock import Clock
+from memstory.contract.errors import NotSupported, Refused, SetupError
+from memstory.contract.target import (
     Capability,
     Environment,
     Hit,
@@ -30,6 +29,7 @@ from memstory.target import (
     Target,
     Tree,
 )
+from memstory.proxy.counted_model import CountedModel
 from memstory.targets.conditions import refuse_undeclared
 from memstory.targets.embedders import Embedders, TimedEmbedder
 from memstory.targets.embedding_factory import EmbeddingFactory, vector_length

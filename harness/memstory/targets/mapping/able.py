@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Final
 
+from memstory.contract.target import Capability
 from memstory.language.words.item_keys import ITEM_KEYS, LISTS
 from memstory.language.words.queries import CONDITIONS
-from memstory.target import Capability
 from memstory.targets.mapping.table import STARTING, Operation, Table
 from memstory.targets.mapping.templates import parse_template, placeholders
 

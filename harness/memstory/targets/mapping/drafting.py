@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
-from memstory.target import ToolSchema, Tree
+from memstory.contract.target import ToolSchema, Tree
 
 _VERBS: Final[Mapping[str, Sequence[str]]] = {
     "add": ("store", "add", "remember", "save", "create", "write", "insert", "put"),

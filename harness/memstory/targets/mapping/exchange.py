@@ -8,9 +8,9 @@ from contextlib import nullcontext
 from dataclasses import dataclass
 from hashlib import blake2b
 
-from memstory.clock import Clock
-from memstory.errors import NotSupported, Refused, TargetError
-from memstory.target import Environment, Hit, Item, Ref, Scope, Tree
+from memstory.contract.clock import Clock
+from memstory.contract.errors import NotSupported, Refused, TargetError
+from memstory.contract.target import Environment, Hit, Item, Ref, Scope, Tree
 from memstory.targets.given_ids import GivenIds
 from memstory.targets.mapping.able import USER_NAMES, finds_by_key
 from memstory.targets.mapping.paths import NotThereError, find

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Final, TypeVar, cast
 
-from memstory.clock import Clock
-from memstory.errors import NotSupported, Refused, TargetError
-from memstory.target import Environment, Hit, Item, Query, Receipt, ReceiptItem, Ref, Scope, Target
+from memstory.contract.clock import Clock
+from memstory.contract.errors import NotSupported, Refused, TargetError
+from memstory.contract.target import Environment, Hit, Item, Query, Receipt, ReceiptItem, Ref, Scope, Target
 from memstory.targets.mapping.able import finds_by_key
 from memstory.targets.mapping.exchange import Answer, Exchange, UnknownError, hit_of
 from memstory.targets.mapping.replies import Reply, Row

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from memstory.target import Tree
+from memstory.contract.target import Tree
 
 _STEP: Final = re.compile(
     r"\.?\"(?P<quoted>[^\"]*)\"|\[(?P<index>-?\d+)\]|\[(?P<every>\*)\]|\.?(?P<name>[^.\[\]\s\"][^.\[\]\"]*)"

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from math import isfinite
 from typing import Final, Literal, TypeAlias
 
-from memstory.target import Tree
+from memstory.contract.target import Tree
 from memstory.targets.mapping.paths import NotThereError, Path, find
 
 Shape: TypeAlias = Literal["rows", "columns", "pattern"]

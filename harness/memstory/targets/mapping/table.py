@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Final
 
-from memstory.target import Capability, Tree
+from memstory.contract.target import Capability, Tree
 from memstory.targets.mapping.paths import Path
 from memstory.targets.mapping.replies import Rows, ScoreKind
 from memstory.targets.mapping.templates import Template, placeholders, takes_items

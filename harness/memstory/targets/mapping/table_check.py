@@ -10,9 +10,9 @@ from typing import Any, Final
 
 from jsonschema import Draft202012Validator, ValidationError
 
-from memstory.errors import SetupError
+from memstory.contract.errors import SetupError
+from memstory.contract.target import Tree
 from memstory.language.registry import nearest
-from memstory.target import Tree
 
 TYPES: Final = ("mcp", "http")
 _SHOWN: Final = 80

@@ -6,11 +6,11 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
-from memstory.errors import SetupError
+from memstory.contract.errors import SetupError
+from memstory.contract.target import Tree
 from memstory.language.capabilities import is_known
 from memstory.language.reading import compiled
 from memstory.language.registry import nearest
-from memstory.target import Tree
 from memstory.targets.mapping.paths import Path, parse_path
 from memstory.targets.mapping.replies import Rows, Shape, Transform
 from memstory.targets.mapping.table import ALWAYS, NAMES, OPERATIONS, STARTING, STARTING_NAMES, Call, Operation, Table

@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, TypeAlias
 
-from memstory.target import Tree
+from memstory.contract.target import Tree
 
 Values: TypeAlias = Mapping[str, Tree]
 """What placeholders stand for; None and an empty object count as no value."""

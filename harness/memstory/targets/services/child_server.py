@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import IO, Final
 
 from memstory.child_process import has_ended, how_it_ended, wait_for_end
-from memstory.errors import SetupError
+from memstory.contract.errors import SetupError
 
 LONGEST_LINE: Final = 64 * 1024 * 1024
 _GRACE_SECONDS: Final = 2.0

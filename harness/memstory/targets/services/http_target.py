@@ -8,7 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import ClassVar, Final
 
-from memstory.target import Capability, Target, TargetFactory, Tree
+from memstory.contract.target import Capability, Target, TargetFactory, Tree
 from memstory.targets.mapping.able import capabilities_of
 from memstory.targets.mapping.exchange import Exchange
 from memstory.targets.mapping.mapped_target import MappedTarget, class_for

@@ -12,8 +12,8 @@ from urllib.parse import quote, urlsplit
 
 import httpx
 
-from memstory.errors import NotSupported, Refused, SetupError, TargetError
-from memstory.target import Tree
+from memstory.contract.errors import NotSupported, Refused, SetupError, TargetError
+from memstory.contract.target import Tree
 from memstory.targets.mapping.replies import Reply
 from memstory.targets.mapping.table import Call, Table
 from memstory.targets.mapping.templates import Values, render

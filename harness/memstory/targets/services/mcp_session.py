@@ -16,8 +16,8 @@ from httpx2 import HTTPError
 from mcp import Client, MCPError
 from pydantic import ValidationError
 
-from memstory.errors import TargetError
-from memstory.target import ToolSchema, Tree
+from memstory.contract.errors import TargetError
+from memstory.contract.target import ToolSchema, Tree
 from memstory.targets.mapping.replies import Reply
 from memstory.targets.services.mcp_streams import Streams
 

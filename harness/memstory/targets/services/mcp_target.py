@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import ClassVar
 
-from memstory.clock import Clock
-from memstory.target import Capability, Environment, Scope, Target, TargetFactory, ToolCall, ToolSchema, Tree
+from memstory.contract.clock import Clock
+from memstory.contract.target import Capability, Environment, Scope, Target, TargetFactory, ToolCall, ToolSchema, Tree
 from memstory.targets.mapping.able import capabilities_of
 from memstory.targets.mapping.exchange import Exchange
 from memstory.targets.mapping.mapped_target import MappedTarget, class_for

@@ -8,8 +8,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from memstory.errors import SetupError
-from memstory.target import Tree
+from memstory.contract.errors import SetupError
+from memstory.contract.target import Tree
 from memstory.targets.mapping.able import USER_NAMES, names_user
 from memstory.targets.mapping.replies import Reply
 from memstory.targets.mapping.table import STARTING, STARTING_NAMES, Call, Table

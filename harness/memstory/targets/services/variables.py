@@ -6,7 +6,7 @@ import os
 import re
 from typing import Final
 
-from memstory.errors import SetupError
+from memstory.contract.errors import SetupError
 
 _VARIABLE: Final = re.compile(r"\$\{([^}]*)\}")
 

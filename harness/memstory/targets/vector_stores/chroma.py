@@ -9,9 +9,9 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any, ClassVar
 
-from memstory.clock import Clock
-from memstory.errors import Refused
-from memstory.target import (
+from memstory.contract.clock import Clock
+from memstory.contract.errors import Refused
+from memstory.contract.target import (
     Capability,
     Environment,
     Hit,

@@ -14,9 +14,9 @@ from time import monotonic
 from typing import Any, ClassVar, Final
 from urllib.parse import urlsplit
 
-from memstory.clock import Clock
-from memstory.errors import SetupError
-from memstory.target import Capability, Environment, Target, Tree
+from memstory.contract.clock import Clock
+from memstory.contract.errors import SetupError
+from memstory.contract.target import Capability, Environment, Target, Tree
 from memstory.targets.embedders import Embedders
 from memstory.targets.embedding_factory import EmbeddingFactory
 from memstory.targets.services.child_server import ChildServer, Launch

@@ -10,7 +10,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any, ClassVar, Final
 
-from memstory.target import Capability, Environment, Target
+from memstory.contract.target import Capability, Environment, Target
 from memstory.targets.embedding_factory import EmbeddingFactory
 from memstory.targets.vector_stores.row_target import ABLE, Row, RowsTarget, Wanted
 

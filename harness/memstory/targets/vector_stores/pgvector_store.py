@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
-from memstory.clock import Clock
-from memstory.target import Capability, Environment, Target
+from memstory.contract.clock import Clock
+from memstory.contract.target import Capability, Environment, Target
 from memstory.targets.embedders import Embedders
 from memstory.targets.embedding_factory import EmbeddingFactory
 from memstory.targets.vector_stores.postgres_store import (

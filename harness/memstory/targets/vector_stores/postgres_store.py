@@ -11,13 +11,13 @@ from importlib.metadata import entry_points
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from memstory.errors import Refused, SetupError
+from memstory.contract.errors import Refused, SetupError
 from memstory.targets.vector_stores.left_over import is_gone, owner_of
 
 if TYPE_CHECKING:
     from psycopg import AsyncConnection
 
-    from memstory.target import Environment
+    from memstory.contract.target import Environment
 
 VARIABLE: Final = "MEMSTORY_POSTGRES"
 OPTION: Final = "postgres"

@@ -8,8 +8,8 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any, ClassVar, Final
 
-from memstory.errors import Refused
-from memstory.target import Capability, Environment, Json, Target
+from memstory.contract.errors import Refused
+from memstory.contract.target import Capability, Environment, Json, Target
 from memstory.targets.embedding_factory import EmbeddingFactory
 from memstory.targets.vector_stores.row_target import ABLE, Row, RowsTarget, Wanted
 

@@ -8,9 +8,9 @@ from dataclasses import dataclass, field, replace
 from typing import ClassVar, Final
 from uuid import NAMESPACE_OID, uuid5
 
-from memstory.clock import Clock
-from memstory.errors import Refused
-from memstory.target import Capability, Environment, Hit, Item, Json, Query, Receipt, Ref, Scope, Target
+from memstory.contract.clock import Clock
+from memstory.contract.errors import Refused
+from memstory.contract.target import Capability, Environment, Hit, Item, Json, Query, Receipt, Ref, Scope, Target
 from memstory.targets.conditions import refuse_undeclared
 from memstory.targets.embedders import Embedders, TimedEmbedder
 from memstory.targets.embedding_factory import vector_length

@@ -8,8 +8,8 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any, ClassVar
 
-from memstory.clock import Clock
-from memstory.target import (
+from memstory.contract.clock import Clock
+from memstory.contract.target import (
     Capability,
     Environment,
     Hit,

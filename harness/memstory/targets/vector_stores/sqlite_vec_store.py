@@ -8,7 +8,7 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any, Final
 
-from memstory.target import Hit, Item, Query, Ref, Scope
+from memstory.contract.target import Hit, Item, Query, Ref, Scope
 from memstory.targets.sqlite_store import COLUMNS, SCHEMA, Condition, find, hit_of, insert, joined, named, rewrite
 
 # A partition for each user: a search looks at the user's own vectors and at no others.

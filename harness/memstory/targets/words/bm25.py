@@ -11,9 +11,9 @@ from importlib import import_module
 from importlib.metadata import version
 from typing import Any, ClassVar
 
-from memstory.clock import Clock
-from memstory.errors import NotSupported
-from memstory.target import (
+from memstory.contract.clock import Clock
+from memstory.contract.errors import NotSupported
+from memstory.contract.target import (
     Capability,
     Environment,
     Hit,

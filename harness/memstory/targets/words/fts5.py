@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import ClassVar
 
-from memstory.clock import Clock
-from memstory.target import (
+from memstory.contract.clock import Clock
+from memstory.contract.target import (
     Capability,
     Environment,
     Hit,

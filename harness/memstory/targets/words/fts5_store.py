@@ -11,7 +11,7 @@ from hashlib import blake2b
 from pathlib import Path
 from typing import Final
 
-from memstory.target import Hit, Item, Query, Ref, Scope
+from memstory.contract.target import Hit, Item, Query, Ref, Scope
 from memstory.targets.sqlite_store import (
     COLUMNS,
     SCHEMA,

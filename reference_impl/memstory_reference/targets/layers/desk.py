@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 
-from memstory.target import Scope, Tree
+from memstory.contract.target import Scope, Tree
 from memstory_reference.systems.layers.audit.crisis_log import CrisisLogRecord
 from memstory_reference.systems.layers.feedback.session_feedback import SessionFeedbackRecord
 from memstory_reference.systems.layers.identity import resolve_owner_id

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from memstory.errors import StoryError
-from memstory.target import Tree
+from memstory.contract.errors import StoryError
+from memstory.contract.target import Tree
 from memstory_reference.systems.layers.config import LayersConfig
 from memstory_reference.systems.layers.operations.dedup import compare_texts
 from memstory_reference.systems.layers.recall.rrf import fuse, rrf_score

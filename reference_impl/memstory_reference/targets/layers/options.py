@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, fields
 
-from memstory.target import Environment
+from memstory.contract.target import Environment
 from memstory_reference.errors import InputError
 from memstory_reference.systems.layers.config import LayersConfig
 from memstory_reference.systems.layers.modes import MemoryMode, parse_mode

@@ -7,8 +7,8 @@ from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
-from memstory.errors import NotSupported
-from memstory.target import (
+from memstory.contract.errors import NotSupported
+from memstory.contract.target import (
     Environment,
     Hit,
     Item,

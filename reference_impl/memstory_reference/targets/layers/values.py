@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from memstory.errors import Refused
-from memstory.target import Hit, Item, ReceiptItem, Tree
+from memstory.contract.errors import Refused
+from memstory.contract.target import Hit, Item, ReceiptItem, Tree
 from memstory_reference.errors import InputError
 from memstory_reference.systems.layers.recall.retrieval import Ranked
 from memstory_reference.systems.layers.records.candidates import SessionMemoryBuffer

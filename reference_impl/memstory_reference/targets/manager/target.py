@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from importlib.metadata import version
 from pathlib import Path
 
-from memstory.errors import Refused
-from memstory.target import (
+from memstory.contract.errors import Refused
+from memstory.contract.target import (
     Environment,
     Hit,
     Item,

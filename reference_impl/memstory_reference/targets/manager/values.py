@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from datetime import datetime
 
-from memstory.errors import StoryError
-from memstory.target import Hit, Item, ReceiptItem, Scope, Tree
+from memstory.contract.errors import StoryError
+from memstory.contract.target import Hit, Item, ReceiptItem, Scope, Tree
 from memstory_reference.errors import InputError
 from memstory_reference.systems.manager.manager import Stored
 from memstory_reference.systems.manager.memories.memory import (

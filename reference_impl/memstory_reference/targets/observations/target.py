@@ -7,8 +7,8 @@ from dataclasses import asdict, replace
 from importlib.metadata import version
 from pathlib import Path
 
-from memstory.errors import Refused, StoryError
-from memstory.target import (
+from memstory.contract.errors import Refused, StoryError
+from memstory.contract.target import (
     Environment,
     Hit,
     Item,

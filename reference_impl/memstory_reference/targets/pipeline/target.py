@@ -8,8 +8,8 @@ from dataclasses import asdict, fields
 from pathlib import Path
 from typing import cast
 
-from memstory.errors import Refused
-from memstory.target import (
+from memstory.contract.errors import Refused
+from memstory.contract.target import (
     Environment,
     Hit,
     Item,

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
 
-from memstory.errors import StoryError
-from memstory.target import Hit, ReceiptItem, Tree
+from memstory.contract.errors import StoryError
+from memstory.contract.target import Hit, ReceiptItem, Tree
 from memstory_reference.systems.pipeline import importance as weighing
 from memstory_reference.systems.pipeline.memory import (
     ChunkReceipt,

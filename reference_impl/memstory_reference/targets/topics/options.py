@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from memstory.target import Json
+from memstory.contract.target import Json
 from memstory_reference.adapters.embedding.prefixes import NO_PREFIXES, Profile, profile_of
 from memstory_reference.errors import InputError
 from memstory_reference.systems.topics.settings import TopicsSettings, default_topics

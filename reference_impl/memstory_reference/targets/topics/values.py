@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from memstory.target import Hit, Item, ReceiptItem, Scope, Tree
+from memstory.contract.target import Hit, Item, ReceiptItem, Scope, Tree
 from memstory_reference.errors import InputError
 from memstory_reference.systems.topics.engrams import EngramEntry, FoundEngram, TopicEntry, effective_score
 from memstory_reference.systems.topics.memory_service import Engram, Fact

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from memstory.errors import Refused
-from memstory.target import (
+from memstory.contract.errors import Refused
+from memstory.contract.target import (
     Environment,
     Hit,
     Item,

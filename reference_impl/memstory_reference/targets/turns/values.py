@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from datetime import datetime
 
-from memstory.errors import StoryError
-from memstory.target import Hit, Item, Query, ReceiptItem, Scope, Tree
+from memstory.contract.errors import StoryError
+from memstory.contract.target import Hit, Item, Query, ReceiptItem, Scope, Tree
 from memstory_reference.errors import InputError
 from memstory_reference.systems.turns.conditions import Conditions
 from memstory_reference.systems.turns.ranking.pool import evidence

@@ -8,13 +8,13 @@ from memstory.chat import Reply
 from memstory.chat.judge.exam import marked, questions
 from memstory.chat.judge.judge_model import Judge, read_vote
 from memstory.chat.judge.vote_file import VoteFile
+from memstory.contract.errors import SetupError
+from memstory.contract.target import Turn
 from memstory.controls import Oracle, OracleFactory
-from memstory.errors import SetupError
 from memstory.language.stories import InvalidStory, parse_stories
 from memstory.playing import play
 from memstory.reporting.markdown import render
 from memstory.running.runner import RunOptions
-from memstory.target import Turn
 
 LABELS = {(one.question, one.answer): one for one in questions()}
 

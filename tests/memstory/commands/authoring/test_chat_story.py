@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from memstory.cli import main
 from memstory.commands.authoring.chat_story import Turn, story_of_chat, turns_of
-from memstory.errors import SetupError
+from memstory.contract.errors import SetupError
 from memstory.language.stories import parse_stories
 from memstory.language.story import Story
 

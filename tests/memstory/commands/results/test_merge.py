@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from memstory.codec import encode
+from memstory.contract.codec import encode
 from memstory.pytest_plugin.options import Shard
 from memstory.pytest_plugin.sharding import part_of
 

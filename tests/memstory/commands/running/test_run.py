@@ -9,7 +9,7 @@ import pytest
 
 from memstory.bundled import bundled_stories
 from memstory.commands.running.run import pytest_arguments
-from memstory.errors import SetupError
+from memstory.contract.errors import SetupError
 
 BLOCKED = ["-p", "no:langsmith_plugin", "-p", "no:anyio", "-p", "no:asyncio", "--assert=plain"]
 MEMSTORY = [sys.executable, "-c", "import sys; from memstory.cli import main; sys.exit(main())"]
@@ -167,7 +167,7 @@ def test_an_interrupt_leaves_a_report_and_ends_with_2(terminal):
     # A target that waits for ever in its second story.
     terminal.save(
         "import asyncio\nfrom pathlib import Path\n"
-        "from memstory.target import Receipt, Target, TargetFactory\n"
+        "from memstory.contract.target import Receipt, Target, TargetFactory\n"
         "class Slow(Target):\n"
         "    async def open(self, env, clock): pass\n"
         "    async def close(self): pass\n"

@@ -12,7 +12,7 @@ import pytest
 TARGET = """
 import asyncio
 import os
-from memstory.target import Receipt, ReceiptItem, Target, TargetFactory
+from memstory.contract.target import Receipt, ReceiptItem, Target, TargetFactory
 
 class Toy(Target):
     async def open(self, env, clock): pass

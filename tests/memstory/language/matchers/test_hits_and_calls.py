@@ -4,12 +4,12 @@ from dataclasses import replace
 
 import pytest
 
+from memstory.contract.target import ToolSchema
 from memstory.judging.step_verdicts import step_verdicts
 from memstory.language.matchers.expectable import estimated_tokens
 from memstory.language.matchers.json_schemas import faulty_schemas, violations_of_schema
 from memstory.language.stories import parse_stories
 from memstory.results.recording import Failure, Recording, StepRecord
-from memstory.target import ToolSchema
 
 LATER = Failure(kind="error", message="it ended here")
 ITEMS = "[{text: near, save: near}, {text: good, save: good}, {text: far, save: far}]"

@@ -3,8 +3,8 @@ from dataclasses import replace
 
 import pytest
 
-from memstory.codec import encode
-from memstory.errors import SetupError
+from memstory.contract.codec import encode
+from memstory.contract.errors import SetupError
 from memstory.reporting.comparing.columns import columns_of, named_column
 from memstory.reporting.comparing.comparison import compare
 from memstory.reporting.comparing.differences import differences_in_words

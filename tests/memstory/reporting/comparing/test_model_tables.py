@@ -2,7 +2,8 @@
 
 from dataclasses import replace
 
-from memstory.codec import encode
+from memstory.contract.codec import encode
+from memstory.contract.target import ModelUse
 from memstory.reporting.comparing.columns import columns_of
 from memstory.reporting.comparing.comparison import compare
 from memstory.reporting.comparing.model_tables import model_calls, models_by_story
@@ -13,7 +14,6 @@ from memstory.reporting.terminal import terminal_summary
 from memstory.results.extracts import with_extract
 from memstory.results.outcomes import Verdict
 from memstory.results.runs import NamedRun
-from memstory.target import ModelUse
 
 STAND_IN = "offline rules (deterministic stand-in)"
 

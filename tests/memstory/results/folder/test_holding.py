@@ -5,7 +5,7 @@ import threading
 
 import pytest
 
-from memstory.errors import SetupError
+from memstory.contract.errors import SetupError
 from memstory.reporting.writing import begin_reports, report_from_spool
 from memstory.results.folder.holding import LOCK_NAME, Hold
 

@@ -1,7 +1,7 @@
 import pytest
 
-from memstory.codec import encode
-from memstory.errors import SetupError
+from memstory.contract.codec import encode
+from memstory.contract.errors import SetupError
 from memstory.results.folder.recordings_file import RECORDINGS_NAME, read_recordings, with_steps, write_recordings
 
 

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memstory.errors import SetupError
+from memstory.contract.errors import SetupError
 from memstory.results.fingerprint import make_fingerprint
 from memstory.results.folder import results_file
 from memstory.results.folder.results_file import read_results, results_text, write_results

@@ -3,7 +3,7 @@ import multiprocessing
 
 import pytest
 
-from memstory.errors import SetupError
+from memstory.contract.errors import SetupError
 from memstory.results.folder.spool import SPOOL_NAME, Spool
 
 

@@ -2,7 +2,8 @@ from dataclasses import replace
 
 import pytest
 
-from memstory.codec import encode
+from memstory.contract.codec import encode
+from memstory.contract.target import ToolSchema
 from memstory.reporting.markdown import render
 from memstory.reporting.terminal import terminal_summary
 from memstory.reporting.writing import write_reports
@@ -11,7 +12,6 @@ from memstory.results.runs import make_run
 from memstory.results.secrecy.redaction import redacted
 from memstory.results.secrecy.redaction_level import LEVELS, stricter
 from memstory.results.secrecy.secret_values import REDACTED, Secrets
-from memstory.target import ToolSchema
 
 KEY = "sk-" + "proj-a1B2c3D4e5F6g7H8i9J0"
 NONE = Secrets()

@@ -2,12 +2,12 @@
 
 import pytest
 
+from memstory.contract.errors import Refused
+from memstory.contract.target import Target
 from memstory.controls import OracleFactory
 from memstory.controls.oracle import Oracle
-from memstory.errors import Refused
 from memstory.language.stories import parse_stories
 from memstory.playing import play
-from memstory.target import Target
 
 
 class Failing(Oracle):

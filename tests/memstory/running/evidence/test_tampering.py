@@ -4,8 +4,8 @@ import asyncio
 
 import pytest
 
+from memstory.contract.errors import TargetError
 from memstory.controls import CONTROLS, OracleFactory
-from memstory.errors import TargetError
 from memstory.language.stories import parse_stories
 from memstory.playing import play
 from memstory.running.evidence.workspace_files import tampered

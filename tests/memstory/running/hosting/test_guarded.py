@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memstory.errors import NotSupported, Refused, TargetError
-from memstory.requests import REQUESTS, Get, Search
+from memstory.contract.errors import NotSupported, Refused, TargetError
+from memstory.contract.requests import REQUESTS, Get, Search
+from memstory.contract.target import Hit, Query, Receipt, ReceiptItem, Scope, Target, ToolCall, Turn
 from memstory.running.hosting.guarded import GuardedTarget, answer_check, contained
-from memstory.target import Hit, Query, Receipt, ReceiptItem, Scope, Target, ToolCall, Turn
 
 ANN = Scope(user="ann")
 HIT = Hit(id="1", text="tea", score=0.5, metadata={"a": [1]}, explain={"by": "words"})

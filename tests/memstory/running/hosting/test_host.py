@@ -11,20 +11,20 @@ from pathlib import Path
 
 import pytest
 
-from memstory.clock import StoryClock
+from memstory.contract.clock import StoryClock
+from memstory.contract.errors import NotSupported, Refused, SetupError, StoryError, TargetError
+from memstory.contract.requests import About, Add, CallTool, Delete, Get, Inspect, List, Say, Search, TimeMoved, Update
+from memstory.contract.target import Environment, Item, Query, Ref, Scope, TargetFactory
 from memstory.controls import OracleFactory
-from memstory.errors import NotSupported, Refused, SetupError, StoryError, TargetError
-from memstory.requests import About, Add, CallTool, Delete, Get, Inspect, List, Say, Search, TimeMoved, Update
 from memstory.running.hosting.host import HostedTarget
-from memstory.target import Environment, Item, Query, Ref, Scope, TargetFactory
 
 ANN = Scope(user="ann", session="s")
 
 HOSTED = """
 import asyncio, os, subprocess, sys
 from memstory.controls import Oracle
-from memstory.errors import Refused, StoryError
-from memstory.target import TargetFactory, ToolCall
+from memstory.contract.errors import Refused, StoryError
+from memstory.contract.target import TargetFactory, ToolCall
 
 
 class Odd(Oracle):
@@ -245,10 +245,10 @@ async def test_a_child_whose_parent_went_away_ends_by_itself(tmp_path):
     script = textwrap.dedent(f"""
         import asyncio, os
         from pathlib import Path
-        from memstory.clock import StoryClock
+        from memstory.contract.clock import StoryClock
         from memstory.controls import OracleFactory
         from memstory.running.hosting.host import HostedTarget
-        from memstory.target import Environment
+        from memstory.contract.target import Environment
 
         async def main():
             target = HostedTarget(OracleFactory(), Path({str(tmp_path)!r}))

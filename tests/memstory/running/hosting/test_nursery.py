@@ -12,12 +12,12 @@ from pathlib import Path
 import pytest
 
 from memstory.child_process import wait_until
-from memstory.clock import StoryClock
-from memstory.errors import SetupError, TargetError
-from memstory.requests import Add, Inspect
+from memstory.contract.clock import StoryClock
+from memstory.contract.errors import SetupError, TargetError
+from memstory.contract.requests import Add, Inspect
+from memstory.contract.target import Environment, Item, Scope, TargetFactory
 from memstory.running.hosting.host import HostedTarget
 from memstory.running.hosting.process import Cold, Forked, can_fork
-from memstory.target import Environment, Item, Scope, TargetFactory
 
 pytestmark = pytest.mark.skipif(not can_fork(), reason="this system cannot fork from a nursery")
 
@@ -26,7 +26,7 @@ ANN = Scope(user="ann", session="s")
 NURSED = """
 import asyncio, os, subprocess, sys, threading, time
 from memstory.controls import Oracle
-from memstory.target import TargetFactory
+from memstory.contract.target import TargetFactory
 
 
 class Nursed(Oracle):
@@ -199,10 +199,10 @@ RUN = """
 import asyncio
 from pathlib import Path
 from nursed_target import NursedFactory
-from memstory.clock import StoryClock
-from memstory.requests import Add, Inspect
+from memstory.contract.clock import StoryClock
+from memstory.contract.requests import Add, Inspect
 from memstory.running.hosting.host import HostedTarget
-from memstory.target import Environment, Scope
+from memstory.contract.target import Environment, Scope
 
 NursedFactory.preload = ("memstory.controls",)
 scope = Scope(user="ann")

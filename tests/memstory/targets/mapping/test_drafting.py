@@ -1,6 +1,6 @@
 import tomllib
 
-from memstory.target import ToolSchema
+from memstory.contract.target import ToolSchema
 from memstory.targets.mapping.drafting import draft
 
 FORMAT = {"type": "string", "enum": ["text", "json"]}

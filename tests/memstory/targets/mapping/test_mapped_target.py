@@ -4,9 +4,9 @@ import asyncio
 
 import pytest
 
-from memstory.clock import StoryClock
-from memstory.errors import NotSupported, Refused, TargetError
-from memstory.target import Environment, Item, Query, Ref, Scope
+from memstory.contract.clock import StoryClock
+from memstory.contract.errors import NotSupported, Refused, TargetError
+from memstory.contract.target import Environment, Item, Query, Ref, Scope
 from memstory.targets.mapping.exchange import Exchange
 from memstory.targets.mapping.mapped_target import MappedTarget, class_for
 from memstory.targets.mapping.replies import Reply

@@ -3,7 +3,7 @@ import tomllib
 import pytest
 from jsonschema import Draft202012Validator
 
-from memstory.errors import SetupError
+from memstory.contract.errors import SetupError
 from memstory.targets.mapping.able import capabilities_of
 from memstory.targets.mapping.table_check import schema
 from memstory.targets.mapping.table_reading import parse_table

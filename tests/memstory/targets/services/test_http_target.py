@@ -11,10 +11,10 @@ from urllib.parse import parse_qs, unquote, urlsplit
 
 import pytest
 
-from memstory.clock import StoryClock
 from memstory.conformance import TargetContract
-from memstory.errors import NotSupported, Refused, SetupError, TargetError
-from memstory.target import Environment, Item, Query, Ref, Scope
+from memstory.contract.clock import StoryClock
+from memstory.contract.errors import NotSupported, Refused, SetupError, TargetError
+from memstory.contract.target import Environment, Item, Query, Ref, Scope
 from memstory.targets.mapping.table_reading import parse_table
 from memstory.targets.services.http_target import HttpFactory
 

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from memstory.errors import Refused
+from memstory.contract.errors import Refused
 from memstory.targets.services.http_transport import path_segment, public_url, retry_seconds
 
 SENDABLE = st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=30)

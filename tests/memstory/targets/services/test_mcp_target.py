@@ -13,12 +13,12 @@ import pytest
 import uvicorn
 from mcp.server.mcpserver import MCPServer
 
-from memstory.clock import StoryClock
 from memstory.conformance import TargetContract
-from memstory.errors import NotSupported, Refused, SetupError, TargetError
-from memstory.requests import Add, List
+from memstory.contract.clock import StoryClock
+from memstory.contract.errors import NotSupported, Refused, SetupError, TargetError
+from memstory.contract.requests import Add, List
+from memstory.contract.target import Environment, Item, Query, Ref, Scope
 from memstory.running.hosting.host import HostedTarget
-from memstory.target import Environment, Item, Query, Ref, Scope
 from memstory.targets.discovery import load_spec
 from memstory.targets.mapping.table_reading import parse_table
 from memstory.targets.services.mcp_target import McpFactory

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from memstory.errors import SetupError
+from memstory.contract.errors import SetupError
 from memstory.targets.services.variables import Variables
 
 

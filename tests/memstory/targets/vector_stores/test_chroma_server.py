@@ -4,9 +4,9 @@ import shutil
 
 import pytest
 
-from memstory.clock import StoryClock
-from memstory.errors import SetupError
-from memstory.target import Environment, Item, Query, Ref, Scope
+from memstory.contract.clock import StoryClock
+from memstory.contract.errors import SetupError
+from memstory.contract.target import Environment, Item, Query, Ref, Scope
 from memstory.targets.vector_stores import chroma_server
 from memstory.targets.vector_stores.chroma_server import ChromaServerFactory
 

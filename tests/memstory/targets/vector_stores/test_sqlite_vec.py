@@ -5,7 +5,7 @@ import sqlite_vec
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from memstory.target import Item, Query, Ref, Scope
+from memstory.contract.target import Item, Query, Ref, Scope
 from memstory.targets.sqlite_store import having, loading_driver, named, of_kinds, within
 from memstory.targets.vector_stores.sqlite_vec import SqliteVecFactory
 from memstory.targets.vector_stores.sqlite_vec_store import SqliteVecStore

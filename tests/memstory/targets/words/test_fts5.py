@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from memstory.errors import Refused
-from memstory.target import Item, Query, Ref, Scope
+from memstory.contract.errors import Refused
+from memstory.contract.target import Item, Query, Ref, Scope
 from memstory.targets.sqlite_store import having, named, of_kinds, within
 from memstory.targets.words.fts5_store import Fts5Store, match_of
 

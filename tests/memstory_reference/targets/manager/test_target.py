@@ -3,9 +3,9 @@ from datetime import timedelta
 
 import pytest
 
-from memstory.clock import StoryClock
-from memstory.errors import NotSupported, Refused, StoryError, TargetError
-from memstory.target import Environment, Item, Query, Ref, Scope
+from memstory.contract.clock import StoryClock
+from memstory.contract.errors import NotSupported, Refused, StoryError, TargetError
+from memstory.contract.target import Environment, Item, Query, Ref, Scope
 from memstory_reference.targets.manager.target import ManagerFactory, ManagerTarget
 
 ANN, BOB = Scope(user="case.ann"), Scope(user="case.bob")

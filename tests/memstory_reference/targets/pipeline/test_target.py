@@ -1,8 +1,8 @@
 import pytest
 
-from memstory.clock import StoryClock
-from memstory.errors import NotSupported, Refused, SetupError, StoryError, TargetError
-from memstory.target import Environment, Item, Query, Ref, Scope
+from memstory.contract.clock import StoryClock
+from memstory.contract.errors import NotSupported, Refused, SetupError, StoryError, TargetError
+from memstory.contract.target import Environment, Item, Query, Ref, Scope
 from memstory_reference.targets.pipeline.target import PipelineFactory
 
 ANN, BOB = Scope(user="ann"), Scope(user="bob")

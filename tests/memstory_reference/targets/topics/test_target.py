@@ -4,10 +4,10 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from memstory.clock import StoryClock
-from memstory.codec import encode
-from memstory.errors import NotSupported, Refused, StoryError, TargetError
-from memstory.target import Environment, Item, Query, Ref, Scope
+from memstory.contract.clock import StoryClock
+from memstory.contract.codec import encode
+from memstory.contract.errors import NotSupported, Refused, StoryError, TargetError
+from memstory.contract.target import Environment, Item, Query, Ref, Scope
 from memstory_reference.targets.topics.target import TopicsFactory
 
 ANN, BOB = Scope(user="case.ann"), Scope(user="case.bob")

@@ -10,13 +10,13 @@ from functools import cache
 from importlib import resources
 from typing import Final
 
+from memstory.contract.target import Tree
 from memstory.language.matchers.check import Group
 from memstory.language.matchers.finding import Context, Finding, show
 from memstory.language.reading import Reading, TreePath
 from memstory.language.story import Matcher
 from memstory.results.containment import is_in
 from memstory.results.recording import StepRecord
-from memstory.target import Tree
 
 CLAIMS: Final = ("saved", "changed", "forgotten")
 PHRASES: Final = "claims.toml"

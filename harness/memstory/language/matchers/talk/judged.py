@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
+from memstory.contract.target import Tree
 from memstory.language.matchers.check import matcher
 from memstory.language.matchers.finding import Context, Finding, show
 from memstory.language.reading import Reading, TreePath
-from memstory.target import Tree
 
 NAME: Final = "judged"
 VOTES: Final = 3

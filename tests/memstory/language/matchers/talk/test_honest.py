@@ -5,13 +5,13 @@ from pathlib import Path
 import pytest
 
 from memstory.chat import Chats, Reply
+from memstory.contract.errors import NotSupported, Refused
+from memstory.contract.target import Item, Query, Ref, ToolCall, Turn
 from memstory.controls import Oracle, OracleFactory
-from memstory.errors import NotSupported, Refused
 from memstory.language.matchers.talk.honest import CLAIMS, claimed
 from memstory.language.stories import InvalidStory, load_stories, parse_stories
 from memstory.playing import play
 from memstory.running.runner import RunOptions
-from memstory.target import Item, Query, Ref, ToolCall, Turn
 
 STORIES = {one.id: one for one in load_stories(Path(__file__).parents[5] / "stories/honest/honest.yaml")}
 TALK = frozenset({"chat", "chat.tools"})

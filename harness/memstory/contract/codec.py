@@ -8,7 +8,7 @@ from dataclasses import MISSING, Field, fields, is_dataclass
 from functools import cache
 from typing import Any, Final, TypeAlias, Union, get_args, get_origin, get_type_hints
 
-from memstory.target import Tree
+from memstory.contract.target import Tree
 
 _PLAIN: Final = frozenset({str, int, float, bool, type(None)})
 """What most values are: looked up first, since whole corpora go through here."""
@@ -33,7 +33,7 @@ class Misfit(ValueError):  # noqa: N818  (data that is not of the type asked for
 def encode(value: Any) -> Tree:
     """Return `value` as plain JSON; dataclasses become objects with all their fields.
 
-    >>> from memstory.target import Scope
+    >>> from memstory.contract.target import Scope
     >>> encode(Scope(user="ann"))
     {'user': 'ann', 'session': None}
     """
@@ -56,7 +56,7 @@ def encode(value: Any) -> Tree:
 def encode_lean(value: Any) -> Tree:
     """Return what `encode` does without the fields that are empty, as by default; `decode` puts them back.
 
-    >>> from memstory.target import Scope
+    >>> from memstory.contract.target import Scope
     >>> encode_lean(Scope(user="ann"))
     {'user': 'ann'}
     """
@@ -107,7 +107,7 @@ def _default(field: Field[Any]) -> Any:
 def decode(hint: Any, data: Tree) -> Any:
     """Return `data` as the type that `hint` names; Misfit if it does not fit, or has fields that nobody knows.
 
-    >>> from memstory.target import Scope
+    >>> from memstory.contract.target import Scope
     >>> decode(Scope, {"user": "ann"})
     Scope(user='ann', session=None)
     """

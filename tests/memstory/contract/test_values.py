@@ -5,7 +5,7 @@ from dataclasses import FrozenInstanceError, dataclass, field, replace
 
 import pytest
 
-from memstory.values import made_quickly
+from memstory.contract.values import made_quickly
 
 
 @made_quickly

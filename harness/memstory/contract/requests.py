@@ -10,8 +10,8 @@ from dataclasses import dataclass, field
 from functools import cache
 from typing import Any, ClassVar, Final, get_args, get_type_hints
 
-from memstory.target import Request, Target
-from memstory.values import Hit, Item, Json, Query, Receipt, Ref, Scope, ToolCall, ToolSchema, Turn
+from memstory.contract.target import Request, Target
+from memstory.contract.values import Hit, Item, Json, Query, Receipt, Ref, Scope, ToolCall, ToolSchema, Turn
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Awaitable, Mapping, Sequence
 from typing import TYPE_CHECKING, ClassVar, Final, Protocol, TypeVar
 
-from memstory.errors import NotSupported, TargetError
-from memstory.values import (
+from memstory.contract.errors import NotSupported, TargetError
+from memstory.contract.values import (
     Capability,
     Environment,
     Hit,
@@ -31,7 +31,7 @@ from memstory.values import (
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from memstory.clock import Clock, Stopwatch
+    from memstory.contract.clock import Clock, Stopwatch
 
 __all__ = [
     "Capability",
@@ -63,7 +63,7 @@ NOBODY: Final = Scope(user="")
 
 
 class Request(Protocol[Answer_co]):
-    """One operation with its arguments, as data: see `memstory.requests`."""
+    """One operation with its arguments, as data: see `memstory.contract.requests`."""
 
     op: ClassVar[str]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from datetime import timedelta
 
-from memstory.clock import STORY_START, Stopwatch, StoryClock
+from memstory.contract.clock import STORY_START, Stopwatch, StoryClock
 
 HOUR = timedelta(hours=1)
 
@@ -84,7 +84,7 @@ class Ticks:
 
 
 def test_a_stopwatch_counts_what_runs_at_once_once(monkeypatch):
-    monkeypatch.setattr("memstory.clock.perf_counter", Ticks())
+    monkeypatch.setattr("memstory.contract.clock.perf_counter", Ticks())
     watch = Stopwatch()
     with watch.running(), watch.running():
         pass
@@ -95,7 +95,7 @@ def test_a_stopwatch_counts_what_runs_at_once_once(monkeypatch):
 
 
 def test_a_stopwatch_that_runs_can_be_read(monkeypatch):
-    monkeypatch.setattr("memstory.clock.perf_counter", Ticks())
+    monkeypatch.setattr("memstory.contract.clock.perf_counter", Ticks())
     watch = Stopwatch()
     assert watch.seconds == 0.0
     with watch.running():

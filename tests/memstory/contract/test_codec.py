@@ -6,8 +6,8 @@ from typing import Literal
 
 import pytest
 
-from memstory import codec
-from memstory.codec import Misfit, decode, encode, encode_lean
+from memstory.contract import codec
+from memstory.contract.codec import Misfit, decode, encode, encode_lean
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

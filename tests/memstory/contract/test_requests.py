@@ -2,8 +2,8 @@
 
 from inspect import iscoroutinefunction
 
-from memstory.requests import REQUESTS
-from memstory.target import Target
+from memstory.contract.requests import REQUESTS
+from memstory.contract.target import Target
 
 OF_THE_CONNECTION = {"open", "close", "perform"}
 

@@ -1,0 +1,6 @@
+"""What both source roots agree on: values, the operations of a target, time, errors, and values as JSON.
+
+The one part of the harness that a memory system may import; it imports nothing of either root.
+"""
+
+__all__ = ["clock", "codec", "errors", "requests", "target", "values"]
