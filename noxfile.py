@@ -213,12 +213,11 @@ def lowest(session: nox.Session) -> None:
 
 @nox.session
 def lint(session: nox.Session) -> None:
-    """Check style, format and changelog fragments; `nox -s lint -- PATHS` looks at these files only."""
+    """Check style and format; `nox -s lint -- PATHS` looks at these files only."""
     install(session, "lint")
     paths = session.posargs or ["."]
     session.run("ruff", "check", *paths)
     session.run("ruff", "format", "--check", *paths)
-    session.run("towncrier", "build", "--draft", "--version", "next", silent=True)
 
 
 @nox.session

@@ -15,7 +15,7 @@ OUTSIDE: Final = (
     "RELEASING.md",
     "LICENSE",
     "reports/README.md",
-    "changelog.d/README.md",
+    "CHANGELOG.md",
 )
 _LINK: Final = re.compile(r"\[([^\[\]]+)\]\((?!https?://|#|mailto:)([^)#\s]+)(#[^)\s]*)?\)")
 
