@@ -1,16 +1,20 @@
-"""The habit of docs/explanation/faults.md: where finding is not the point, a story quotes what it stored."""
+"""The bundled stories have readable slugs and, where finding is not the point, quote what they stored."""
 
 import os
 import subprocess
 import sys
+from collections import Counter
 from dataclasses import replace
 from pathlib import Path
 from typing import ClassVar
 
 from memstory.controls import Oracle, OracleFactory
+from memstory.language.stories import load_stories
+from memstory.language.story import Story
 from memstory.results.folder.results_file import read_results
 
 ROOT = Path(__file__).parents[1]
+LONGEST_SLUG = 40
 FILES = ("owners", "writes", "changes", "texts", "durability", "processes", "searching")
 # What a search makes of a question is what these are about.
 OF_QUESTIONS = {"FS2", "FS3", "FS4", "FS11", "FS14", "FS16", "FS17"}
@@ -40,3 +44,10 @@ def test_a_memory_that_finds_substrings_passes_the_fault_stories_that_are_not_ab
     subprocess.run(command, cwd=ROOT, env=env, capture_output=True, check=False)  # noqa: S603  (our own command)
     cases = read_results(tmp_path / "results.json").cases
     assert {case.story for case in cases if case.outcome != "passed"} == OF_QUESTIONS
+
+
+def test_every_bundled_story_has_a_short_slug_that_no_other_has():
+    files = [*(ROOT / "stories").rglob("*.yaml"), ROOT / "harness/memstory/templates/demo.story.yaml"]
+    stories = {one.id: one for path in files for one in load_stories(path) if isinstance(one, Story)}
+    assert {name: one.slug for name, one in stories.items() if not one.slug or len(one.slug) > LONGEST_SLUG} == {}
+    assert [slug for slug, count in Counter(one.slug for one in stories.values()).items() if count > 1] == []
