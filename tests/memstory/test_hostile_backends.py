@@ -15,8 +15,7 @@ import pytest
 
 from memstory.contract.clock import StoryClock
 from memstory.contract.errors import TargetError
-from memstory.contract.requests import Add
-from memstory.contract.target import Environment, Item, Scope
+from memstory.contract.target import Environment, Item, Request, Scope, Target
 from memstory.language.stories import load_stories
 from memstory.playing import play
 from memstory.results.fingerprint import make_fingerprint
@@ -330,7 +329,7 @@ async def test_an_answer_longer_than_a_line_may_be_is_told(tmp_path, monkeypatch
     hosted = HostedTarget(HostileFactory(), tmp_path / "host")
     await hosted.open(Environment(workspace=str(tmp_path), owner="ann"), StoryClock())
     with pytest.raises(TargetError, match="the target's process sent what is not an answer"):
-        await hosted.perform(Add(items=[Item(text="tea " * 4_000)]), Scope(user="ann"))
+        await hosted.perform(Request.of(Target.add, [Item(text="tea " * 4_000)], Scope(user="ann")))
     await hosted.close()
 
 
@@ -339,15 +338,14 @@ import asyncio, sys
 from pathlib import Path
 from hostile_backend import HostileFactory
 from memstory.contract.clock import StoryClock
-from memstory.contract.requests import Add
 from memstory.running.hosting.host import HostedTarget
-from memstory.contract.target import Environment, Item, Scope
+from memstory.contract.target import Environment, Item, Request, Scope, Target
 
 async def main():
     target = HostedTarget(HostileFactory(), Path("host"))
     await target.open(Environment(workspace="work", owner="ann", options={"how": "blocks in add"}), StoryClock())
     print(target._process.pid, flush=True)
-    await target.perform(Add(items=[Item(text="tea")]), Scope(user="ann"))
+    await target.perform(Request.of(Target.add, [Item(text="tea")], Scope(user="ann")))
 
 Path("work").mkdir()
 asyncio.run(main())

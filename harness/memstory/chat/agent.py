@@ -12,8 +12,7 @@ from typing import Final
 from memstory.chat.model import ChatModel, Message, Reply
 from memstory.chat.tools import MemoryTools
 from memstory.contract.errors import Refused
-from memstory.contract.requests import Add
-from memstory.contract.target import Item, ModelUse, Scope, ToolCall, ToolSchema, Turn
+from memstory.contract.target import Item, ModelUse, Request, Scope, Target, ToolCall, ToolSchema, Turn
 from memstory.contract.values import STAND_IN
 
 STEPS: Final = 6
@@ -78,7 +77,7 @@ class Agent:
             turn = _Turn([Message(role="user", content=text)])
             past = [message for earlier in window.turns for message in earlier]
             answer = await self._answer(past, turn, scope)
-            await self._tools.target.perform(Add(items=[Item(text=text)]), scope)
+            await self._tools.target.perform(Request.of(Target.add, [Item(text=text)], scope))
             window.turns.append([*turn.messages, Message(role="assistant", content=answer)])
         return Turn(answer=answer, tool_calls=tuple(turn.calls), thinking="\n".join(turn.thoughts) or None)
 

@@ -14,8 +14,20 @@ from typing import Final
 
 from memstory.chat.model import ToolRequest
 from memstory.contract.errors import NotSupported, Refused
-from memstory.contract.requests import Add, Get, Search
-from memstory.contract.target import Capability, Connection, Hit, Item, Query, Ref, Scope, ToolCall, ToolSchema, Tree
+from memstory.contract.target import (
+    Capability,
+    Connection,
+    Hit,
+    Item,
+    Query,
+    Ref,
+    Request,
+    Scope,
+    Target,
+    ToolCall,
+    ToolSchema,
+    Tree,
+)
 
 FOUND_AT_MOST = 5
 NOTHING_FOUND = "No memories found."
@@ -132,7 +144,7 @@ class MemoryTools:
 
     async def _recall_topic(self, args: Mapping[str, str], scope: Scope) -> str:
         self._need("get.key", "looks up a topic")
-        found = await self.target.perform(Get(ref=Ref(key=args["topic"])), Scope(user=scope.user))
+        found = await self.target.perform(Request.of(Target.get, Ref(key=args["topic"]), Scope(user=scope.user)))
         if found is None:
             return f"No memory is kept under '{args['topic']}'."
         # On one line, so that no remembered text looks like a second entry.
@@ -147,14 +159,14 @@ class MemoryTools:
 
     async def _add(self, item: Item, scope: Scope) -> None:
         """Add `item`; a backend that takes it and keeps nothing of it has not saved it, and the model must know."""
-        receipt = await self.target.perform(Add(items=[item]), scope)
+        receipt = await self.target.perform(Request.of(Target.add, [item], scope))
         if receipt.items and all(one.outcome in _NOT_KEPT for one in receipt.items):
             reason = next((one.reason for one in receipt.items if one.reason), "the memory did not keep it")
             raise Refused(f"this is not stored: {reason}")
 
     async def _search(self, args: Mapping[str, str], scope: Scope) -> str:
-        search = Search(query=Query(text=args["query"], top_k=FOUND_AT_MOST))
-        hits = await self.target.perform(search, Scope(user=scope.user))
+        query = Query(text=args["query"], top_k=FOUND_AT_MOST)
+        hits = await self.target.perform(Request.of(Target.search, query, Scope(user=scope.user)))
         if not hits:
             return NOTHING_FOUND
         return json.dumps({"memories": [_shown(hit) for hit in hits[:FOUND_AT_MOST]]}, ensure_ascii=False)

@@ -10,8 +10,7 @@ from unittest import SkipTest
 from memstory.conformance.samples import ANN, HARBOUR, REPLACED, anywhere, claim
 from memstory.conformance.under_test import UnderTest, declares, named, shows
 from memstory.contract.errors import NotSupported
-from memstory.contract.requests import REQUESTS
-from memstory.contract.target import Item, Query, Ref, Target
+from memstory.contract.target import OPERATIONS, Item, Query, Ref, Target
 from memstory.language.capabilities import is_known
 from memstory.language.words import WORDS
 from memstory.targets.discovery import load_spec
@@ -82,7 +81,7 @@ def _methods() -> Iterator[tuple[str, Sequence[str]]]:
 
     `add.key` only says more about `add`.
     """
-    for method in REQUESTS.keys() & WORDS.keys():
+    for method in OPERATIONS & WORDS.keys():
         able = WORDS[method].able
         words = [name for name in able if not any(name.startswith(f"{other}.") for other in able)]
         if words:

@@ -8,8 +8,7 @@ from typing import Final
 
 from memstory.conformance.samples import ANN, CHESS, HARBOUR, NEARBY, VIOLIN, anywhere, claim, has, search, texts_of
 from memstory.conformance.under_test import UnderTest, shows
-from memstory.contract.requests import Search
-from memstory.contract.target import Query
+from memstory.contract.target import Query, Request, Target
 
 _ALL: Final = (HARBOUR, VIOLIN, CHESS)
 _MUSIC, _SHIPS = "Which melodies can strings play?", "Where do ships dock?"
@@ -88,7 +87,7 @@ class Recall(UnderTest):
             await self._remember(stage.target, ANN, VIOLIN)
             then = (stage.clock.now() - timedelta(days=1)).isoformat()
             asked = Query(text=f"{HARBOUR} {VIOLIN}", top_k=5, as_of=then)
-            hits = await stage.target.perform(Search(query=asked), anywhere(ANN))
+            hits = await stage.target.perform(Request.of(Target.search, asked, anywhere(ANN)))
         claim(has(hits, HARBOUR), f"what was held at the moment of 'as_of' is not among {texts_of(hits)}")
         claim(not has(hits, VIOLIN), "a search finds what was added after the moment of 'as_of'")
 

@@ -11,8 +11,7 @@ from unittest import SkipTest
 from memstory.conformance.samples import ANN, BOB, HARBOUR, REPLACED, VIOLIN, anywhere, claim, finds, search
 from memstory.conformance.under_test import UnderTest, shows
 from memstory.contract.errors import Refused
-from memstory.contract.requests import Add, Delete
-from memstory.contract.target import Connection, Item, Ref
+from memstory.contract.target import Connection, Item, Ref, Request, Target
 from memstory.running.evidence.workspace_files import texts_in_files
 
 _OFFICE: Final = ["harbour office"]
@@ -88,7 +87,7 @@ class Removal(UnderTest):
             ids = await self._remember(target, ANN, HARBOUR, VIOLIN)
             await target.delete(Ref(id=ids[0], durable=True), anywhere(ANN))
             with suppress(Refused):
-                await target.perform(Add(items=[Item(text=HARBOUR, kind=self.kind)]), ANN)
+                await target.perform(Request.of(Target.add, [Item(text=HARBOUR, kind=self.kind)], ANN))
             await target.settle()
             await _is_gone(target, "what was deleted for good is found again after its source was added again")
 
@@ -97,7 +96,7 @@ class Removal(UnderTest):
         """Of its workspace."""
         async with self._staged() as stage:
             ids = await self._remember(stage.target, ANN, HARBOUR, VIOLIN)
-            await stage.target.perform(Delete(ref=Ref(id=ids[0])), anywhere(ANN))
+            await stage.target.perform(Request.of(Target.delete, Ref(id=ids[0]), anywhere(ANN)))
             await stage.settle()
             left = texts_in_files(Path(stage.env.workspace), [HARBOUR])
         claim(not left, f"'delete.erases' is declared, but a file has {left} after its deletion")

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from memstory.contract.requests import Search
-from memstory.contract.target import Connection, Hit, Query, Scope
+from memstory.contract.target import Connection, Hit, Query, Request, Scope, Target
 
 ANN: Final = Scope(user="conformance.ann", session="session-1")
 BOB: Final = Scope(user="conformance.bob", session="session-1")
@@ -35,7 +34,7 @@ def anywhere(scope: Scope) -> Scope:
 
 async def search(memory: Connection, text: str, scope: Scope) -> Sequence[Hit]:
     """Return what a search in all sessions finds, with room for all that a test adds."""
-    return await memory.perform(Search(query=Query(text=text, top_k=5)), anywhere(scope))
+    return await memory.perform(Request.of(Target.search, Query(text=text, top_k=5), anywhere(scope)))
 
 
 async def finds(memory: Connection, text: str, scope: Scope = ANN) -> bool:

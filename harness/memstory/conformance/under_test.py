@@ -15,8 +15,17 @@ from unittest import SkipTest
 
 from memstory.conformance.samples import claim
 from memstory.contract.clock import StoryClock
-from memstory.contract.requests import Add, Settle
-from memstory.contract.target import Capability, Connection, Environment, Item, Scope, Target, TargetFactory, Tree
+from memstory.contract.target import (
+    Capability,
+    Connection,
+    Environment,
+    Item,
+    Request,
+    Scope,
+    Target,
+    TargetFactory,
+    Tree,
+)
 from memstory.running.stage import Stage, open_stage
 
 
@@ -82,8 +91,8 @@ class UnderTest:
     async def _remember(self, memory: Connection, scope: Scope, *texts: str, **given: Any) -> list[str | None]:
         """Add `texts`, each with what is given, and return their ids."""
         items = [Item(text=text, kind=self.kind, **given) for text in texts]
-        receipt = await memory.perform(Add(items=items), scope)
-        await memory.perform(Settle())
+        receipt = await memory.perform(Request.of(Target.add, items, scope))
+        await memory.perform(Request.of(Target.settle))
         claim(len(receipt.items) >= len(texts), f"{len(texts)} texts were added, the receipt has {receipt.items}")
         return [item.id for item in receipt.items]
 

@@ -6,8 +6,23 @@ expensive to start. Every other operation raises `NotSupported`, and a case that
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Mapping, Sequence
-from typing import TYPE_CHECKING, ClassVar, Final, Protocol, TypeVar
+from collections.abc import Callable, Coroutine, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from inspect import iscoroutinefunction, signature
+from typing import (
+    TYPE_CHECKING,
+    Any,
+    ClassVar,
+    Concatenate,
+    Final,
+    Generic,
+    ParamSpec,
+    Protocol,
+    TypeVar,
+    cast,
+    get_type_hints,
+)
 
 from memstory.contract.errors import NotSupported, TargetError
 from memstory.contract.values import (
@@ -34,6 +49,7 @@ if TYPE_CHECKING:
     from memstory.contract.clock import Clock, Stopwatch
 
 __all__ = [
+    "OPERATIONS",
     "Capability",
     "Connection",
     "Environment",
@@ -55,21 +71,45 @@ __all__ = [
     "Turn",
 ]
 
-Answer_co = TypeVar("Answer_co", covariant=True)
 Answer = TypeVar("Answer")
+Result = TypeVar("Result")
+Arguments = ParamSpec("Arguments")
 
-NOBODY: Final = Scope(user="")
-"""The scope of requests that concern no user's memory."""
+
+@dataclass(frozen=True, slots=True)
+class Request(Generic[Answer]):
+    """A call of a target's operation as data, which can cross to another process.
+
+    `op` is the name of the method of `Target`, `args` its arguments by name, without those that keep their defaults.
+    """
+
+    op: str
+    args: Mapping[str, Any]
+
+    @classmethod
+    def of(
+        cls,
+        operation: Callable[Concatenate[Any, Arguments], Coroutine[Any, Any, Result]],
+        *args: Arguments.args,
+        **more: Arguments.kwargs,
+    ) -> Request[Result]:
+        """Return a call of `operation`, with its arguments.
+
+        >>> Request.of(Target.inspect, "log", {}, Scope(user="ann")).args["what"]
+        'log'
+        """
+        return Request(operation.__name__, {**dict(zip(_parameters(operation), args, strict=False)), **more})
 
 
-class Request(Protocol[Answer_co]):
-    """One operation with its arguments, as data: see `memstory.contract.requests`."""
+@cache
+def _parameters(operation: Callable[..., Any]) -> Sequence[str]:
+    return tuple(signature(operation).parameters)[1:]
 
-    op: ClassVar[str]
 
-    def on(self, target: Target, scope: Scope) -> Awaitable[Answer_co]:
-        """Call the operation of `target`."""
-        ...
+@cache
+def hints(op: str) -> Mapping[str, Any]:
+    """Return the types of the arguments of an operation by name, and that of its answer under `return`."""
+    return get_type_hints(getattr(Target, op))
 
 
 class Connection(Protocol):
@@ -79,7 +119,7 @@ class Connection(Protocol):
 
     async def close(self) -> None: ...
 
-    async def perform(self, request: Request[Answer], scope: Scope = NOBODY) -> Answer: ...
+    async def perform(self, request: Request[Answer]) -> Answer: ...
 
     @property
     def embedding_seconds(self) -> float | None: ...
@@ -115,12 +155,12 @@ class Target:
         """Release everything; what was acknowledged stays durable."""
         raise NotImplementedError
 
-    async def perform(self, request: Request[Answer], scope: Scope = NOBODY) -> Answer:
+    async def perform(self, request: Request[Answer]) -> Answer:
         """Do what `request` says; an adapter overrides the operations below instead."""
-        answer = request.on(self, scope)
+        answer = getattr(self, request.op)(**request.args)
         if not hasattr(answer, "__await__"):
             raise TargetError(f"'{request.op}' of the target is not a coroutine: define it with 'async def'")
-        return await answer
+        return cast("Answer", await answer)
 
     async def about(self) -> Mapping[str, str]:
         """Describe what answered: `embedder`, `chat`, versions. A deterministic chat model's value has 'stand-in'."""
@@ -246,3 +286,11 @@ class TargetFactory:
 
     async def stop(self) -> None:
         """Stop what `start` started."""
+
+
+OPERATIONS: Final = frozenset(
+    name
+    for name, member in vars(Target).items()
+    if iscoroutinefunction(member) and name not in ("open", "close", "perform")
+)
+"""The names of the methods that a `Request` may call."""

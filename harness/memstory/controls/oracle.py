@@ -19,7 +19,6 @@ from memstory.contract.clock import Clock
 from memstory.contract.codec import decode, encode
 from memstory.contract.errors import NotSupported, Refused
 from memstory.contract.target import (
-    NOBODY,
     Answer,
     Capability,
     Environment,
@@ -105,10 +104,10 @@ class Oracle(Target):
     async def close(self) -> None:
         self._memories, self._past, self._forgotten = [], [], set()
 
-    async def perform(self, request: Request[Answer], scope: Scope = NOBODY) -> Answer:
+    async def perform(self, request: Request[Answer]) -> Answer:
         async with self._turns.turn():
             self._catch_up()
-            return await super().perform(request, scope)
+            return await super().perform(request)
 
     async def about(self) -> Mapping[str, str]:
         return {"memory": "oracle (a control, not a backend)", "embedder": self._embedder}

@@ -8,8 +8,7 @@ from pathlib import Path
 from time import perf_counter
 
 from memstory.contract.errors import StoryError
-from memstory.contract.requests import About, Search
-from memstory.contract.target import Environment, Hit, ModelUse, Query, Scope, TargetFactory, Tree
+from memstory.contract.target import Environment, Hit, ModelUse, Query, Request, Scope, Target, TargetFactory, Tree
 from memstory.controls import Oracle, OracleFactory
 from memstory.datasets import load_distractors
 from memstory.language.story import Retrieval
@@ -107,7 +106,7 @@ async def _one_collection(task: Perturbed, asked: Asked, stage: Stage, factory: 
         seconds, embedding, model = perf_counter() - begun, stage.embedding_since(embedded), stage.model_use
         asker = Asker(stage, Scope(user=stage.env.owner), retrieval, ids)
         return _Gave(
-            about=await stage.target.perform(About()),
+            about=await stage.target.perform(Request.of(Target.about)),
             questions=await _asked(asker, task.collection.questions, limit),
             documents=len(task.collection.documents),
             add_seconds=seconds,
@@ -179,7 +178,7 @@ class Asker:
         """Return the documents that came back, cut to k: a backend that returns more gains nothing by it."""
         query = Query(text=question.text, kinds=self._kinds, top_k=self._k)
         begun, embedded, before = perf_counter(), self._stage.target.embedding_seconds, self._stage.model_use
-        hits = await self._stage.target.perform(Search(query=query), self._scope)
+        hits = await self._stage.target.perform(Request.of(Target.search, query, self._scope))
         seconds, embedding = perf_counter() - begun, self._stage.embedding_since(embedded)
         use = self._stage.model_use
         used = use.since(before) if use else None

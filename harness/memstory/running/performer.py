@@ -193,7 +193,7 @@ class Performer:
         make = WORDS[op].request
         if make is None:
             raise NotImplementedError(f"the harness does not know how to carry out '{op}'")
-        return encode(await self._stage.target.perform(make(args), scope))
+        return encode(await self._stage.target.perform(make(args, scope)))
 
     async def _move_clock(self, moment: datetime) -> None:
         if moment < self._stage.clock.now():

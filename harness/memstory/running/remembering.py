@@ -10,8 +10,7 @@ from time import perf_counter
 from typing import Final
 
 from memstory.contract.errors import NotSupported, Refused, TargetError
-from memstory.contract.requests import Add, Update
-from memstory.contract.target import Capability, Item, Receipt, ReceiptItem, Ref, Scope
+from memstory.contract.target import Capability, Item, Receipt, ReceiptItem, Ref, Request, Scope, Target
 from memstory.running.stage import FIRST_SESSION, Stage
 from memstory.tasks.perturbation import Perturbed
 from memstory.tasks.retrieval import Document, Many
@@ -167,10 +166,10 @@ class Rememberer:
         items = [self._item(document, text) for document, text in zip(documents, texts, strict=True)]
         updated = [place for place, document in enumerate(documents) if known and self._is_updated(document, known)]
         if not updated:
-            return await self._stage.target.perform(Add(items=items), self._scope)
+            return await self._stage.target.perform(Request.of(Target.add, items, self._scope))
         added = [place for place in range(len(items)) if place not in set(updated)]
-        adding = Add(items=[items[place] for place in added])
-        receipt = await self._stage.target.perform(adding, self._scope) if added else Receipt()
+        adding = Request.of(Target.add, [items[place] for place in added], self._scope)
+        receipt = await self._stage.target.perform(adding) if added else Receipt()
         if len(receipt.items) != len(added):
             return receipt
         found: dict[int, ReceiptItem] = dict(zip(added, receipt.items, strict=True))
@@ -182,8 +181,8 @@ class Rememberer:
         if id_ is None:
             raise TargetError("'update' needs the id of what was added, but its receipt has none")
         try:
-            updating = Update(ref=Ref(id=id_, kind=item.kind), item=item)
-            receipt = await self._stage.target.perform(updating, self._scope)
+            updating = Request.of(Target.update, Ref(id=id_, kind=item.kind), item, self._scope)
+            receipt = await self._stage.target.perform(updating)
         except Refused as error:
             # It has lost what it acknowledged: the questions will show that.
             return ReceiptItem(id=id_, text=item.text, outcome="dropped", reason=str(error))

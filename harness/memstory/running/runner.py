@@ -17,8 +17,7 @@ from memstory.case import Case
 from memstory.chat import Chats, Shim, gives_chat_to
 from memstory.chat.judge.judge_model import Judge
 from memstory.contract.errors import NotSupported
-from memstory.contract.requests import About, AnnounceTools
-from memstory.contract.target import Capability, Environment, TargetFactory, Tree
+from memstory.contract.target import Capability, Environment, Request, Target, TargetFactory, Tree
 from memstory.datasets import Bounds, load_task
 from memstory.language.needs import LACKS
 from memstory.language.story import Step
@@ -179,12 +178,12 @@ class _Run:
         )
         stage.has_clock = "clock" in able
         await stage.open()
-        about = await stage.target.perform(About())
+        about = await stage.target.perform(Request.of(Target.about))
         self.parts["about"] = {**self.parts.get("about", {}), **about, **(stage.shim.about if stage.shim else {})}
         if stage.agent is not None:
             self.parts["tools"] = tuple(stage.agent.tools)
         elif "tool.schema" in able:
-            self.parts["tools"] = tuple(await stage.target.perform(AnnounceTools()))
+            self.parts["tools"] = tuple(await stage.target.perform(Request.of(Target.tools)))
         await self.performer.perform(self.case.story.steps, self.branch)
         await self.performer.injected.end(stage)
 

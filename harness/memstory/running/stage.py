@@ -12,8 +12,7 @@ from pathlib import Path
 from memstory.chat import Agent, Shim
 from memstory.contract.clock import StoryClock
 from memstory.contract.errors import NotSupported, Refused, TargetError
-from memstory.contract.requests import About, Settle, TimeMoved
-from memstory.contract.target import Connection, Environment, ModelUse, Scope, TargetFactory
+from memstory.contract.target import Connection, Environment, ModelUse, Request, Scope, Target, TargetFactory
 from memstory.running.hosting.guarded import GuardedTarget
 from memstory.running.hosting.host import HostedTarget
 
@@ -89,12 +88,12 @@ class Stage:
 
     async def settle(self) -> None:
         """Wait until the target has done its background work."""
-        await self.target.perform(Settle())
+        await self.target.perform(Request.of(Target.settle))
 
     async def move_to(self, moment: datetime) -> None:
         """Move the clock; return when the target has done what was due."""
         await self.clock.advance_to(moment, self.settle)
-        await self.target.perform(TimeMoved())
+        await self.target.perform(Request.of(Target.time_moved))
         await self.settle()
 
     async def wait(self, span: timedelta) -> None:
@@ -132,7 +131,7 @@ class Stage:
             Refused: the memory declined, and is open with its own model again.
             TargetError: it names the same model as before, so that nothing was changed.
         """
-        own, before = self.env, await self.target.perform(About())
+        own, before = self.env, await self.target.perform(Request.of(Target.about))
         self.env = replace(own, other_embedder=True)
         try:
             await self.reopen()
@@ -140,7 +139,7 @@ class Stage:
             self.env, self.target = own, self.make()
             await self.open()
             raise
-        if (await self.target.perform(About())).get("embedder") == before.get("embedder"):
+        if (await self.target.perform(Request.of(Target.about))).get("embedder") == before.get("embedder"):
             raise TargetError("the other embedder did not land: the target names the same `embedder` as before")
 
     async def kill(self) -> None:

@@ -5,16 +5,15 @@ from __future__ import annotations
 import asyncio
 import importlib.util
 import json
-from collections.abc import Awaitable, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 from pathlib import Path
-from typing import ClassVar
 
 import pytest
 from jsonschema import Draft202012Validator
 
 from memstory.cli import main
-from memstory.contract.target import Hit, Query, Scope, Target
+from memstory.contract.errors import NotSupported
+from memstory.contract.target import Hit, Query, Request, Scope, Target
 from memstory.controls import Oracle, OracleFactory
 from memstory.language.grammar import grammar, schema_text
 from memstory.language.matchers import MATCHERS, Finding, matcher
@@ -48,15 +47,10 @@ steps:
 """
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Recollect:
-    """What memstory.contract.requests would declare."""
-
-    op: ClassVar[str] = "recollect"
-    words: str
-
-    def on(self, target: Target, scope: Scope) -> Awaitable[Sequence[Hit]]:
-        return target.recollect(self.words, scope)
+class Declared(Target):
+    async def recollect(self, words: str, scope: Scope) -> Sequence[Hit]:
+        """What Target would declare."""
+        raise NotSupported("recollect")
 
 
 class Recollecting(Oracle):
@@ -92,7 +86,8 @@ def stops_with():
 
 
 @pytest.fixture
-def recollect():
+def recollect(monkeypatch):
+    monkeypatch.setattr(Target, "recollect", Declared.recollect, raising=False)
     yield WORDS.add(
         Word(
             name="recollect",
@@ -100,7 +95,7 @@ def recollect():
             forms="the words, or {words}",
             grammar={"type": ["string", "object"], "properties": {"words": {"description": "What is asked."}}},
             read=named("words"),
-            request=lambda args: Recollect(words=args["words"]),
+            request=lambda args, scope: Request("recollect", {"words": args["words"], "scope": scope}),
             able={"recollect": "finds what fits words best"},
             results={"hits": hits_of},
             leads=in_list,

@@ -8,8 +8,7 @@ import pytest
 from memstory.conformance import TargetContract
 from memstory.contract.clock import StoryClock
 from memstory.contract.errors import NotSupported, SetupError, StoryError
-from memstory.contract.requests import About, Add, Search
-from memstory.contract.target import Environment, Item, Query, Scope
+from memstory.contract.target import Environment, Item, Query, Request, Scope, Target
 from memstory.running.hosting.host import HostedTarget
 from memstory_reference.adapters.servers import embedded_postgres
 from memstory_reference.targets import shared_postgres as layers_postgres
@@ -51,7 +50,7 @@ def schemas(url):
 
 
 async def texts(target):
-    return [hit.text for hit in await target.perform(Search(query=Query(text="tea?")), ANN)]
+    return [hit.text for hit in await target.perform(Request.of(Target.search, Query(text="tea?"), ANN))]
 
 
 async def test_a_named_server_keeps_a_case_as_long_as_its_workspace(named_server, tmp_path):
@@ -92,11 +91,11 @@ async def test_a_killed_case_finds_its_server_and_its_memory_again(tmp_path, mon
     target = HostedTarget(LayersFactory(), tmp_path / "host")
     env = environment(tmp_path / "case")
     await target.open(env, StoryClock())
-    await target.perform(Add(items=[TEA]), ANN)
+    await target.perform(Request.of(Target.add, [TEA], ANN))
     await target.kill()
     await target.open(env, StoryClock())
     assert await texts(target) == ["I like tea."]
-    assert (await target.perform(About()))["store"] == "postgres (a private server)"
+    assert (await target.perform(Request.of(Target.about)))["store"] == "postgres (a private server)"
     await target.close()
     left = embedded_postgres.EmbeddedPostgres(tmp_path / "host").folder
     assert left.exists()

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from memstory.contract.requests import Inspect, RunJob
-from memstory.contract.target import Tree
+from memstory.contract.target import Json, Request, Scope, Target, Tree
 from memstory.language.reading import Reading, TreePath
 from memstory.language.story import Expectation
 from memstory.language.words.parts import free, keys, name_of
@@ -16,9 +15,9 @@ FILES = "files"
 """What the harness looks at itself: the workspace, without the target's help."""
 
 
-def _inspection(args: Mapping[str, Tree]) -> Inspect:
+def _inspection(args: Mapping[str, Tree], scope: Scope) -> Request[Json]:
     since = {} if args.get("since") is None else {"since": args["since"]}
-    return Inspect(what=args["what"], args={**(args.get("args") or {}), **since})
+    return Request.of(Target.inspect, args["what"], {**(args.get("args") or {}), **since}, scope)
 
 
 def _look_for_texts(reading: Reading, args: Args, expected: Expectation, path: TreePath) -> None:
@@ -46,7 +45,7 @@ STEPS: Final = (
         ),
         read=named("job", args={}),
         args="job, args",
-        request=lambda args: RunJob(job=args["job"], args=args.get("args") or {}),
+        request=lambda args, scope: Request.of(Target.run, args["job"], args.get("args") or {}, scope),
         able={"job.": "a maintenance job"},
         needs=lambda args: [f"job.{args['job']}"],
         results={"result": whole},

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from memstory.contract.requests import Fault, Settle
-from memstory.contract.target import Tree
+from memstory.contract.target import Request, Target, Tree
 from memstory.language.reading import Reading, TreePath
 from memstory.language.words.parts import NOTHING, Schema, choice, free, keys, name_of
 from memstory.language.words.word import Args, Word, always, nothing
@@ -31,7 +30,7 @@ STEPS: Final = (
         name="settle",
         summary="wait until all background work is done",
         grammar=NOTHING,
-        request=lambda _: Settle(),
+        request=lambda _args, _scope: Request.of(Target.settle),
         has_user=False,
         example="""
 - settle:
@@ -99,7 +98,7 @@ STEPS: Final = (
         ),
         read=_read_fault,
         args="part, mode",
-        request=lambda args: Fault(part=args["part"], mode=args["mode"]),
+        request=lambda args, _scope: Request.of(Target.fault, args["part"], args["mode"]),
         able={"fault.": "a part that can be made to fail"},
         needs=lambda args: [f"fault.{args['part']}"],
         barred_in=("parallel", "other_process"),

@@ -6,8 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Final
 
-from memstory.contract.requests import Add, Delete, DeleteAbout, Feedback, Get, List, Update, UpdateAbout
-from memstory.contract.target import Item, Receipt, Ref, Request, ToolSchema, Tree
+from memstory.contract.target import Item, Receipt, Ref, Request, Scope, Target, ToolSchema, Tree
 from memstory.language.reading import Reading, TreePath
 from memstory.language.references import REFERENCE, unmarked
 from memstory.language.words.item_keys import ABLE, ITEM_KEYS, needs_of_item
@@ -172,16 +171,16 @@ def _needs_of_add(args: Args) -> Iterator[str]:
         yield from needs_of_item(item)
 
 
-def _update(args: Mapping[str, Tree]) -> Request[Receipt]:
+def _update(args: Mapping[str, Tree], scope: Scope) -> Request[Receipt]:
     if "about" in args:
-        return UpdateAbout(about=args["about"], item=_item(args))
-    return Update(ref=Ref(id=args.get("id"), key=args.get("key")), item=_item(args))
+        return Request.of(Target.update_about, args["about"], _item(args), scope)
+    return Request.of(Target.update, Ref(id=args.get("id"), key=args.get("key")), _item(args), scope)
 
 
-def _delete(args: Mapping[str, Tree]) -> Request[bool] | Request[int]:
+def _delete(args: Mapping[str, Tree], scope: Scope) -> Request[bool] | Request[int]:
     if "about" in args:
-        return DeleteAbout(about=args["about"], durable=args.get("durable", False))
-    return Delete(ref=_ref(args))
+        return Request.of(Target.delete_about, args["about"], scope, durable=args.get("durable", False))
+    return Request.of(Target.delete, _ref(args), scope)
 
 
 def _needs_of_change(operation: str) -> Callable[[Args], Iterator[str]]:
@@ -209,7 +208,7 @@ STEPS: Final = (
         read=_read_items,
         args="items: [{text, key?, kind?, metadata?, ttl? (seconds), source?, role?, twin?}]",
         saves=_saved_items,
-        request=lambda args: Add(items=[_item(item) for item in args["items"]]),
+        request=lambda args, scope: Request.of(Target.add, [_item(item) for item in args["items"]], scope),
         able={"add": "remembers texts", **ABLE},
         needs=_needs_of_add,
         results={"receipt": _receipt},
@@ -234,7 +233,7 @@ STEPS: Final = (
         grammar=keys(_TITLE, _ID_OR_KEY, type=["string", "object"], minProperties=1),
         read=_read_ref,
         args=_ONE,
-        request=lambda args: Get(ref=_ref(args)),
+        request=lambda args, scope: Request.of(Target.get, _ref(args), scope),
         able={"get.id": "looks a memory up by its id", "get.key": "looks a memory up by its key"},
         needs=lambda args: ["get.id" if "id" in args else "get.key"],
         results={"hits": hits_of},
@@ -257,7 +256,7 @@ STEPS: Final = (
         ),
         read=_read_list,
         args="kinds?, limit?",
-        request=lambda args: List(kinds=tuple(args.get("kinds") or ()), limit=args.get("limit")),
+        request=lambda args, scope: Request.of(Target.list, scope, tuple(args.get("kinds") or ()), args.get("limit")),
         able={"list": "enumerates memories"},
         results={"hits": hits_of},
         faults=too_many("limit"),
@@ -343,7 +342,7 @@ STEPS: Final = (
         grammar=keys("argument of feedback", {**_ID_OR_KEY, "value": number("The rating.")}, "value", type="object"),
         read=_read_ref,
         args=f"{_ONE}, value",
-        request=lambda args: Feedback(ref=_ref(args), value=args["value"]),
+        request=lambda args, scope: Request.of(Target.feedback, _ref(args), args["value"], scope),
         able={"feedback": "takes ratings"},
         results={"result": whole, "receipt": whole},
         example="""

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
-from memstory.contract.requests import Context, Search
-from memstory.contract.target import Capability, Query, Tree
+from memstory.contract.target import Capability, Query, Request, Target, Tree
 from memstory.language.matchers.expectable import context_tokens
 from memstory.language.matchers.hits import needs_of_hit_checks
 from memstory.language.reading import Reading, TreePath
@@ -70,7 +69,7 @@ STEPS: Final = (
         grammar=_QUERY,
         read=_read,
         args=_ARGS,
-        request=lambda args: Search(query=_query(args)),
+        request=lambda args, scope: Request.of(Target.search, _query(args), scope),
         able={
             "search": "ranked retrieval",
             "search.as_of": "finds what it held at a given moment",
@@ -98,7 +97,7 @@ STEPS: Final = (
         grammar=_QUERY,
         read=_read,
         args=_ARGS,
-        request=lambda args: Context(query=_query(args)),
+        request=lambda args, scope: Request.of(Target.context, _query(args), scope),
         able={"context": "gives the text that it would put into a prompt"},
         needs=_needs("context"),
         results={"text": whole, "context_tokens": context_tokens},

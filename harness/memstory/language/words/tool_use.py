@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
-from memstory.contract.requests import AnnounceTools, CallTool
-from memstory.contract.target import ToolSchema, Tree
+from memstory.contract.target import Request, Target, ToolSchema, Tree
 from memstory.language.matchers.json_schemas import faulty_schemas
 from memstory.language.words.parts import NOTHING, free, keys, name_of
 from memstory.language.words.word import Word, in_list, named
@@ -53,7 +52,9 @@ STEPS: Final = (
         ),
         read=named("name", args={}),
         args="name, args, caller?",
-        request=lambda args: CallTool(name=args["name"], args=args.get("args") or {}, caller=args.get("caller")),
+        request=lambda args, scope: Request.of(
+            Target.tool, args["name"], args.get("args") or {}, scope, args.get("caller")
+        ),
         able={"tool": "lets any agent call its tools"},
         results={"result": _result},
         refusal=_refusal,
@@ -70,7 +71,7 @@ STEPS: Final = (
         name="tools",
         summary="the tools that are announced to a language model",
         grammar=NOTHING,
-        request=lambda _: AnnounceTools(),
+        request=lambda _args, _scope: Request.of(Target.tools),
         able={"tool.schema": "announces its tools with their schemas"},
         results={"tools": _announced},
         leads=in_list,

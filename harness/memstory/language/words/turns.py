@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Final
 
-from memstory.contract.requests import EndSession, Say
-from memstory.contract.target import ToolSchema, Tree
+from memstory.contract.target import Request, Target, ToolSchema, Tree
 from memstory.language.matchers.expectable import View, context_tokens
 from memstory.language.matchers.json_schemas import violations_of_schema
 from memstory.language.matchers.talk.honest import seen_of
@@ -49,7 +48,7 @@ STEPS: Final = (
         ),
         read=said,
         args="text",
-        request=lambda args: Say(text=args["text"]),
+        request=lambda args, scope: Request.of(Target.say, args["text"], scope),
         able={"chat": "takes conversational turns", "chat.tools": "reports the tool calls of a turn"},
         needs_to_judge={"tool_calls": always("chat.tools"), "honest": always("search")},
         results={
@@ -88,7 +87,7 @@ STEPS: Final = (
         grammar={"type": ["string", "null"], "minLength": 1},
         read=_worded("reason", "explicit"),
         args="reason",
-        request=lambda args: EndSession(reason=args.get("reason") or "explicit"),
+        request=lambda args, scope: Request.of(Target.end_session, scope, args.get("reason") or "explicit"),
         able={"session": "takes the end of a session"},
         in_session=True,
         example="""

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
-from memstory.contract.target import Capability, Request, ToolSchema, Tree
+from memstory.contract.target import Capability, Request, Scope, ToolSchema, Tree
 from memstory.language.matchers.expectable import EXPECTABLE, View
 from memstory.language.reading import Reading, TreePath
 from memstory.language.registry import Registry
@@ -60,10 +60,10 @@ class Word:
     What a story writes: `grammar` is the JSON Schema of its argument, of which `forms` says the ways to write it;
     `read` makes one form of them (`args`), `inner` finds the steps within it, `saves` the names that it saves itself.
 
-    What is done: `request` makes of the arguments what the target is asked; a word without one is the harness's own.
-    `able` describes the capabilities that the word calls for, a whole family where the name ends with a dot; `needs`
-    says which of them the arguments call for (the first, if it is left out), `needs_to_judge` which the matchers of a
-    result.
+    What is done: `request` makes of the arguments and the scope what the target is asked; a word without one is the
+    harness's own. `able` describes the capabilities that the word calls for, a whole family where the name ends with
+    a dot; `needs` says which of them the arguments call for (the first, if it is left out), `needs_to_judge` which the
+    matchers of a result.
 
     Its result: `results` are the fields that `expect:` may speak of, each with its view on the record. The
     recorded result is the one field itself, unless it `names_results`; `leads` says where a path of `save:` goes on in
@@ -85,7 +85,7 @@ class Word:
     read: Callable[[Reading, Any, TreePath], Args] = nothing
     inner: Callable[[Tree], tuple[str, Tree] | None] = lambda _: None
     saves: Callable[[Tree], Mapping[str, str]] = lambda _: {}
-    request: Callable[[Mapping[str, Tree]], Request[Any]] | None = None
+    request: Callable[[Mapping[str, Tree], Scope], Request[Any]] | None = None
     able: Mapping[Capability, str] = field(default_factory=dict)
     needs: Needs | None = None
     needs_to_judge: Mapping[str, Needs] = field(default_factory=dict)

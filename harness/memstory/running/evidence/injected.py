@@ -6,8 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from memstory.contract.errors import NotSupported, TargetError
-from memstory.contract.requests import FaultsLanded
-from memstory.contract.target import Tree
+from memstory.contract.target import Request, Target, Tree
 from memstory.running.stage import Stage
 
 _HEALED = "ok"
@@ -44,6 +43,6 @@ class Injected:
 
 async def _landed(stage: Stage) -> Mapping[str, int]:
     try:
-        return await stage.target.perform(FaultsLanded())
+        return await stage.target.perform(Request.of(Target.faults_landed))
     except NotSupported as error:
         raise TargetError(str(error)) from error

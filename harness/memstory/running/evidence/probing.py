@@ -11,8 +11,7 @@ from typing import Any, Final
 
 from memstory.contract.codec import encode
 from memstory.contract.errors import NotSupported, Refused
-from memstory.contract.requests import Context, Inspect, List, Search
-from memstory.contract.target import Capability, Query, Request, Scope, Tree
+from memstory.contract.target import Capability, Query, Request, Scope, Target, Tree
 from memstory.results.containment import is_in
 from memstory.results.recording import Forbidden, Probe
 from memstory.running.evidence.workspace_files import texts_in_files
@@ -72,12 +71,12 @@ class Prober:
         """
         scope = Scope(user=self.scope.user)
         most = await self._count(scope)
-        looks: list[Request[Any]] = [List()] if "list" in self.able else []
-        looks += [Search(query=Query(text=text, top_k=most)) for text in dict.fromkeys(asked)]
+        looks: list[Request[Any]] = [Request.of(Target.list, scope)] if "list" in self.able else []
+        looks += [Request.of(Target.search, Query(text=text, top_k=most), scope) for text in dict.fromkeys(asked)]
         found: Counter[str] = Counter()
         for look in looks:
             try:
-                hits = await self.stage.target.perform(look, scope)
+                hits = await self.stage.target.perform(look)
             except Refused as refusal:
                 raise NotSupported("search", f"the memory cannot be read here: {refusal}") from refusal
             found |= Counter(hit.text for hit in hits)
@@ -92,15 +91,15 @@ class Prober:
         other = next((twin.asked for twin in twins), "What do you know?")
         most = await self._count(scope)
         looks: list[tuple[str, Sequence[str], Request[Any]]] = [
-            ("list", texts, List()),
-            *(("search", [text], Search(query=Query(text=text, top_k=most))) for text in texts),
-            ("context", texts, Context(query=Query(text=other))),
-            ("inspect.log", texts, Inspect(what="log")),
+            ("list", texts, Request.of(Target.list, scope)),
+            *(("search", [text], Request.of(Target.search, Query(text=text, top_k=most), scope)) for text in texts),
+            ("context", texts, Request.of(Target.context, Query(text=other), scope)),
+            ("inspect.log", texts, Request.of(Target.inspect, "log", {}, scope)),
         ]
         if result is not None:
             yield "result", texts, result
         for place, about, request in looks:
-            if place in self.able and (seen := await self._asked(request, scope)) is not None:
+            if place in self.able and (seen := await self._asked(request)) is not None:
                 yield place.removeprefix("inspect."), about, seen
         if self.in_files:
             yield "files", texts, await asyncio.to_thread(texts_in_files, Path(self.stage.env.workspace), texts)
@@ -108,15 +107,15 @@ class Prober:
     async def _finds(self, twin: Twin) -> bool:
         scope = Scope(user=twin.user)
         query = Query(text=twin.asked, top_k=await self._count(scope))
-        return is_in(twin.wanted, await self._asked(Search(query=query), scope))
+        return is_in(twin.wanted, await self._asked(Request.of(Target.search, query, scope)))
 
     async def _count(self, scope: Scope) -> int:
-        listed = await self._asked(List(), scope) if "list" in self.able else None
+        listed = await self._asked(Request.of(Target.list, scope)) if "list" in self.able else None
         return _UNCOUNTED if listed is None else max(len(listed), _FEWEST)
 
-    async def _asked(self, request: Request[Any], scope: Scope) -> Any:
+    async def _asked(self, request: Request[Any]) -> Any:
         """Return the answer as JSON; None where the target declines to look."""
         try:
-            return encode(await self.stage.target.perform(request, scope))
+            return encode(await self.stage.target.perform(request))
         except (NotSupported, Refused):
             return None

@@ -24,8 +24,7 @@ from threading import Thread
 from memstory.contract.clock import StoryClock
 from memstory.contract.codec import decode, encode
 from memstory.contract.errors import SetupError, TargetError
-from memstory.contract.requests import REQUESTS, Settle
-from memstory.contract.target import Connection, Environment, Scope, TargetFactory, Tree
+from memstory.contract.target import Connection, Environment, Request, Target, TargetFactory, Tree, hints
 from memstory.running.hosting.guarded import GuardedTarget
 from memstory.running.hosting.protocol import LONGEST_LINE, error_to_json, to_line
 from memstory.targets.discovery import load_spec, missing_vendor
@@ -94,11 +93,13 @@ class Child:
         if self._target is None or self._clock is None:
             raise TargetError(f"'{op}' before 'open'")
         if now > self._clock.now():
-            await self._clock.advance_to(now, partial(self._target.perform, Settle()))
+            await self._clock.advance_to(now, partial(self._target.perform, Request.of(Target.settle)))
         if op == "close":
             await self._target.close()
             return None
-        return await self._target.perform(decode(REQUESTS[op], request["request"]), decode(Scope, request["scope"]))
+        args = {name: decode(hints(op)[name], value) for name, value in request["args"].items()}
+        asked: Request[object] = Request(op, args)
+        return await self._target.perform(asked)
 
     async def _open(self, env: Environment, now: datetime) -> None:
         # Here and not before the first request, so that the parent gets a failure like any other error.

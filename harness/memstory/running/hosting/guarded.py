@@ -17,8 +17,7 @@ from typing import Any, TypeVar, Union, get_args, get_origin, get_type_hints
 
 from memstory.contract.clock import Clock
 from memstory.contract.errors import TargetError
-from memstory.contract.requests import answer_of
-from memstory.contract.target import NOBODY, Environment, ModelUse, Request, Scope, Target
+from memstory.contract.target import Environment, ModelUse, Request, Target, hints
 from memstory.running.endings import told
 
 Answer = TypeVar("Answer")
@@ -59,10 +58,10 @@ class GuardedTarget:
     def model_use(self) -> ModelUse | None:
         return self.inner.model_use
 
-    async def perform(self, request: Request[Answer], scope: Scope = NOBODY) -> Answer:
+    async def perform(self, request: Request[Answer]) -> Answer:
         with contained():
-            answer = await self.inner.perform(request, scope)
-        wrong = answer_check(type(request))(answer)
+            answer = await self.inner.perform(request)
+        wrong = answer_check(request.op)(answer)
         if wrong:
             raise TargetError(f"'{request.op}' of the target returned a malformed answer: it{wrong}")
         return answer
@@ -90,9 +89,9 @@ def _is_cancelled_from_outside() -> bool:
 
 
 @cache
-def answer_check(kind: type[Request[Any]]) -> Check:
-    """Return the check of answers to requests of this kind."""
-    return _check_of(answer_of(kind))
+def answer_check(op: str) -> Check:
+    """Return the check of answers of an operation."""
+    return _check_of(hints(op)["return"])
 
 
 def _check_of(hint: Any) -> Check:

@@ -17,8 +17,7 @@ from memstory.child_process import wait_until
 from memstory.contract.clock import Clock
 from memstory.contract.codec import decode, encode
 from memstory.contract.errors import NotSupported, TargetError
-from memstory.contract.requests import answer_of
-from memstory.contract.target import NOBODY, Environment, ModelUse, Request, Scope, TargetFactory, Tree
+from memstory.contract.target import Environment, ModelUse, Request, TargetFactory, Tree, hints
 from memstory.running.hosting.process import HostProcess, start
 from memstory.running.hosting.protocol import LONGEST_LINE, error_from_json, to_line
 
@@ -104,9 +103,9 @@ class HostedTarget:
             raise
         return ours
 
-    async def perform(self, request: Request[Answer], scope: Scope = NOBODY) -> Answer:
-        answer = await self._call(request.op, request=request, scope=scope)
-        return decode(answer_of(type(request)), answer)  # type: ignore[no-any-return]
+    async def perform(self, request: Request[Answer]) -> Answer:
+        answer = await self._call(request.op, args=request.args)
+        return decode(hints(request.op)["return"], answer)  # type: ignore[no-any-return]
 
     async def _call(self, op: str, **args: Any) -> Tree:
         if self._writer is None or self._clock is None or self._reading is None or self._reading.done():

@@ -9,8 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memstory.contract.errors import NotSupported, Refused, TargetError
-from memstory.contract.requests import REQUESTS, Get, Search
-from memstory.contract.target import Hit, Query, Receipt, ReceiptItem, Scope, Target, ToolCall, Turn
+from memstory.contract.target import Hit, Query, Receipt, ReceiptItem, Request, Scope, Target, ToolCall, Turn
 from memstory.running.hosting.guarded import GuardedTarget, answer_check, contained
 
 ANN = Scope(user="ann")
@@ -26,7 +25,7 @@ class Answering(Target):
 
 
 async def search(answer):
-    return await GuardedTarget(Answering(answer)).perform(Search(query=Query(text="q")), ANN)
+    return await GuardedTarget(Answering(answer)).perform(Request.of(Target.search, Query(text="q"), ANN))
 
 
 @pytest.mark.parametrize("answer", [[], (), [HIT], (HIT, HIT), [Hit(id=None, text="", score=3)]])
@@ -72,7 +71,7 @@ async def test_what_does_not_fit_is_told_with_its_place(answer, said):
     ],
 )
 def test_every_operation_has_its_own_shape(op, good, bad):
-    check = answer_check(REQUESTS[op])
+    check = answer_check(op)
     assert check(good) == ""
     assert bool(check(bad)) is (op not in ("run", "settle"))
 
@@ -83,14 +82,14 @@ ODD = st.sampled_from([None, "tea", 1, 0.5, True, b"x", (), {}, {"a": 1}, {1: "a
 @given(st.lists(st.fixed_dictionaries(dict.fromkeys(("id", "text", "score", "metadata", "explain"), ODD)), max_size=3))
 def test_many_hits_are_judged_as_each_alone_is(rows):
     hits = [Hit(**row) for row in rows]
-    alone = [answer_check(Get)(hit) for hit in hits]
+    alone = [answer_check("get")(hit) for hit in hits]
     wrong = [f"[{place}]{said}" for place, said in enumerate(alone) if said]
-    assert answer_check(Search)(hits) == (wrong[0] if wrong else "")
+    assert answer_check("search")(hits) == (wrong[0] if wrong else "")
 
 
 @given(st.recursive(st.none() | st.booleans() | st.floats() | st.text() | st.binary(), st.lists, max_leaves=8))
 def test_no_value_breaks_the_check(value):
-    assert isinstance(answer_check(Search)(value), str)
+    assert isinstance(answer_check("search")(value), str)
 
 
 async def test_a_value_that_cannot_even_be_shown_is_told():
@@ -144,4 +143,4 @@ async def test_an_operation_that_is_no_coroutine_says_what_to_do():
             return []
 
     with pytest.raises(TargetError, match="'search' of the target is not a coroutine: define it with 'async def'"):
-        await GuardedTarget(Plain()).perform(Search(query=Query(text="q")), ANN)
+        await GuardedTarget(Plain()).perform(Request.of(Target.search, Query(text="q"), ANN))

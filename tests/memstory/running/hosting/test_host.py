@@ -13,8 +13,7 @@ import pytest
 
 from memstory.contract.clock import StoryClock
 from memstory.contract.errors import NotSupported, Refused, SetupError, StoryError, TargetError
-from memstory.contract.requests import About, Add, CallTool, Delete, Get, Inspect, List, Say, Search, TimeMoved, Update
-from memstory.contract.target import Environment, Item, Query, Ref, Scope, TargetFactory
+from memstory.contract.target import Environment, Item, Query, Ref, Request, Scope, Target, TargetFactory
 from memstory.controls import OracleFactory
 from memstory.running.hosting.host import HostedTarget
 
@@ -124,27 +123,25 @@ async def opened(odd, env, request):
 
 async def test_values_keep_their_types_on_the_way(opened):
     target, _ = opened
-    receipt = await target.perform(Add(items=[Item(text="Größe: 漢字", metadata={"n": [1, None]})]), ANN)
-    hits = await target.perform(Search(query=Query(text="größe")), ANN)
+    receipt = await target.perform(Request.of(Target.add, [Item(text="Größe: 漢字", metadata={"n": [1, None]})], ANN))
+    hits = await target.perform(Request.of(Target.search, Query(text="größe"), ANN))
     assert hits[0].id == receipt.items[0].id
     assert hits[0].metadata == {"n": [1, None]}
-    assert await target.perform(Get(ref=Ref(id="nope")), ANN) is None
-    assert await target.perform(Delete(ref=Ref(id=receipt.items[0].id)), ANN) is True
-    assert (await target.perform(CallTool(name="t", args={"a": {}}, caller="critic"), ANN)).result == {
-        "caller": "critic"
-    }
-    assert (await target.perform(About()))["memory"].startswith("oracle")
+    assert await target.perform(Request.of(Target.get, Ref(id="nope"), ANN)) is None
+    assert await target.perform(Request.of(Target.delete, Ref(id=receipt.items[0].id), ANN)) is True
+    assert (await target.perform(Request.of(Target.tool, "t", {"a": {}}, ANN, "critic"))).result == {"caller": "critic"}
+    assert (await target.perform(Request.of(Target.about)))["memory"].startswith("oracle")
 
 
 async def test_errors_arrive_as_what_they_were(opened):
     target, _ = opened
     with pytest.raises(Refused, match="nope"):
-        await target.perform(Update(ref=Ref(id="nope"), item=Item(text="x")), ANN)
+        await target.perform(Request.of(Target.update, Ref(id="nope"), Item(text="x"), ANN))
     with pytest.raises(NotSupported) as missing:
-        await target.perform(Say(text="hello"), ANN)
+        await target.perform(Request.of(Target.say, "hello", ANN))
     assert missing.value.capability == "chat"
     with pytest.raises(TargetError, match="ZeroDivisionError: in the child") as broken:
-        await target.perform(Inspect(what="boom"), ANN)
+        await target.perform(Request.of(Target.inspect, "boom", {}, ANN))
     assert any("os" in note or "Traceback" in note for note in broken.value.__notes__)
 
 
@@ -164,52 +161,52 @@ async def test_a_missing_vendor_in_the_child_is_a_setup_error_that_names_it(odd,
 
 async def test_what_the_target_prints_does_not_disturb_the_answers(opened):
     target, _ = opened
-    assert await target.perform(Inspect(what="print"), ANN) == "printed"
-    assert await target.perform(Inspect(what="print"), ANN) == "printed"
+    assert await target.perform(Request.of(Target.inspect, "print", {}, ANN)) == "printed"
+    assert await target.perform(Request.of(Target.inspect, "print", {}, ANN)) == "printed"
 
 
 async def test_requests_overlap_and_answers_come_in_any_order(opened):
     target, _ = opened
-    waiting = asyncio.create_task(target.perform(Inspect(what="wait"), ANN))
-    assert await target.perform(Inspect(what="free"), ANN) == "freeing"
+    waiting = asyncio.create_task(target.perform(Request.of(Target.inspect, "wait", {}, ANN)))
+    assert await target.perform(Request.of(Target.inspect, "free", {}, ANN)) == "freeing"
     assert await waiting == "freed"
 
 
 async def test_a_long_answer_comes_whole(opened):
     target, _ = opened
-    assert len(await target.perform(Inspect(what="big", args={"length": 3_000_000}), ANN)) == 3_000_000
+    assert len(await target.perform(Request.of(Target.inspect, "big", {"length": 3_000_000}, ANN))) == 3_000_000
 
 
 async def test_the_childs_clock_follows_the_storys_and_wakes_sleepers_at_their_time(opened):
     target, clock = opened
-    assert await target.perform(Inspect(what="now"), ANN) == "2026-01-01T12:00:00+00:00"
+    assert await target.perform(Request.of(Target.inspect, "now", {}, ANN)) == "2026-01-01T12:00:00+00:00"
     await clock.advance_to(clock.now() + timedelta(hours=3))
-    await target.perform(TimeMoved())
-    assert await target.perform(Inspect(what="woken"), ANN) == ["2026-01-01T13:00:00+00:00"]
-    assert await target.perform(Inspect(what="now"), ANN) == "2026-01-01T15:00:00+00:00"
+    await target.perform(Request.of(Target.time_moved))
+    assert await target.perform(Request.of(Target.inspect, "woken", {}, ANN)) == ["2026-01-01T13:00:00+00:00"]
+    assert await target.perform(Request.of(Target.inspect, "now", {}, ANN)) == "2026-01-01T15:00:00+00:00"
 
 
 async def test_a_child_that_dies_is_an_error_with_its_last_words(opened):
     target, _ = opened
     with pytest.raises(TargetError, match="last words"):
-        await target.perform(Inspect(what="die"), ANN)
+        await target.perform(Request.of(Target.inspect, "die", {}, ANN))
     with pytest.raises(TargetError, match="not running"):
-        await target.perform(List(), ANN)
+        await target.perform(Request.of(Target.list, ANN))
     assert await target.kill() == " with exit code 7"
     assert await target.kill() is None
 
 
 async def test_a_kill_fails_what_is_in_flight_and_leaves_what_was_acknowledged(opened, odd, env):
     target, clock = opened
-    await target.perform(Add(items=[Item(text="kept")]), ANN)
-    waiting = asyncio.create_task(target.perform(Inspect(what="wait"), ANN))
+    await target.perform(Request.of(Target.add, [Item(text="kept")], ANN))
+    waiting = asyncio.create_task(target.perform(Request.of(Target.inspect, "wait", {}, ANN)))
     await asyncio.sleep(0)
     assert await target.kill() == " by signal 9 (Killed)"
     with pytest.raises(TargetError, match="ended"):
         await waiting
     again = odd()
     await again.open(env, clock)
-    assert [hit.text for hit in await again.perform(List(), ANN)] == ["kept"]
+    assert [hit.text for hit in await again.perform(Request.of(Target.list, ANN))] == ["kept"]
     await again.close()
 
 
@@ -222,7 +219,7 @@ def _runs(pid):
 @pytest.mark.parametrize("end", ["kill", "close"])
 async def test_what_the_child_started_ends_with_it(opened, end):
     target, _ = opened
-    pid = await target.perform(Inspect(what="grandchild"), ANN)
+    pid = await target.perform(Request.of(Target.inspect, "grandchild", {}, ANN))
     assert _runs(pid)
     await getattr(target, end)()
     for _ in range(200):

@@ -14,8 +14,7 @@ import pytest
 from memstory.child_process import wait_until
 from memstory.contract.clock import StoryClock
 from memstory.contract.errors import SetupError, TargetError
-from memstory.contract.requests import Add, Inspect
-from memstory.contract.target import Environment, Item, Scope, TargetFactory
+from memstory.contract.target import Environment, Item, Request, Scope, Target, TargetFactory
 from memstory.running.hosting.host import HostedTarget
 from memstory.running.hosting.process import Cold, Forked, can_fork
 
@@ -120,16 +119,16 @@ async def test_a_forked_child_has_the_environment_folder_and_path_of_its_own_sta
     second = nursed()
     await second.open(env, StoryClock())
     where = str(tmp_path / "elsewhere")
-    assert await second.perform(Inspect(what="born"), ANN) == ["later", where, where]
-    assert (await opened.perform(Inspect(what="born"), ANN))[0] is None
+    assert await second.perform(Request.of(Target.inspect, "born", {}, ANN)) == ["later", where, where]
+    assert (await opened.perform(Request.of(Target.inspect, "born", {}, ANN)))[0] is None
     await second.close()
 
 
 async def test_a_forked_child_holds_nothing_of_its_nursery_nor_of_its_siblings(opened, nursed, env):
-    alone = await opened.perform(Inspect(what="descriptors"), ANN)
+    alone = await opened.perform(Request.of(Target.inspect, "descriptors", {}, ANN))
     second = nursed()
     await second.open(env, StoryClock())
-    beside = await second.perform(Inspect(what="descriptors"), ANN)
+    beside = await second.perform(Request.of(Target.inspect, "descriptors", {}, ANN))
     assert len(beside) == len(alone)
     assert not [name for name in beside if "pidfd" in name]
     await second.close()
@@ -139,7 +138,7 @@ async def test_one_that_is_killed_takes_no_sibling_with_it(opened, nursed, env):
     second = nursed()
     await second.open(env, StoryClock())
     await second.kill()
-    assert (await opened.perform(Add(items=[Item(text="tea")]), ANN)).items
+    assert (await opened.perform(Request.of(Target.add, [Item(text="tea")], ANN))).items
 
 
 async def test_a_preload_that_leaves_a_thread_running_is_refused_by_the_threads_name(nursed, env, tmp_path):
@@ -173,14 +172,14 @@ async def test_a_preload_that_ends_the_process_is_told_with_its_last_words_and_c
 
 
 async def test_a_target_whose_nursery_was_killed_ends_and_the_next_has_a_new_one(opened, nursed, env):
-    pid, child = await opened.perform(Inspect(what="nursery"), ANN), opened._process.pid
+    pid, child = await opened.perform(Request.of(Target.inspect, "nursery", {}, ANN)), opened._process.pid
     os.kill(pid, signal.SIGKILL)
     assert await gone(pid)
     await opened.kill()
     assert await gone(child, 20)
     other = nursed()
     await other.open(env, StoryClock())
-    assert await other.perform(Inspect(what="nursery"), ANN) != pid
+    assert await other.perform(Request.of(Target.inspect, "nursery", {}, ANN)) != pid
     await other.close()
 
 
@@ -200,9 +199,8 @@ import asyncio
 from pathlib import Path
 from nursed_target import NursedFactory
 from memstory.contract.clock import StoryClock
-from memstory.contract.requests import Add, Inspect
 from memstory.running.hosting.host import HostedTarget
-from memstory.contract.target import Environment, Scope
+from memstory.contract.target import Environment, Request, Scope, Target
 
 NursedFactory.preload = ("memstory.controls",)
 scope = Scope(user="ann")
@@ -210,9 +208,10 @@ scope = Scope(user="ann")
 async def main():
     target = HostedTarget(NursedFactory(), Path("host"))
     await target.open(Environment(workspace="work", owner="ann"), StoryClock())
-    nursery = await target.perform(Inspect(what="nursery"), scope)
-    print(nursery, target._process.pid, await target.perform(Inspect(what="grandchild"), scope), flush=True)
-    await target.perform(Inspect(what="block"), scope)
+    nursery = await target.perform(Request.of(Target.inspect, "nursery", {}, scope))
+    grandchild = await target.perform(Request.of(Target.inspect, "grandchild", {}, scope))
+    print(nursery, target._process.pid, grandchild, flush=True)
+    await target.perform(Request.of(Target.inspect, "block", {}, scope))
 
 Path("work").mkdir()
 asyncio.run(main())

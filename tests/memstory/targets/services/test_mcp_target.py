@@ -16,8 +16,7 @@ from mcp.server.mcpserver import MCPServer
 from memstory.conformance import TargetContract
 from memstory.contract.clock import StoryClock
 from memstory.contract.errors import NotSupported, Refused, SetupError, TargetError
-from memstory.contract.requests import Add, List
-from memstory.contract.target import Environment, Item, Query, Ref, Scope
+from memstory.contract.target import Environment, Item, Query, Ref, Request, Scope, Target
 from memstory.running.hosting.host import HostedTarget
 from memstory.targets.discovery import load_spec
 from memstory.targets.mapping.table_reading import parse_table
@@ -327,13 +326,13 @@ async def test_a_killed_host_takes_the_server_with_it_and_a_new_one_finds_what_w
     env = Environment(workspace=str(tmp_path / "case"), owner="ann")
     first = HostedTarget(factory, tmp_path / "host")
     await first.open(env, StoryClock())
-    await first.perform(Add(items=[Item(text=HARBOUR)]), ANN)
+    await first.perform(Request.of(Target.add, [Item(text=HARBOUR)], ANN))
     await first.kill()
     assert await until_gone(int((tmp_path / "pid").read_text()))
     second = HostedTarget(factory, tmp_path / "host")
     await second.open(env, StoryClock())
     try:
-        assert [hit.text for hit in await second.perform(List(), ANN)] == [HARBOUR]
+        assert [hit.text for hit in await second.perform(Request.of(Target.list, ANN))] == [HARBOUR]
     finally:
         await second.close()
 
