@@ -43,7 +43,9 @@ class Asked:
     @property
     def key(self) -> str:
         """Return what tells the request from others."""
-        return hashlib.sha256(canonical([self.path, self.body]).encode()).hexdigest()[:24]
+        # Half of a character, which is not UTF-8, as its escape.
+        text = canonical([self.path, self.body]).encode(errors="backslashreplace")
+        return hashlib.sha256(text).hexdigest()[:24]
 
     def blanked(self, answer: Tree) -> Tree:
         """Return an answer with a mark for every varying text that the request has too."""

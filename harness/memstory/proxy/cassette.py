@@ -55,7 +55,8 @@ class Recorder:
         call = {"key": request.key, "path": request.path, "request": request.body, "answer": request.blanked(answer)}
         # A key in a prompt is still a key; headers, which have the server's, never come here.
         line = json.dumps(self._secrets.tree_without(call)[0], ensure_ascii=False)
-        with self._lock, self._path.open("a", encoding="utf-8") as file:
+        # Half of a character, which is not UTF-8, is replaced by what is its escape in JSON.
+        with self._lock, self._path.open("a", encoding="utf-8", errors="backslashreplace") as file:
             file.write(f"{line}\n")
 
 

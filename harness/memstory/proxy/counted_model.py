@@ -6,7 +6,7 @@ import os
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from memstory.contract.errors import SetupError, StoryError
+from memstory.contract.errors import SetupError, StoryError, TargetError
 from memstory.contract.target import ModelUse, Tree
 from memstory.proxy.cassette import AGAIN
 
@@ -27,7 +27,7 @@ _SAID_LIMIT, _FAILURE_LIMIT = 200, 600
 class CountedModel:
     """A model that a memory reaches at `url`, in OpenAI's protocol: the `rules` of a story, else that of `server`.
 
-    `key` is for that server; the memory itself needs none. `label` is its name in reports.
+    `key` is for that server; the memory needs the random word in `url` alone. `label` is its name in reports.
     """
 
     def __init__(
@@ -61,13 +61,17 @@ class CountedModel:
 
         Raises:
             StoryError: no rule of the story fits a request.
+            TargetError: the last call was refused: the memory asks for what no model's server has, or in a wrong way.
             SetupError: the last call failed, so that what came before was not mended by another try.
         """
         calls, self._checked = self._asked()[self._checked :], len(self._asked())
         failed = [one for one in calls if one.failure]
-        if self.is_scripted and failed:
-            raise StoryError(str(failed[-1].failure))
+        missed = [one for one in failed if one.how == "missed"]
+        if self.is_scripted and missed:
+            raise StoryError(str(missed[-1].failure))
         if calls and calls[-1].failure:
+            if calls[-1].how == "refused":
+                raise TargetError(f"the memory asked its model for /{calls[-1].path}, refused: {calls[-1].failure}")
             raise SetupError(self._reason(calls[-1], len(failed)))
 
     def said(self, since: ModelUse) -> str:

@@ -29,4 +29,4 @@ def as_stream(answer: Mapping[str, Tree], *, with_usage: bool) -> Iterator[bytes
 
 
 def _event(chunk: Tree) -> bytes:
-    return f"data: {json.dumps(chunk, ensure_ascii=False)}\n\n".encode()
+    return f"data: {json.dumps(chunk, ensure_ascii=False)}\n\n".encode(errors="backslashreplace")

@@ -173,14 +173,6 @@ def test_scripted_embeddings_have_the_size_that_was_asked_for():
     assert rows[0] == rows[1] != rows[2]
 
 
-@pytest.mark.parametrize("body", [b"{", b"[]", b'"text"'])
-def test_what_is_no_request_is_refused(body):
-    with Proxy(Scripted([])) as proxy:
-        answer = httpx.post(f"{proxy.url}/{CHAT}", content=body)
-    assert answer.status_code == 400
-    assert "JSON object" in answer.json()["error"]["message"]
-
-
 def test_calls_so_far_can_be_asked_for(recording):
     with Proxy(Replaying(read_calls(recording))) as proxy:
         said(proxy, "again")

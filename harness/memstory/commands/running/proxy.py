@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -41,6 +42,14 @@ def _options(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--port", type=int, default=0, metavar="N", help="port on 127.0.0.1 (default: a free one)")
     parser.add_argument(
+        "--token", metavar="WORD",
+        help="fix the word in the path of the base URL, which is a secret; for a container (default: a random one)",
+    )  # fmt: skip
+    parser.add_argument(
+        "--host-name", action="append", default=[], metavar="NAME",
+        help="answer under this name of the machine too, such as host.docker.internal (repeatable)",
+    )  # fmt: skip
+    parser.add_argument(
         "command", nargs="*", metavar="COMMAND",
         help="behind --: run it with OPENAI_BASE_URL set, and end when it ends (default: serve until Ctrl-C)",
     )  # fmt: skip
@@ -49,11 +58,16 @@ def _options(parser: argparse.ArgumentParser) -> None:
 def _run(chosen: argparse.Namespace) -> int:
     if chosen.record is not None and chosen.forward is None:
         raise SetupError("--record goes with --forward: there is nothing to record otherwise.")
+    if chosen.token is not None and not re.fullmatch(r"[A-Za-z0-9_-]{16,128}", chosen.token):
+        raise SetupError("--token cannot be this word; allowed: 16 to 128 letters, digits, - and _")
+    for name in chosen.host_name:
+        if not re.fullmatch(r"[A-Za-z0-9._-]+|\[[0-9A-Fa-f:.]+\]", name):
+            raise SetupError(f"--host-name is {name!r}; allowed: a name without a port, such as host.docker.internal")
     try:
         from memstory.proxy.server import Proxy, totals  # noqa: PLC0415  (an extra)
     except ImportError as error:
         raise SetupError(f"the proxy needs '{error.name}'. Install it with: pip install 'memstory[proxy]'") from error
-    with Proxy(_answering(chosen), chosen.port) as proxy:
+    with Proxy(_answering(chosen), chosen.port, token=chosen.token, host_names=chosen.host_name) as proxy:
         # Readers of a report must see that no model answered.
         how = "replayed" if chosen.replay else "scripted" if chosen.script else ""
         code = _carried_out(chosen.command, proxy, how)
@@ -65,6 +79,8 @@ def _run(chosen: argparse.Namespace) -> int:
         complain(one)
     if len(proxy.failures) > _SHOWN:
         complain(f"… {len(proxy.failures) - _SHOWN} more calls failed")
+    if proxy.refused:
+        complain(f"{proxy.refused} more were refused: from a page, by a foreign name, or without the word in the path")
     return code or (FINDINGS if proxy.failures else OK)
 
 
@@ -94,13 +110,14 @@ def _answering(chosen: argparse.Namespace) -> Answering:
         return Replaying(read_calls(chosen.replay))
     if chosen.script is not None:
         return Scripted(_rules(chosen.script))
-    if not chosen.forward.startswith(("http://", "https://")):
-        raise SetupError(f"--forward is {chosen.forward!r}; allowed: a URL such as http://127.0.0.1:8080/v1")
     key = os.environ.get(chosen.key) if chosen.key else None
     if chosen.key and not key:
         raise SetupError(f"--key names the variable {chosen.key!r}, which is not set. Type: export {chosen.key}=…")
-    secrets = Secrets(known_secrets({}, os.environ))
-    return Forwarding(chosen.forward, key, Recorder(chosen.record, secrets) if chosen.record else None)
+    forwarding = Forwarding(chosen.forward, key)
+    # After the check of URL and key: a mistake there leaves no file.
+    if chosen.record is not None:
+        forwarding.recorder = Recorder(chosen.record, Secrets(known_secrets({}, os.environ)))
+    return forwarding
 
 
 def _rules(path: Path) -> Sequence[Mapping[str, Tree]]:
@@ -122,12 +139,13 @@ COMMAND: Final = Command(
         "for OpenAI's protocol, without a key and repeatably: record once with a real model and replay from then on, "
         "or answer by "
         "rules.\n\nRequests are compared without ids, dates and times; ids in recorded answers are replaced by "
-        "those of the new request. Keys are never written."
+        "those of the new request. Keys are never written.\n\nOnly who has the whole base URL, with the random word in "
+        "its path, is answered; web pages never are."
     ),
     examples="""\
   memstory proxy --forward https://example.org/v1 --key KEY --record run.jsonl -- memstory run stories --chat openai:M
   memstory proxy --replay run.jsonl -- memstory run stories --chat openai:M
-  memstory proxy --script model.yaml --port 8089""",
+  memstory proxy --script model.yaml --port 8089 --token WORD --host-name host.docker.internal""",
     exit_codes=f"exit codes: {OK} fine, {FINDINGS} a call failed or was not in the recording, else that of COMMAND",
     options=_options,
     run=_run,

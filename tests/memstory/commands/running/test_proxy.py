@@ -1,6 +1,7 @@
 """`memstory proxy` as it is typed: a command behind it, and what is wrong said in one line."""
 
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -17,7 +18,9 @@ RULES = "model:\n  - when: {contains: tea}\n    reply: Green.\n"
 ASKS = """
 import json, os, sys, urllib.request, urllib.error
 body = {"model": "m", "messages": [{"role": "user", "content": sys.argv[1]}]}
-request = urllib.request.Request(os.environ["OPENAI_BASE_URL"] + "/chat/completions", json.dumps(body).encode())
+url, data = os.environ["OPENAI_BASE_URL"] + "/chat/completions", json.dumps(body).encode()
+headers = {"Content-Type": "application/json", **json.loads(os.environ.get("MORE", "{}"))}
+request = urllib.request.Request(url, data, headers)
 print(json.load(urllib.request.urlopen(request))["choices"][0]["message"]["content"])
 """
 
@@ -71,15 +74,50 @@ def test_the_code_of_the_command_is_that_of_the_proxy(script):
         (["--script", "none.yaml"], "none.yaml cannot be read as YAML"),
         (["--forward", "box:8080"], "allowed: a URL such as"),
         (["--forward", "http://box", "--key", "NO_SUCH"], "'NO_SUCH', which is not set"),
+        (["--forward", "http://box", "--key", "LINE_END", "--record", "new.jsonl"], "the key holds a line end"),
+        (["--forward", "http://[box", "--record", "new.jsonl"], "is not the URL of a server"),
         (["--replay", "x", "--record", "y"], "--record goes with --forward"),
+        (["--script", "x", "--token", "short"], "--token cannot be this word; allowed: 16 to 128"),
+        (["--script", "x", "--token", "a/word/with/slashes"], "--token cannot be this word"),
+        (["--script", "x", "--token", ""], "--token cannot be this word"),
+        (["--script", "x", "--host-name", "http://box"], "--host-name is 'http://box'; allowed: a name without"),
+        (["--script", "x", "--host-name", "box:80"], "--host-name is 'box:80'"),
+        (["--script", "x", "--host-name", "*"], "--host-name is '*'"),
+        (["--forward", "http://box", "--port", "99999"], "port 99999 cannot be used"),
     ],
 )
 def test_what_is_wrong_is_one_line(words, said, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("LINE_END", "sk-real\n")
     assert main(["proxy", *words]) == 2
     error = capsys.readouterr().err
     assert said in error
+    assert "sk-real" not in error
     assert error.count("\n") == 1
+    assert list(tmp_path.iterdir()) == []
+
+
+WORD = "a-word-of-twenty-one-signs"
+
+
+def test_the_word_and_another_name_can_be_given(script, capfd, monkeypatch):
+    shown = f"import os; print('url:', os.environ['OPENAI_BASE_URL']); {ASKS}"
+    monkeypatch.setenv("MORE", '{"Host": "box.internal:8089"}')
+    named = ["proxy", "--script", script, "--token", WORD, "--host-name", "other", "--host-name", "box.internal"]
+    assert main([*named, "--", sys.executable, "-c", shown, "tea"]) == 0
+    out = capfd.readouterr().out
+    assert re.search(rf"^url: http://127\.0\.0\.1:\d+/{WORD}/v1$", out, re.MULTILINE)
+    assert "Green." in out
+
+
+@pytest.mark.parametrize("more", ['{"Host": "evil.example"}', '{"Origin": "http://evil.example"}'])
+def test_what_was_refused_is_said_at_the_end_and_is_no_call(script, capfd, monkeypatch, more):
+    monkeypatch.setenv("MORE", more)
+    asks = f"{ASKS.rpartition('print')[0]}try: urllib.request.urlopen(request)\nexcept urllib.error.HTTPError: pass"
+    assert main(["proxy", "--script", script, "--", sys.executable, "-c", asks, "tea"]) == 0
+    shown = capfd.readouterr()
+    assert "1 more were refused" in shown.err
+    assert "chat/completions" not in shown.out
 
 
 @pytest.mark.parametrize("text", ["model: []", "a: 1", "model:\n  - when: {contains: tea}"])
