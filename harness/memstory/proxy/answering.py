@@ -77,7 +77,7 @@ class Forwarding:
     """
 
     def __init__(self, url: str, key: str | None = None, recorder: Recorder | None = None) -> None:
-        # What callers are told has no password.
+        # Callers see it without a password.
         self._url = _without_password(url)
         # Here, because the client would quote the key where it says that it cannot send it.
         if key and not (key.isascii() and key.isprintable()):

@@ -262,7 +262,7 @@ async def _read(request: Request) -> bytearray:
 def _parsed(text: bytearray) -> Tree:
     try:
         tree = json.loads(text)
-        # Infinity and NaN, which Python reads, are no JSON.
+        # Infinity and NaN, which Python reads, are not in JSON.
         json.dumps(tree, allow_nan=False)
     except (ValueError, RecursionError):
         return None
@@ -290,7 +290,7 @@ def _listening(port: int) -> socket.socket:
         made.bind(("127.0.0.1", port))
     except (OSError, OverflowError) as error:
         made.close()
-        why = getattr(error, "strerror", "it is no port")
+        why = getattr(error, "strerror", "no port has this number")
         raise SetupError(f"port {port} cannot be used: {why}. Leave --port out for a free one.") from error
     made.listen()
     return made
