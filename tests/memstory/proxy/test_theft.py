@@ -16,7 +16,7 @@ pytest.importorskip("uvicorn")
 import httpx
 from memstory_tests_local_server import LocalHandler, serving
 
-from memstory.errors import SetupError, TargetError
+from memstory.contract.errors import SetupError, TargetError
 from memstory.proxy import server as proxy_server
 from memstory.proxy.answering import Forwarding, Scripted
 from memstory.proxy.cassette import Recorder, read_calls
