@@ -137,7 +137,7 @@ def committed_text() -> list[Path]:
     """Every text file of the project's own folders, this one left out because it spells what it forbids."""
     folders = (".ci", "benchmarks", "docs", "harness", "reference_impl", "stories", "tests")
     files = [path for folder in folders for path in sorted((ROOT / folder).rglob("*")) if path.is_file()]
-    files += [path for path in sorted(ROOT.iterdir()) if path.is_file()]
+    files += [path for path in sorted(ROOT.iterdir()) if path.is_file() and path.name != ".git"]
     suffixes = {".py", ".md", ".toml", ".yaml", ".yml", ".json", ".jsonl", ".txt", ".ini", ".cfg", ""}
     return [path for path in files if path.suffix in suffixes and path != Path(__file__)]
 
