@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import json
 import re
+import subprocess
+import sys
 from collections.abc import Mapping
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
 from memstory.contract.errors import MissingValue
 from memstory.contract.target import Tree
 from memstory.language.matchers.check import Group, joined, matcher, together
-from memstory.language.matchers.finding import Context, Finding, listed, show
+from memstory.language.matchers.finding import Context, Finding, Undecided, listed, show
 from memstory.language.matchers.groups import NUMBER, VALUE, group
 from memstory.language.matchers.numbers import is_same, several
 from memstory.language.reading import Reading, TreePath, compiled
@@ -17,8 +20,11 @@ from memstory.language.references import written
 
 Counted: TypeAlias = tuple[tuple[str | Group, Group], ...]
 
-_LONGEST_SEARCHED = 50_000
-"""Characters of a text that a regular expression looks at: a limit on what a slow pattern can cost."""
+_LONG = 10_000
+"""Characters beyond which a pattern is searched for in a process of its own: only that can be stopped."""
+
+_SECONDS = 20.0
+_SEARCH: Final = "import json, re, sys; print(re.search(*json.load(sys.stdin)) is not None)"
 
 _UNLIKE = ("", "\n", "tea", "7 %", "\u00c4\u0416\u6f22")
 """What finds something in all of these does so in any text."""
@@ -154,12 +160,32 @@ def _pattern(reading: Reading, pattern: str, path: TreePath) -> str:
 )
 def _regex(value: Tree, pattern: Tree, _context: Context) -> Finding:
     try:
-        holds = isinstance(value, str) and compiled(str(_sought(pattern))).search(value[:_LONGEST_SEARCHED]) is not None
+        sought = compiled(str(_sought(pattern)))
     except ValueError as error:
         # Only what a saved name put into the pattern can break it now: as written, it was compiled before.
-        return Finding(holds=False, says=f"cannot be matched against /{pattern}/: {error}", actual=show(value))
+        raise Undecided(f"the pattern cannot be used: {error}") from error
+    holds = isinstance(value, str) and _is_found(sought, value)
     says = f"matches /{pattern}/" if holds else f"does not match /{pattern}/; it is {show(value)}"
     return Finding(holds=holds, says=says, expected=f"matches /{pattern}/", actual=show(value))
+
+
+def _is_found(pattern: re.Pattern[str], text: str) -> bool:
+    if len(text) <= _LONG:
+        return pattern.search(text) is not None
+    try:
+        done = subprocess.run(  # noqa: S603  (our own line, by this Python)
+            [sys.executable, "-I", "-S", "-c", _SEARCH],
+            input=json.dumps([pattern.pattern, text]).encode(),
+            stdout=subprocess.PIPE,
+            timeout=_SECONDS,
+            check=True,
+        )
+    except subprocess.TimeoutExpired as error:
+        raise Undecided(
+            f"the text of {len(text):,} characters is longer than can be searched for /{pattern.pattern}/ in "
+            f"{_SECONDS:g} s; write a pattern with fewer repetitions"
+        ) from error
+    return done.stdout.strip() == b"True"
 
 
 def _counted(reading: Reading, argument: Mapping[str, Tree], path: TreePath) -> Counted:

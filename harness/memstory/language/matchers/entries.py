@@ -57,7 +57,7 @@ def said_of(entry: Entry, hits: Hits, context: Context) -> str:
         return "a hit whose " + " and ".join(f"{field} {_condition(group)}" for field, group in entry.items())
     if saved_id(entry, context) is None and entry not in context.contents:
         raise MissingValue(f"nothing was saved as '{entry}'")
-    return f"'{entry}'" + (_BY_TEXT if _by_text(entry, hits, context) else "")
+    return f"'{entry}'" + (_BY_TEXT if hits and _by_text(entry, hits, context) else "")
 
 
 def _condition(group: Group) -> str:

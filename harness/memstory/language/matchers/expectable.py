@@ -11,7 +11,7 @@ from memstory.contract.errors import MissingValue
 from memstory.contract.target import Tree
 from memstory.language.matchers.calls import judge_calls, read_call_checks
 from memstory.language.matchers.check import Group, judged, resolved
-from memstory.language.matchers.finding import Context, Finding, listed
+from memstory.language.matchers.finding import Context, Finding, Undecided, listed
 from memstory.language.matchers.groups import NUMBER, TEXTUAL, VALUE, group
 from memstory.language.matchers.hits import judge_hits, read_hit_checks
 from memstory.language.matchers.talk.honest import GRAMMAR, judge_honest, read_honest
@@ -166,5 +166,5 @@ def judge(field: str, value: Tree, one: Matcher, context: Context) -> Finding:
     try:
         one = resolved(one, context.names)
         return EXPECTABLE[field].judge(value, one, context) if field in EXPECTABLE else judged(value, one, context)
-    except MissingValue as error:
+    except (MissingValue, Undecided) as error:
         return Finding(holds=False, says=f"cannot be judged: {error}")

@@ -7,6 +7,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from memstory.contract.errors import MemstoryError
 from memstory.contract.target import Tree
 
 _SHOWN = 200
@@ -27,6 +28,10 @@ class Finding:
     actual: str | None = None
     difference: str | None = None
     kind: str | None = None
+
+
+class Undecided(MemstoryError):  # noqa: N818  (no error of anybody: the check fails)
+    """A check of which nobody can say whether it holds: whatever is around it fails, `not` too."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -47,6 +47,28 @@ def test_a_failed_check_of_no_hits_says_that_there_were_none(expect):
     assert [verdict.kind for verdict in verdicts_on_hits([HITS[2]], expect) if not verdict.passed] in ([], [None])
 
 
+def test_a_pattern_is_looked_for_in_all_of_many_hits():
+    hits = [hit(f"nothing to see here {number} " + "." * 600) for number in range(90)] + [hit("PIN 4711")]
+    (verdict,) = verdicts_on_hits(hits, r"{text: {not: {regex: 'PIN \d{4}'}}}")
+    assert not verdict.passed
+
+
+def test_a_pattern_is_looked_for_in_the_whole_of_a_long_context():
+    (story,) = parse_stories(
+        "story: A\ntitle: T\nsteps: [{context: q, expect: {text: {not: {regex: 'PIN \\d{4}'}}}}]", "f.yaml"
+    )
+    recording = Recording(story="A", target="t", steps=[record((0,), "context", "Nothing here. " * 5_000 + "PIN 4711")])
+    assert [verdict.passed for verdict in step_verdicts(story, recording)] == [False]
+
+
+def test_that_hits_were_told_apart_by_their_text_is_said_only_of_hits():
+    said = [verdict.reason for verdict in verdicts_on_hits([], "{includes: near, empty: false}", ids=False)]
+    assert said
+    assert not [reason for reason in said if "matched by text" in reason]
+    (verdict,) = verdicts_on_hits(HITS, "{includes: far}", ids=False)
+    assert "matched by text" in verdict.reason
+
+
 @pytest.mark.parametrize("ids", [True, False], ids=["by id", "by text"])
 @pytest.mark.parametrize(
     ("expect", "passed"),

@@ -2,7 +2,7 @@
 
 import pytest
 
-from memstory.language.matchers import Context, judge
+from memstory.language.matchers import Context, contents, judge
 from memstory.language.matchers.groups import group
 from memstory.language.reading import Reading
 from memstory.language.text import documents
@@ -58,7 +58,7 @@ FAILS = [
     ([1], "{any: 2}"), ([], "{any: 2}"), ("tea", "{any: [jam, {contains: z}]}"),
     ("tea", "{not: tea}"), ("tea", "{not: {not: {contains: z}}}"), ("tea", "{contains: t, length: 9}"),
     ({"b": 1}, "{a: 1}"), ({"a": 2}, "{a: 1}"), ("tea", "{a: 1}"),
-    ("x", "{regex: '${broken}'}"),
+    ("x", "{regex: '${broken}'}"), ("x", "{not: {regex: '${broken}'}}"),
     ([2], "{same_as: before}"), ({"containing": {"secret": ["db"]}}, "{none_contain: [secret]}"),
     ({"containing": {}}, "{none_contain: [secret]}"),
 ]  # fmt: skip
@@ -102,6 +102,32 @@ def test_structures_that_differ_are_compared_in_words():
 
 def test_a_value_that_contains_nothing_is_never_shown_at_length():
     assert len(finding("x" * 100_000, "{contains: y}").says) < 300
+
+
+LONG = "Nothing to see here. " * 110_000
+
+
+@pytest.mark.parametrize(
+    ("value", "pattern", "is_there"),
+    [
+        (f"{LONG}PIN 4711", r"PIN \d{4}", True),
+        (f"{LONG}\ud800 PIN 4711\n", r"\ud800 PIN \d{4}$", True),
+        (f"PIN {LONG}", r"PIN \d{4}", False),
+    ],
+    ids=["at the end", "beside half a sign", "not there"],
+)
+def test_a_pattern_is_looked_for_in_the_whole_of_a_long_text(value, pattern, is_there):
+    assert finding(value, f"{{regex: '{pattern}'}}").holds is is_there
+    assert finding(value, f"{{not: {{regex: '{pattern}'}}}}").holds is not is_there
+
+
+@pytest.mark.parametrize("written", ["{regex: '(a|a)*b'}", "{not: {regex: '(a|a)*b'}}", "{any: [{not: {regex: '(a|a)*b'}}]}"])
+def test_a_text_that_a_pattern_cannot_get_through_in_time_fails_the_check_and_what_is_around_it(written, monkeypatch):
+    monkeypatch.setattr(contents, "_SECONDS", 0.5)
+    found = finding("a" * 100_000, written)
+    assert not found.holds
+    assert "100,000 characters" in found.says
+    assert "0.5 s" in found.says
 
 
 @pytest.mark.parametrize(
