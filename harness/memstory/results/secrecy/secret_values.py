@@ -12,6 +12,7 @@ from typing import Final
 from unicodedata import normalize
 
 from memstory.contract.target import Tree
+from memstory.results.containment import UNSEEN
 from memstory.results.secrecy.secret_forms import ADDRESS, TELLING_NAMES, has_secret, is_card, spans
 
 REDACTED: Final = "[redacted]"
@@ -25,9 +26,6 @@ _LEAST_CUT: Final = 5
 """Characters of a secret's beginning that are searched for before the sign that a text was cut."""
 
 _BEYOND_ASCII: Final = re.compile(r"[^\x00-\x7f]")
-
-# Signs that a reader does not see, and that would hide a name or a value from every form.
-_UNSEEN: Final = frozenset("\u00ad\u200b\u200c\u200d\u2060\ufeff")
 
 
 class Secrets:
@@ -123,7 +121,7 @@ def _folded(text: str) -> tuple[str, Sequence[int]]:
     """Return `text` without unseen signs and with wide letters as plain ones, and where each of its signs was."""
     if text.isascii():
         return text, range(len(text))
-    return _plain(text), [place for place, sign in enumerate(text) if sign not in _UNSEEN]
+    return _plain(text), [place for place, sign in enumerate(text) if sign not in UNSEEN]
 
 
 def _plain(text: str) -> str:
@@ -131,6 +129,6 @@ def _plain(text: str) -> str:
 
 
 def _plain_sign(found: re.Match[str]) -> str:
-    plain = "" if found[0] in _UNSEEN else normalize("NFKC", found[0])
+    plain = "" if found[0] in UNSEEN else normalize("NFKC", found[0])
     # A sign that is several in its plain form stays: each place must have one sign.
-    return plain if len(plain) == 1 or found[0] in _UNSEEN else found[0]
+    return plain if len(plain) == 1 or found[0] in UNSEEN else found[0]

@@ -12,7 +12,7 @@ from typing import Any, Final
 from memstory.contract.codec import encode
 from memstory.contract.errors import NotSupported, Refused
 from memstory.contract.target import Capability, Query, Request, Scope, Target, Tree
-from memstory.results.containment import is_in
+from memstory.results.containment import found_in, is_in
 from memstory.results.recording import Forbidden, Probe
 from memstory.running.evidence.workspace_files import texts_in_files
 from memstory.running.stage import Stage
@@ -53,9 +53,8 @@ class Prober:
         looked: list[str] = []
         async for place, about, seen in self._seen(texts, twins, result):
             looked += [] if place in looked else [place]
-            for text in about:
-                if place not in found[text] and is_in(text, seen):
-                    found[text].append(place)
+            for text in found_in(about, seen):
+                found[text] += [] if place in found[text] else [place]
         return Probe(
             forbidden=[Forbidden(text=text, found=places) for text, places in found.items()],
             looked=looked,

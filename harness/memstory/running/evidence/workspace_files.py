@@ -8,6 +8,7 @@ from pathlib import Path
 
 from memstory.contract.errors import TargetError
 from memstory.contract.target import Tree
+from memstory.results.containment import found_in
 
 
 def inspect_files(folder: Path, words: Sequence[str] = ()) -> Tree:
@@ -31,9 +32,9 @@ def inspect_files(folder: Path, words: Sequence[str] = ()) -> Tree:
 
 
 def texts_in_files(folder: Path, texts: Sequence[str]) -> Sequence[str]:
-    """Return those of `texts` that are in a file under `folder`, whatever the case of English letters."""
-    contents = [path.read_bytes().lower() for path in _files(folder)]
-    return [text for text in texts if any(text.encode().lower() in content for content in contents)]
+    """Return those of `texts` that are in a file under `folder`, as UTF-8 in any spelling."""
+    found = found_in(texts, [path.read_bytes().decode("utf-8", "replace") for path in _files(folder)])
+    return [text for text in texts if text in found]
 
 
 def tampered(folder: Path, change: Mapping[str, Tree]) -> None:

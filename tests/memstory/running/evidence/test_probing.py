@@ -1,10 +1,13 @@
 """What a step with `forbid` looks at, and that its verdicts tell a leak from an empty memory."""
 
+import pytest
+
 from memstory.controls import CONTROLS, OracleFactory
 from memstory.controls.oracle import Oracle
 from memstory.language.stories import parse_stories
 from memstory.playing import play
-from memstory.running.evidence.probing import is_in
+from memstory.results.containment import is_in
+from memstory.running.evidence.workspace_files import texts_in_files
 
 STORY = """
 story: P1
@@ -97,6 +100,14 @@ async def test_files_count_only_where_the_story_requires_that_the_target_erases(
     erasing = read(STORY.replace("steps:", "requires: [delete.erases]\nsteps:"))
     assert "is still in: files" in (await play(erasing, factory_with(Leaving))).reason
     assert list(probe_of(await play(erasing, OracleFactory())).looked)[-1] == "files"
+
+
+@pytest.mark.parametrize(
+    "written", ["Zo\u00eb's PIN", '{"text": "Zo\\u00eb\\u2019s PIN"}', '{"text": "ZO\u00cb&#39;S PIN"}', "Zoe\u0308's  PIN"]
+)
+def test_a_text_is_found_in_a_file_however_it_is_written(written, tmp_path):
+    (tmp_path / "journal").write_bytes(b"\x00\xff\x80" + written.encode() + b"\xfe")
+    assert texts_in_files(tmp_path, ["Zo\u00eb's PIN", "Zo\u00eb\u2019s PIN", "tea"])[:1] == ["Zo\u00eb's PIN"]
 
 
 def test_a_forbidden_text_without_a_twin_is_an_invalid_story():
