@@ -6,7 +6,7 @@ import re
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
 from memstory.contract.errors import Mark, StoryError
 from memstory.contract.target import Tree
@@ -16,6 +16,8 @@ from memstory.language.registry import nearest
 COUNTER = "i"
 """The name that counts the passes of `repeat` and `parallel`."""
 
+
+OUR_FAULT: Final = "this is a fault of memstory, please report it"
 
 TreePath: TypeAlias = tuple[str | int, ...]
 Place: TypeAlias = tuple[int, int]
@@ -30,6 +32,11 @@ def compiled(pattern: str) -> re.Pattern[str]:
             return re.compile(pattern)
     except (re.error, OverflowError, RecursionError, Warning) as error:
         raise ValueError(f"'{pattern:.60}' is not a valid regular expression: {error}") from error
+
+
+def our_fault(error: Exception, mark: Mark) -> StoryError:
+    """Return what an author is told of an exception that reading a story should not have raised."""
+    return StoryError(f"{type(error).__name__}: {error}: {OUR_FAULT}", mark)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,11 +72,15 @@ class Document:
 
 @dataclass(slots=True, kw_only=True)
 class Reading:
-    """The state of reading one story. `broken` are the paths at which the grammar was violated."""
+    """The state of reading one story. `broken` are the paths at which the grammar was violated.
+
+    `given` are the names that stand for values before the story runs, each with the key that gives it one.
+    """
 
     document: Document
     errors: list[StoryError]
     broken: Sequence[TreePath] = ()
+    given: Mapping[str, str] = field(default_factory=dict)
     saved: set[str] = field(default_factory=set)
     vectors: dict[str, Sequence[float]] = field(default_factory=dict)
     has_twin: bool = False

@@ -26,10 +26,14 @@ _NOT_IN_IDS = re.compile(r"[^A-Za-z0-9_.]+")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Row:
-    """The tree of one row; `name` is None where the story has no `parametrize`."""
+    """The tree of one row; `name` is None where the story has no `parametrize`.
+
+    `given` are the names that were replaced in it, each with the key that gave it its value.
+    """
 
     name: str | None
     tree: Tree
+    given: Mapping[str, str]
 
 
 def rows(document: Document, errors: list[StoryError]) -> Iterator[Row]:
@@ -38,14 +42,16 @@ def rows(document: Document, errors: list[StoryError]) -> Iterator[Row]:
     constants, defaults = _mapping(tree.get("vars")), _mapping(tree.get("defaults"))
     listed = tree.get("parametrize")
     errors += _clashes(document, "defaults", defaults, constants)
+    given = dict.fromkeys(defaults, "defaults") | dict.fromkeys(constants, "vars")
     if not isinstance(listed, list) or not listed:
-        yield Row(name=None, tree=_filled(document, {**defaults, **constants}, errors))
+        yield Row(name=None, tree=_filled(document, {**defaults, **constants}, errors), given=given)
         return
     names = _row_names(document, listed, errors)
     for index, values in enumerate(listed):
         own = {name: value for name, value in _mapping(values).items() if name != "row"}
         errors += _clashes(document, ("parametrize", index), own, constants)
-        yield Row(name=names[index], tree=_filled(document, {**defaults, **constants, **own}, errors))
+        tree_of_row = _filled(document, {**defaults, **constants, **own}, errors)
+        yield Row(name=names[index], tree=tree_of_row, given=given | dict.fromkeys(own, "parametrize"))
 
 
 def _mapping(value: Tree) -> Mapping[str, Tree]:

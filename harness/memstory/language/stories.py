@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from memstory.contract.errors import Mark, StoryError
-from memstory.language.reading import Document
+from memstory.language.reading import Document, our_fault
 from memstory.language.rows import rows
 from memstory.language.story import Story
 from memstory.language.story_parsing import story_of
@@ -49,7 +49,7 @@ def load_stories(
 
 def parse_stories(text: str, display: str, controls: Collection[str] | None = None) -> Sequence[Story | InvalidStory]:
     """Return the stories in a file's text; the second story with the same id is invalid."""
-    loaded = [story for document in documents(text, display) for story in _stories(document, controls)]
+    loaded = [story for document in documents(text, display) for story in _read(document, controls)]
     if not loaded:
         mark = Mark(display, 1, 1)
         return (
@@ -78,6 +78,13 @@ def duplicate_ids(stories: Sequence[Story | InvalidStory]) -> Iterator[tuple[Sto
 
 def _invalid(error: StoryError, mark: Mark) -> InvalidStory:
     return InvalidStory(id="document-1", mark=mark, errors=(error,))
+
+
+def _read(document: Document, controls: Collection[str] | None) -> Sequence[Story | InvalidStory]:
+    try:
+        return tuple(_stories(document, controls))
+    except Exception as error:  # noqa: BLE001  (the other documents and files can be read)
+        return (InvalidStory(id=_id(document), mark=document.mark, errors=(our_fault(error, document.mark),)),)
 
 
 def _stories(document: Document, controls: Collection[str] | None) -> Iterator[Story | InvalidStory]:

@@ -19,7 +19,7 @@ from memstory.language.rows import Row
 from memstory.language.story import Expectation, Retrieval, Step, Story, Trials
 from memstory.language.violations import violations
 from memstory.language.words.step_parsing import read_steps
-from memstory.language.words.times import LONGEST_WAIT, microseconds
+from memstory.language.words.times import LONGEST_WAIT, span_of
 
 _BELONGS = {"path": "dataset", "split": "dataset", "unit": "dataset", "where": "corpus", "distractors": "corpus"}
 """Keys of a retrieval that need another one."""
@@ -43,7 +43,7 @@ def story_of(
         # An `expect` at the top of steps is a mistake as a whole: what is in it is meant for a step.
         if path[:1] != ("expect",) or "retrieval" in row.tree
     ]
-    reading = Reading(document=document, errors=errors, broken=[path for path, _ in found])
+    reading = Reading(document=document, errors=errors, broken=[path for path, _ in found], given=row.given)
     _read_vectors(reading, row.tree)
     steps = read_steps(reading, row.tree.get("steps"))
     parts = _parts(reading, row.tree)
@@ -156,7 +156,7 @@ def _retrieval(reading: Reading, tree: Mapping[str, Tree]) -> Retrieval | None:
             reading.fault(
                 (*path, key), f"'{key}' belongs to a '{owner}', which this retrieval does not have", at_key=True
             )
-    within = microseconds(task["within"]) / 1e6 if "within" in task else None
+    within = span_of(reading, task["within"], (*path, "within")) / 1e6 if "within" in task else None
     return Retrieval(mark=reading.mark(path), **{**task, "k": int(task.get("k", 10)), "within": within})
 
 

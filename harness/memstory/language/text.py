@@ -17,7 +17,7 @@ import yaml
 
 from memstory.contract.errors import Mark, StoryError
 from memstory.contract.target import Tree
-from memstory.language.reading import Document, Place, TreePath
+from memstory.language.reading import Document, Place, TreePath, our_fault
 
 MAX_CHARACTERS = 2_000_000
 MAX_DEPTH = 32
@@ -94,6 +94,8 @@ class _Builder:
             return _broken(self._file, self._index, self._text, error)
         except yaml.YAMLError as error:
             return _broken(self._file, self._index, self._text, self._plainer(error))
+        except Exception as error:  # noqa: BLE001  (the other documents can be read)
+            return _broken(self._file, self._index, self._text, our_fault(error, Mark(self._file, self._above + 1, 1)))
 
     def _build(self) -> Document | None:
         strange = _UNPRINTABLE.search(self._text)

@@ -2,8 +2,11 @@
 
 import pytest
 
+from memstory.language.reading import OUR_FAULT
 from memstory.language.stories import InvalidStory, duplicate_ids, load_stories, parse_stories
 from memstory.language.story import CallPattern, Story
+from memstory.language.story_parsing import story_of
+from memstory.language.text import _Builder
 
 INNER = "{parallel: {times: 2, steps: [{settle: }]}}"
 NESTED_PARALLEL = f"steps: [{{parallel: {{times: 2, steps: [{{repeat: {{times: 2, steps: [{INNER}]}}}}]}}}}]"
@@ -185,6 +188,18 @@ def test_a_saved_field_becomes_a_path_into_the_recorded_result(step, save):
         ("vars: {x: 1}\ndefaults: {x: 2}\nsteps: [{settle: }]", "f.yaml:4:12: 'x' is under `vars` already"),
         ("vars: {x: [1]}\nsteps: [{add: 'a ${x}'}]", "${x} is a list, which cannot be part of a text"),
         ("parametrize: [{row: a, x: 1}, {row: a, x: 2}]\nsteps: [{settle: }]", "the row 'a' is listed twice"),
+        ("vars: {x: 1}\nsteps: [{add: a, save: {x: id}}]", "f.yaml:4:25: 'x' is under `vars` already; choose another"),
+        ("vars: {x: 1}\nsteps: [{add: {text: a, save: x}}]", "'x' is under `vars` already; choose another name"),
+        ("defaults: {x: 1}\nsteps: [{add: a, save: {x: id}}]", "'x' is under `defaults` already; choose another"),
+        ("parametrize: [{x: 1}]\nsteps: [{add: a, save: {x: id}}]", "'x' is under `parametrize` already; choose"),
+        ("steps: [{advance: {days: 1.0e+300}}]", "the clock can be advanced by 1us at least and 200 years at most"),
+        ("steps: [{wait: {weeks: 1.0e+300}}]", "a story waits for 3 s at most"),
+        ("steps: [{add: {text: a, ttl: {days: 1.0e+300}}}]", "f.yaml:3:30: a span of time is 200 years at most"),
+        (f"steps: [{{list: , expect: {{text: a, eventually: {'9' * 400}d}}}}]", "a span of time is 200 years at most"),
+        ("retrieval: {dataset: d, within: {days: 1.0e+300}}", "f.yaml:3:33: a span of time is 200 years at most"),
+        ("steps: [{crash: {steps: [{say: x, save: b}]}}]", "unknown argument of crash 'steps'"),
+        ("steps: [{say: x, expect: {latency_ms: {judged: {facts: '', votes: 3}}}}]", "'facts' must not be empty"),
+        ("steps: [{say: x, expect: {honest: {claims: x, of: y, was: z}}}]", "'claims'"),
     ],
 )
 def test_what_the_grammar_cannot_say_is_refused_with_place_and_remedy(text, message):
@@ -248,6 +263,44 @@ def test_a_broken_step_is_not_reported_again_where_its_name_is_used():
     assert (
         len(faults("steps:\n  - ad: x\n    save: {near: id}\n  - search: q\n    expect: {hits: {first: near}}\n")) == 1
     )
+
+
+def test_restart_may_be_said_to_be_true():
+    assert story("steps: [{restart: true}]").steps == story("steps: [{restart: }]").steps
+
+
+def test_a_fault_of_memstory_in_reading_yaml_makes_one_document_invalid(monkeypatch):
+    sound = _Builder._build
+
+    def breaks_at_the_second(builder):
+        if builder._index == 2:
+            raise LookupError("no such thing")
+        return sound(builder)
+
+    monkeypatch.setattr(_Builder, "_build", breaks_at_the_second)
+    found = parse_stories("story: A\ntitle: T\nsteps: [{add: a}]\n---\nb\n---\nstory: C\ntitle: T\nsteps: [{add: a}]\n", "f.yaml")
+    assert [isinstance(one, Story) for one in found] == [True, False, True]
+    assert (found[1].id, str(found[1].mark)) == ("document-2", "f.yaml:4:1")
+    assert OUR_FAULT in str(found[1].errors[0])
+
+
+def test_a_fault_of_memstory_makes_one_document_invalid_and_says_what_to_do(monkeypatch):
+    def breaks_at_the_second(document, *rest):
+        if document.index == 2:
+            raise LookupError("no such thing")
+        return story_of(document, *rest)
+
+    monkeypatch.setattr("memstory.language.stories.story_of", breaks_at_the_second)
+    first, second, third = parse_stories(
+        "story: A\ntitle: T\nsteps: [{add: a}]\n---\nstory: B\ntitle: T\nsteps: [{settle: }]\n"
+        "---\nstory: C\ntitle: T\nsteps: [{add: a}]\n",
+        "f.yaml",
+    )
+    assert [isinstance(one, Story) for one in (first, second, third)] == [True, False, True]
+    assert (second.id, str(second.mark)) == ("B", "f.yaml:5:1")
+    (error,) = second.errors
+    assert str(error).startswith("f.yaml:5:1: LookupError: no such thing")
+    assert OUR_FAULT in str(error)
 
 
 def test_one_wrong_document_leaves_the_others_of_the_file_valid():

@@ -6,6 +6,9 @@ import sys
 
 import pytest
 
+from memstory.language.reading import OUR_FAULT
+from memstory.language.story_parsing import story_of
+
 pytest_plugins = ["pytester"]
 
 TWO = """
@@ -32,6 +35,20 @@ def test_a_story_is_one_item_for_each_target(project):
         ],
         consecutive=True,
     )
+
+
+def test_a_fault_of_memstory_in_one_story_leaves_the_others_to_run(project, monkeypatch):
+    def breaks_at_the_first(document, *rest):
+        if document.tree["story"] == "A1":
+            raise LookupError("no such thing")
+        return story_of(document, *rest)
+
+    monkeypatch.setattr("memstory.language.stories.story_of", breaks_at_the_first)
+    project.story(TWO)
+    project.story("story: B\ntitle: T\nsteps: [{add: x}]\n", "stories/b.yaml")
+    result = project.pytester.runpytest_inprocess()
+    result.assert_outcomes(passed=2, failed=1)
+    result.stdout.fnmatch_lines([f"*stories/a.yaml:1:1: LookupError: no such thing*{OUR_FAULT}*"])
 
 
 def test_a_story_that_is_invalid_is_said_where_stories_are_only_collected(project):

@@ -86,9 +86,16 @@ MATCHERS: Registry[Check] = Registry("matcher")
 matcher = Declares(MATCHERS)
 
 
+def lacks_a_key(grammar: Schema, argument: Tree) -> bool:
+    """Return whether the grammar refused a key that `argument` must have, so that what is left cannot be read."""
+    return isinstance(argument, dict) and not argument.keys() >= set(grammar.get("required", ()))
+
+
 def read_check(registry: Registry[Check], reading: Reading, name: str, argument: Tree, path: TreePath) -> Matcher:
     """Return one check as the story at `path` writes it."""
-    return Matcher(name=name, argument=registry[name].read(reading, argument, path), mark=reading.mark(path))
+    check = registry[name]
+    read = argument if lacks_a_key(check.grammar, argument) else check.read(reading, argument, path)
+    return Matcher(name=name, argument=read, mark=reading.mark(path))
 
 
 def read_checks(registry: Registry[Check], reading: Reading, checks: Mapping[str, Tree], path: TreePath) -> Group:

@@ -23,7 +23,7 @@ from memstory.language.words.parts import (
     number,
     text,
 )
-from memstory.language.words.times import microseconds
+from memstory.language.words.times import span_of
 from memstory.language.words.word import Args, Word, in_items, in_list, whole
 from memstory.results.recording import StepRecord
 
@@ -106,7 +106,7 @@ def _read_item(reading: Reading, value: Tree, path: TreePath) -> Args:
     item = said(reading, value, path)
     reading.has_twin |= bool(item.get("twin"))
     if "ttl" in item:
-        item["ttl"] = microseconds(item["ttl"]) / 1e6
+        item["ttl"] = span_of(reading, item["ttl"], (*path, "ttl")) / 1e6
         if not item["ttl"]:
             reading.fault((*path, "ttl"), "a memory that is forgotten at once was never told; 'ttl' is 1us or more")
     return item

@@ -6,11 +6,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
 from memstory.contract.target import Tree
+from memstory.language.matchers.check import lacks_a_key
 from memstory.language.matchers.expectable import EXPECTABLE
 from memstory.language.reading import COUNTER, Reading, TreePath
 from memstory.language.story import Expectation, Step
 from memstory.language.words.parts import NAME, Schema, free, listing, name_of
-from memstory.language.words.times import microseconds
+from memstory.language.words.times import span_of
 from memstory.language.words.word import WORDS, Args, Word
 
 MODIFIERS: Final[Mapping[str, Schema]] = {
@@ -68,12 +69,14 @@ def _read_what_is_left(
 ) -> None:
     """Read the sound parts of a broken step for further mistakes, so that all are reported at once."""
     value = tree[word.name]
-    if isinstance(value, dict) and isinstance(value.get("steps"), list):
+    # Steps under a key that the word does not have were not looked at by the grammar.
+    has_steps = "steps" in word.grammar.get("properties", {})
+    if has_steps and isinstance(value, dict) and isinstance(value.get("steps"), list):
         _read(reading, value["steps"], (*path, word.name, "steps"), (*around, word))
     place = (*path, "expect")
     expect = reading.sound_parts(tree.get("expect"), place)
     for field, one in expect.items() if isinstance(expect, dict) else ():
-        if field in word.expectable and field != "eventually":
+        if field in word.expectable and field != "eventually" and not lacks_a_key(EXPECTABLE[field].grammar, one):
             EXPECTABLE[field].read(reading, one, (*place, field))
 
 
@@ -141,6 +144,9 @@ def _saves(reading: Reading, word: Word, tree: Mapping[str, Tree], path: TreePat
     found |= word.saves(tree[word.name])
     if found and not word.fields:
         reading.fault((*path, "save"), f"'{word.name}' has no result to save from", at_key=True)
+    for name in found.keys() & reading.given.keys():
+        message = f"'{name}' is under `{reading.given[name]}` already; choose another name"
+        reading.fault((*path, "save", name), message, at_key=True)
     if COUNTER in found:
         reading.fault((*path, "save"), f"'{COUNTER}' counts the passes of `repeat` and `parallel`; choose another name",
                       at_key=True)  # fmt: skip
@@ -150,7 +156,7 @@ def _saves(reading: Reading, word: Word, tree: Mapping[str, Tree], path: TreePat
 def _expectations(
     reading: Reading, word: Word, args: Args, expect: Mapping[str, Tree], path: TreePath
 ) -> Iterator[Expectation]:
-    patience = microseconds(expect["eventually"]) / 1e6 if "eventually" in expect else None
+    patience = span_of(reading, expect["eventually"], (*path, "eventually")) / 1e6 if "eventually" in expect else None
     if expect.keys() == {"eventually"}:
         reading.fault((*path, "eventually"), "'eventually' says how long, but not what to wait for", at_key=True)
     if {"error", "refusal"} <= expect.keys():

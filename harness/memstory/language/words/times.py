@@ -46,7 +46,16 @@ def microseconds(value: Tree) -> int:
     (60000001, 1800000000)
     """
     parts = value.items() if isinstance(value, dict) else ((unit, float(count)) for count, unit in _PART.findall(value))
-    return sum(round(count * _MICROSECONDS[unit]) for unit, count in parts)
+    # A number may be beyond what can be counted with; any that is too long is as good as another.
+    return sum(round(min(count * _MICROSECONDS[unit], 2 * _LONGEST)) for unit, count in parts)
+
+
+def span_of(reading: Reading, value: Tree, path: TreePath) -> int:
+    """Return a duration in whole microseconds; one that is longer than any clock can be set is noted."""
+    span = microseconds(value)
+    if span > _LONGEST:
+        reading.fault(path, "a span of time is 200 years at most")
+    return span
 
 
 def _moment(reading: Reading, value: str, path: TreePath) -> Args:
@@ -71,6 +80,7 @@ def _waiting(reading: Reading, value: Tree, path: TreePath) -> Args:
     span = microseconds(value)
     if not 0 < span <= LONGEST_WAIT:
         reading.fault(path, f"a story waits for {LONGEST_WAIT / 1e6:g} s at most, in real time where it must")
+        return {}
     return {"microseconds": span}
 
 

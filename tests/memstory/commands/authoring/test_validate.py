@@ -2,6 +2,9 @@ import json
 
 import pytest
 
+from memstory.language.reading import OUR_FAULT
+from memstory.language.story_parsing import story_of
+
 
 def test_all_errors_of_all_files_are_told_at_once(terminal):
     terminal.save("story: A\ntitle: T\nsteps: [{serach: x}, {say: hi, expect: {anser: y}}]\n", "a.story.yaml")
@@ -17,6 +20,26 @@ def test_all_errors_of_all_files_are_told_at_once(terminal):
     ]
     assert "unknown step 'serach'. Did you mean 'search'?" in said.out
     assert said.out.endswith("3 errors in 3 files; 1 story could be read\n")
+
+
+def breaks_at(story):
+    def read(document, *rest):
+        if document.tree["story"] == story:
+            raise LookupError("no such thing")
+        return story_of(document, *rest)
+
+    return read
+
+
+def test_a_fault_of_memstory_is_told_with_the_place_of_the_story_and_the_other_files_are_checked(terminal, monkeypatch):
+    monkeypatch.setattr("memstory.language.stories.story_of", breaks_at("A"))
+    terminal.save("story: A\ntitle: T\nsteps: [{settle: }]\n---\nstory: B\ntitle: T\nsteps: [{add: a}]\n", "a.story.yaml")
+    terminal.save("story: C\ntitle: T\nsteps: [{serach: x}]\n", "b.story.yaml")
+    said = terminal.type("validate")
+    assert said.code == 1
+    assert said.out.startswith("a.story.yaml:1:1: LookupError: no such thing")
+    assert OUR_FAULT in said.out
+    assert "b.story.yaml:3:10:" in said.out
 
 
 def test_what_is_fine_is_counted(terminal):
