@@ -37,19 +37,16 @@ def story_of(
     errors: list[StoryError] = []
     if not isinstance(row.tree, dict):
         return None, (StoryError("a story is a mapping: it starts with 'story: ID' and 'title: …'", document.mark),)
-    found = [
-        (path, error)
-        for path, error in violations(row.tree, document)
-        # An `expect` at the top of steps is a mistake as a whole: what is in it is meant for a step.
-        if path[:1] != ("expect",) or "retrieval" in row.tree
-    ]
+    found = list(violations(row.tree, document))
     reading = Reading(document=document, errors=errors, broken=[path for path, _ in found], given=row.given)
     _read_vectors(reading, row.tree)
     steps = read_steps(reading, row.tree.get("steps"))
     parts = _parts(reading, row.tree)
     _known_controls(reading, row.tree, controls)
     _waits_briefly(reading, steps)
-    every = [error for _, error in found] + errors
+    # An `expect` at the top of steps is a mistake as a whole: what is in it is meant for a step.
+    told = [error for path, error in found if path[:1] != ("expect",) or "retrieval" in row.tree]
+    every = told + errors
     if every:
         return None, tuple(every)
     story = _story(reading, row, steps, parts)

@@ -13,7 +13,9 @@ from memstory.contract.values import Tree
 
 UNSEEN: Final = frozenset(
     "\u00ad\u034f\u061c\u180e\ufeff"
-    + "".join(map(chr, chain(range(0x200B, 0x2010), range(0x202A, 0x202F), range(0x2060, 0x2065), range(0xFE00, 0xFE10))))
+    + "".join(
+        map(chr, chain(range(0x200B, 0x2010), range(0x202A, 0x202F), range(0x2060, 0x2065), range(0xFE00, 0xFE10)))
+    )
 )
 """Signs that a reader does not see, and that would hide a text or a secret: soft hyphens, joints, directions."""
 
@@ -83,7 +85,11 @@ def _unmarked(text: str) -> str:
     opened: dict[str, tuple[int, int]] = {}
     cuts: list[tuple[int, int]] = []
     for found in _MARK.finditer(text):
-        mark, before, after = found[0], text[max(found.start() - 1, 0) : found.start()], text[found.end() : found.end() + 1]
+        mark, before, after = (
+            found[0],
+            text[max(found.start() - 1, 0) : found.start()],
+            text[found.end() : found.end() + 1],
+        )
         within = mark.startswith("**")  # A single one between letters multiplies them.
         if mark in opened and before.strip() and (within or not after.isalnum()):
             cuts += opened.pop(mark), found.span()

@@ -135,3 +135,9 @@ def read_damaged(sounds, write, read, messages=(SetupError, StoryError)):
 def fuzz():
     """Reads damaged files of sound trees."""
     return read_damaged
+
+
+@pytest.fixture
+def dose():
+    """How many files of each kind, and which."""
+    return COUNT, SEED

@@ -17,6 +17,7 @@ from memstory.bundled import bundled_stories
 from memstory.contract.errors import Mark
 from memstory.controls import CONTROLS
 from memstory.datasets.jsonl import read_task
+from memstory.language.reading import OUR_FAULT
 from memstory.language.stories import InvalidStory, parse_stories
 from memstory.reporting.comparing.columns import columns_of
 from memstory.reporting.comparing.comparison import compare
@@ -62,6 +63,7 @@ def test_a_damaged_story_is_positioned_messages(fuzz):
         found = parse_stories(text, "a.story.yaml", CONTROLS)
         wrong = [error for story in found if isinstance(story, InvalidStory) for error in story.errors]
         assert all(error.mark and error.mark.line >= 1 and error.mark.column >= 1 for error in wrong)
+        assert not [error for error in wrong if OUR_FAULT in error.message], "only the net caught it"
         if wrong:
             raise wrong[0]
 

@@ -278,7 +278,9 @@ def test_a_fault_of_memstory_in_reading_yaml_makes_one_document_invalid(monkeypa
         return sound(builder)
 
     monkeypatch.setattr(_Builder, "_build", breaks_at_the_second)
-    found = parse_stories("story: A\ntitle: T\nsteps: [{add: a}]\n---\nb\n---\nstory: C\ntitle: T\nsteps: [{add: a}]\n", "f.yaml")
+    found = parse_stories(
+        "story: A\ntitle: T\nsteps: [{add: a}]\n---\nb\n---\nstory: C\ntitle: T\nsteps: [{add: a}]\n", "f.yaml"
+    )
     assert [isinstance(one, Story) for one in found] == [True, False, True]
     assert (found[1].id, str(found[1].mark)) == ("document-2", "f.yaml:4:1")
     assert OUR_FAULT in str(found[1].errors[0])

@@ -83,7 +83,9 @@ def disguised(text: str, random: Random) -> str:
 
 
 def disguise(sign: str, random: Random) -> str:
-    shown = random.choice((sign, sign.upper() if len(sign.upper()) == 1 else sign, f"&#{ord(sign)};", f"&#x{ord(sign):X};"))
+    shown = random.choice(
+        (sign, sign.upper() if len(sign.upper()) == 1 else sign, f"&#{ord(sign)};", f"&#x{ord(sign):X};")
+    )
     shown = random.choice((shown, f"\\u{ord(sign):04x}"))
     shown = random.choice("'\u2019\u2018") if shown == "'" else {"&": "&amp;"}.get(shown, shown)
     return shown + random.choice(("", "", random.choice(sorted(UNSEEN))))

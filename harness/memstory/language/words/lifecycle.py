@@ -45,7 +45,10 @@ STEPS: Final = (
             {"embedder": choice("Open it with another embedding model than before.", "other")},
             type=["object", "null", "boolean"],
         ),
-        read=lambda reading, value, path: {**nothing(reading, value, path), **(value if isinstance(value, dict) else {})},
+        read=lambda reading, value, path: {
+            **nothing(reading, value, path),
+            **(value if isinstance(value, dict) else {}),
+        },
         args="embedder",
         able={
             "restart": "can be closed and opened again",

@@ -33,7 +33,9 @@ def breaks_at(story):
 
 def test_a_fault_of_memstory_is_told_with_the_place_of_the_story_and_the_other_files_are_checked(terminal, monkeypatch):
     monkeypatch.setattr("memstory.language.stories.story_of", breaks_at("A"))
-    terminal.save("story: A\ntitle: T\nsteps: [{settle: }]\n---\nstory: B\ntitle: T\nsteps: [{add: a}]\n", "a.story.yaml")
+    terminal.save(
+        "story: A\ntitle: T\nsteps: [{settle: }]\n---\nstory: B\ntitle: T\nsteps: [{add: a}]\n", "a.story.yaml"
+    )
     terminal.save("story: C\ntitle: T\nsteps: [{serach: x}]\n", "b.story.yaml")
     said = terminal.type("validate")
     assert said.code == 1

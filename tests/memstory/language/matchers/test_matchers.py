@@ -121,7 +121,9 @@ def test_a_pattern_is_looked_for_in_the_whole_of_a_long_text(value, pattern, is_
     assert finding(value, f"{{not: {{regex: '{pattern}'}}}}").holds is not is_there
 
 
-@pytest.mark.parametrize("written", ["{regex: '(a|a)*b'}", "{not: {regex: '(a|a)*b'}}", "{any: [{not: {regex: '(a|a)*b'}}]}"])
+@pytest.mark.parametrize(
+    "written", ["{regex: '(a|a)*b'}", "{not: {regex: '(a|a)*b'}}", "{any: [{not: {regex: '(a|a)*b'}}]}"]
+)
 def test_a_text_that_a_pattern_cannot_get_through_in_time_fails_the_check_and_what_is_around_it(written, monkeypatch):
     monkeypatch.setattr(contents, "_SECONDS", 0.5)
     found = finding("a" * 100_000, written)

@@ -103,7 +103,8 @@ async def test_files_count_only_where_the_story_requires_that_the_target_erases(
 
 
 @pytest.mark.parametrize(
-    "written", ["Zo\u00eb's PIN", '{"text": "Zo\\u00eb\\u2019s PIN"}', '{"text": "ZO\u00cb&#39;S PIN"}', "Zoe\u0308's  PIN"]
+    "written",
+    ["Zo\u00eb's PIN", '{"text": "Zo\\u00eb\\u2019s PIN"}', '{"text": "ZO\u00cb&#39;S PIN"}', "Zoe\u0308's  PIN"],
 )
 def test_a_text_is_found_in_a_file_however_it_is_written(written, tmp_path):
     (tmp_path / "journal").write_bytes(b"\x00\xff\x80" + written.encode() + b"\xfe")
