@@ -174,9 +174,12 @@ def _colour(line: str) -> dict[str, bool]:
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
     """Print what the stories came to."""
-    for why, (first, *others) in list(config.stash.get(NOT_RUN, {}).items())[:_SHOWN]:
+    not_run = list(config.stash.get(NOT_RUN, {}).items())
+    for why, (first, *others) in not_run[:_SHOWN]:
         more = f" and {len(others)} more, such as {others[0].rpartition(' ')[2]}" if others else ""
         terminalreporter.write_line(f"{first}{more}: {why}")
+    if rest := not_run[_SHOWN:]:
+        terminalreporter.write_line(f"and {sum(len(found) for _, found in rest)} more stories are not run")
     state = config.stash.get(SESSION, None)
     if state is not None and state.summary:
         terminalreporter.section("memstory")

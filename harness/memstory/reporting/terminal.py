@@ -18,7 +18,7 @@ from memstory.reporting.overview.causes import short_reason
 from memstory.reporting.overview.target_totals import target_totals
 from memstory.reporting.overview.unlocks import unlocks_in_words
 from memstory.results.outcomes import KEPT_NOTHING, OUTCOMES
-from memstory.results.runs import NamedRun, Run
+from memstory.results.runs import NamedRun, Run, counted
 from memstory.results.secrecy.redaction import told
 
 ALL_ROWS: Final = 40
@@ -100,12 +100,19 @@ def _target_lines(run: Run, last: Run | None, width: int) -> Iterator[str]:
     for name, row in zip(names, rows, strict=True):
         cells = [cell.rjust(wide) for cell, wide in zip(row, widths, strict=True)]
         yield "  ".join([name.ljust(name_width), *cells]).rstrip()
-    for name, count, reason in _errors(run)[:ALL_ERRORS]:
+    errors = _errors(run)
+    for name, count, reason in errors[:ALL_ERRORS]:
         yield fill(f"{_cut(name, TITLE_LIMIT)}: {count} error: {_plain(reason)}", width)
+    if rest := errors[ALL_ERRORS:]:
+        others = f"{counted(len(rest), 'other reason')}, all in the report"
+        yield f"and {counted(sum(count for _, count, _ in rest), 'more error')} for {others}"
     if len(totals) > ALL_TARGETS:
         yield f"and {len(totals) - ALL_TARGETS} more targets, all in the report"
-    for change in [each for each in changes if each.is_worse][:WORSE]:
+    worse = [each for each in changes if each.is_worse]
+    for change in worse[:WORSE]:
         yield _cut(f"passed in the last run, now {change.now}: {_plain(change.case)}", width)
+    if len(worse) > WORSE:
+        yield f"and {len(worse) - WORSE} more that passed in the last run, all in the report"
 
 
 def _errors(run: Run) -> list[tuple[str, int, str]]:

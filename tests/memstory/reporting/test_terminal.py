@@ -51,6 +51,17 @@ def test_why_cases_ended_as_errors_is_said_once_for_all_that_say_the_same(make_c
     ]
 
 
+def test_errors_and_losses_beyond_those_that_are_named_are_counted(make_case, short, run_of):
+    names = [f"S{number}" for number in range(1, 15)]
+    cases = [make_case(name, outcome="error", reason=f"a.yaml:1:1: broke by {name}") for name in names]
+    said = short(cases, last=run_of([make_case(name) for name in names]))
+    assert (said.count("1 error: broke by"), "and 9 more errors for 9 other reasons, all in the report" in said) == (
+        5,
+        True,
+    )
+    assert (said.count("passed in the last run"), "and 4 more that passed in the last run" in said) == (10 + 1, True)
+
+
 def test_the_tables_come_with_verbose_only(results, short, terminal_summary):
     assert "Title of S5" not in short(results)
     assert "Title of S5" in terminal_summary(results)

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, TypeAlias
 
 from memstory.contract.target import Tree
-from memstory.language.matchers.check import Check, Declares, Group, joined, negated, read_checks, together
+from memstory.language.matchers.check import Check, Declares, Group, assigned, joined, negated, read_checks, together
 from memstory.language.matchers.finding import Context, Finding, show
 from memstory.language.matchers.groups import NUMBER, VALUE, group, groups
 from memstory.language.reading import Reading, TreePath
@@ -28,8 +28,6 @@ CALL = {"type": ["string", "object"], "minLength": 1, **_CALL_SHAPE}
 """Grammar of one call: a tool's name, or {name: {argument: matcher}}."""
 
 _CALLS = {"type": "array", "minItems": 1, "items": {"$ref": "#/$defs/call"}}
-_MOST_COMPARED = 8
-"""Beyond so many patterns in `any_order`, pairing them in every way could take long: the first fit is taken."""
 
 
 def read_call_checks(reading: Reading, checks: Tree, path: TreePath) -> Group:
@@ -137,22 +135,13 @@ def _in_order(calls: Calls, patterns: Sequence[CallPattern], context: Context) -
     example="{any_order: [recall_topic, save_topic]}",
 )
 def _any_order(calls: Calls, patterns: Sequence[CallPattern], context: Context) -> Finding:
-    fits = [{n for n, call in enumerate(calls) if _why_not(call, pattern, context) is None} for pattern in patterns]
+    fits = [[n for n, call in enumerate(calls) if _why_not(call, pattern, context) is None] for pattern in patterns]
     for pattern, places in zip(patterns, fits, strict=True):
         if not places:
             return _finding(calls, f"do not fit: {_missing(calls, pattern, context)}", holds=False, patterns=patterns)
-    if not _paired(sorted(fits, key=len), frozenset()):
+    if len(assigned(fits)) < len(patterns):
         return _finding(calls, "are too few: one call cannot stand for two", holds=False, patterns=patterns)
     return _finding(calls, f"are {describe(calls)}", holds=True, patterns=patterns)
-
-
-def _paired(fits: Sequence[set[int]], taken: frozenset[int]) -> bool:
-    """Whether each pattern can have its own call."""
-    if not fits:
-        return True
-    free = sorted(fits[0] - taken)
-    tried = free if len(fits) <= _MOST_COMPARED else free[:1]
-    return any(_paired(fits[1:], taken | {place}) for place in tried)
 
 
 @call_check(

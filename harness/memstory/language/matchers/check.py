@@ -128,6 +128,28 @@ def joined(findings: Sequence[Finding]) -> Finding:
     )
 
 
+def assigned(fits: Sequence[Sequence[int]]) -> Mapping[int, int]:
+    """Return which place gets which of `fits`, the places that each can take; as many as can each have one do.
+
+    >>> assigned([[0, 1], [0]])
+    {0: 1, 1: 0}
+    """
+    taken: dict[int, int] = {}
+
+    def gets_one(one: int, tried: set[int]) -> bool:
+        for place in fits[one]:
+            if place not in tried:
+                tried.add(place)
+                if place not in taken or gets_one(taken[place], tried):
+                    taken[place] = one
+                    return True
+        return False
+
+    for one in range(len(fits)):
+        gets_one(one, set())
+    return taken
+
+
 def negated(finding: Finding) -> Finding:
     """Return the finding that holds where `finding` does not."""
     says = f"{finding.says}, but must not" if finding.holds else finding.says

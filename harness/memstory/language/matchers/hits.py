@@ -7,7 +7,17 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final, Literal, get_args
 
 from memstory.contract.target import Capability, Tree
-from memstory.language.matchers.check import MATCHERS, Check, Declares, Group, joined, negated, read_checks, together
+from memstory.language.matchers.check import (
+    MATCHERS,
+    Check,
+    Declares,
+    Group,
+    assigned,
+    joined,
+    negated,
+    read_checks,
+    together,
+)
 from memstory.language.matchers.entries import (
     HIT,
     SOME_HITS,
@@ -104,32 +114,14 @@ def _includes(hits: Hits, entries: Sequence[Entry], context: Context) -> Finding
 )
 def _exactly(hits: Hits, entries: Sequence[Entry], context: Context) -> Finding:
     said = [said_of(entry, hits, context) for entry in entries]
-    taken = _assigned(hits, entries, context)
+    fits = [[place for place, hit in enumerate(hits) if is_entry(hit, one, hits, context)] for one in entries]
+    taken = assigned(fits)
     faults = [
         *(f"lack {name}" for place, name in enumerate(said) if place not in taken.values()),
         *(f"have one too many, {describe([hit], context)}" for place, hit in enumerate(hits) if place not in taken),
     ]
     expected = f"exactly {', '.join(said) or 'nothing'}"
     return _finding(hits, context, " and ".join(faults) or f"are {expected}", holds=not faults, expected=expected)
-
-
-def _assigned(hits: Hits, entries: Sequence[Entry], context: Context) -> Mapping[int, int]:
-    """Return an entry for as many hits as can each have one, by their places."""
-    fits = [[place for place, hit in enumerate(hits) if is_entry(hit, one, hits, context)] for one in entries]
-    taken: dict[int, int] = {}
-
-    def gets_one(entry: int, tried: set[int]) -> bool:
-        for place in fits[entry]:
-            if place not in tried:
-                tried.add(place)
-                if place not in taken or gets_one(taken[place], tried):
-                    taken[place] = entry
-                    return True
-        return False
-
-    for entry in range(len(entries)):
-        gets_one(entry, set())
-    return taken
 
 
 @hit_check(

@@ -64,7 +64,8 @@ def _of_trial(trial: TrialResult) -> Mapping[str, Any]:
     shown: dict[str, Any] = {"about": dict(recording.about), "steps": list(_steps(trial))}
     shown["checks"] = [
         {"step": step_number(one.step), **{name: inner for name, inner in encode_lean(one).items() if name != "step"}}
-        for one in trial.verdicts
+        # What failed comes first: of many, only the first are shown.
+        for one in sorted(trial.verdicts, key=lambda one: one.passed)
     ]
     if failure := recording.failure:
         shown["ended"] = {**encode_lean(failure), "step": step_number(failure.step)}

@@ -18,7 +18,7 @@ from memstory.reporting.comparing.owed import HEADER, HOW_TO_READ, best_first, o
 from memstory.reporting.comparing.sections import Section
 from memstory.reporting.escaping import shorten, visible
 from memstory.reporting.overview.case_changes import changes_by_target, changes_since
-from memstory.reporting.overview.causes import HARMS, Cause, causes, harm_of
+from memstory.reporting.overview.causes import HARMS, causes, harm_of
 from memstory.reporting.overview.target_totals import target_totals
 from memstory.reporting.page.case_details import details, packed, without_times
 from memstory.reporting.page.plots import plots
@@ -33,6 +33,7 @@ SIGNS: Final[Mapping[str, str]] = {
 
 _SHADES: Final = 10
 _MOST_CAUSES: Final = 50
+_MOST_CHANGES: Final = 200
 _TITLE_LIMIT: Final = 200
 _WRONG: Final = frozenset({"failed", "error", "invalid"})
 _ALWAYS: Final = frozenset({"passed", "failed"})
@@ -78,7 +79,8 @@ def render_page(runs: Sequence[NamedRun], given: PageInput) -> str:
         "counted": [name for name in OUTCOMES if name in _ALWAYS or any(one.counts[name] for one in totals)],
         "has_last": given.last is not None, "changes": changes, "columns": [visible(one.title) for one in columns],
         "owed": _owed(columns), "owed_header": HEADER, "how_to_read": HOW_TO_READ,
-        "capabilities": list(_capabilities(columns)), "groups": _groups(columns), "causes": _causes(columns),
+        "capabilities": list(_capabilities(columns)), "groups": _groups(columns),
+        "causes": causes(columns), "most_causes": _MOST_CAUSES, "most_changes": _MOST_CHANGES,
         "rows": list(_rows(columns)), "draw": plot.render, "plots": list(plots(columns, latencies(columns))),
         "sections": [one for one in given.sections if one.rows],
         "stand_ins": sorted({name for named in runs for name in views.stand_ins(named.run)}),
@@ -119,10 +121,6 @@ def _groups(columns: Sequence[Column]) -> list[str]:
 
 def _groups_of(case: CaseResult) -> list[str]:
     return groups_of(case) or [OTHER]
-
-
-def _causes(columns: Sequence[Column]) -> list[Cause]:
-    return causes(columns)[:_MOST_CAUSES]
 
 
 def _rows(columns: Sequence[Column]) -> Iterator[dict[str, Any]]:

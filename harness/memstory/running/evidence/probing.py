@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
 from memstory.contract.codec import encode
 from memstory.contract.errors import NotSupported, Refused
-from memstory.contract.target import Capability, Query, Request, Scope, Target, Tree
+from memstory.contract.target import Capability, Hit, Query, Request, Scope, Target, Tree
 from memstory.results.containment import found_in, is_in
 from memstory.results.recording import Forbidden, Probe
 from memstory.running.evidence.workspace_files import texts_in_files
@@ -21,7 +22,7 @@ ECHOES: Final = frozenset({"add", "update"})
 """Steps whose results repeat what they were given."""
 
 _UNCOUNTED: Final = 100
-"""How many hits are asked for where nobody can tell how many memories there are."""
+"""How many hits are asked for at first where nobody can tell how many memories there are."""
 
 _FEWEST: Final = 10
 
@@ -70,15 +71,14 @@ class Prober:
         """
         scope = Scope(user=self.scope.user)
         most = await self._count(scope)
-        looks: list[Request[Any]] = [Request.of(Target.list, scope)] if "list" in self.able else []
-        looks += [Request.of(Target.search, Query(text=text, top_k=most), scope) for text in dict.fromkeys(asked)]
         found: Counter[str] = Counter()
-        for look in looks:
-            try:
-                hits = await self.stage.target.perform(look)
-            except Refused as refusal:
-                raise NotSupported("search", f"the memory cannot be read here: {refusal}") from refusal
-            found |= Counter(hit.text for hit in hits)
+        try:
+            if "list" in self.able:
+                found |= Counter(hit.text for hit in await self.stage.target.perform(Request.of(Target.list, scope)))
+            for text in dict.fromkeys(asked):
+                found |= Counter(hit.text for hit in await self._search(text, scope, most))
+        except Refused as refusal:
+            raise NotSupported("search", f"the memory cannot be read here: {refusal}") from refusal
         return sorted(found.elements())
 
     async def _seen(
@@ -89,32 +89,49 @@ class Prober:
         # Asked about something else, for a context may begin with the question.
         other = next((twin.asked for twin in twins), "What do you know?")
         most = await self._count(scope)
-        looks: list[tuple[str, Sequence[str], Request[Any]]] = [
-            ("list", texts, Request.of(Target.list, scope)),
-            *(("search", [text], Request.of(Target.search, Query(text=text, top_k=most), scope)) for text in texts),
-            ("context", texts, Request.of(Target.context, Query(text=other), scope)),
-            ("inspect.log", texts, Request.of(Target.inspect, "log", {}, scope)),
+        looks: list[tuple[str, Sequence[str], Callable[[], Awaitable[Any]]]] = [
+            ("list", texts, lambda: self._perform(Request.of(Target.list, scope))),
+            *(("search", [text], partial(self._search, text, scope, most)) for text in texts),
+            ("context", texts, lambda: self._perform(Request.of(Target.context, Query(text=other), scope))),
+            ("inspect.log", texts, lambda: self._perform(Request.of(Target.inspect, "log", {}, scope))),
         ]
         if result is not None:
             yield "result", texts, result
-        for place, about, request in looks:
-            if place in self.able and (seen := await self._asked(request)) is not None:
+        for place, about, look in looks:
+            if place in self.able and (seen := await self._asked(look())) is not None:
                 yield place.removeprefix("inspect."), about, seen
         if self.in_files:
             yield "files", texts, await asyncio.to_thread(texts_in_files, Path(self.stage.env.workspace), texts)
 
     async def _finds(self, twin: Twin) -> bool:
         scope = Scope(user=twin.user)
-        query = Query(text=twin.asked, top_k=await self._count(scope))
-        return is_in(twin.wanted, await self._asked(Request.of(Target.search, query, scope)))
+        return is_in(twin.wanted, await self._asked(self._search(twin.asked, scope, await self._count(scope))))
+
+    async def _search(self, text: str, scope: Scope, most: int) -> Sequence[Hit]:
+        """Return all that a search finds: where `most` come back, ever more is asked for, until no more comes."""
+        found: Sequence[Hit] = ()
+        while True:
+            try:
+                hits = await self.stage.target.perform(Request.of(Target.search, Query(text=text, top_k=most), scope))
+            except Refused:
+                if not found:
+                    raise
+                return found  # It declines to give so many.
+            if len(hits) < most or len(hits) <= len(found):
+                return hits
+            most, found = most * 4, hits
 
     async def _count(self, scope: Scope) -> int:
-        listed = await self._asked(Request.of(Target.list, scope)) if "list" in self.able else None
-        return _UNCOUNTED if listed is None else max(len(listed), _FEWEST)
+        """Return one more than the memory lists, so that a search that finds as many may hold back others."""
+        listed = await self._asked(self._perform(Request.of(Target.list, scope))) if "list" in self.able else None
+        return (_UNCOUNTED if listed is None else max(len(listed), _FEWEST)) + 1
 
-    async def _asked(self, request: Request[Any]) -> Any:
+    async def _perform(self, request: Request[Any]) -> Any:
+        return await self.stage.target.perform(request)
+
+    async def _asked(self, answer: Awaitable[Any]) -> Any:
         """Return the answer as JSON; None where the target declines to look."""
         try:
-            return encode(await self.stage.target.perform(request))
+            return encode(await answer)
         except (NotSupported, Refused):
             return None

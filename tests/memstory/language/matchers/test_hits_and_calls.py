@@ -197,6 +197,17 @@ def test_checks_of_tool_calls(expect, passed):
     assert all(verdict.passed for verdict in verdicts) == passed, [verdict.reason for verdict in verdicts]
 
 
+def test_calls_in_any_order_are_paired_however_many_there_are():
+    fillers = [f"f{number}" for number in range(8)]
+    calls = [{"name": "t", "args": {"a": number}} for number in range(4)]
+    calls += [{"name": name, "args": {}} for name in fillers * 2]
+    first = [f"{{t: {{a: {{one_of: {some}}}}}}}" for some in ([0, 1], [2, 3], [0, 2])]
+    (verdict,) = verdicts_on_calls(calls, f"{{any_order: [{', '.join([*first, *fillers])}]}}")
+    assert verdict.passed, verdict.reason
+    (verdict,) = verdicts_on_calls(calls, f"{{any_order: [{', '.join([*first * 2, *fillers])}]}}")
+    assert not verdict.passed
+
+
 def test_no_calls_satisfy_an_empty_list():
     assert all(verdict.passed for verdict in verdicts_on_calls([], "[]"))
 

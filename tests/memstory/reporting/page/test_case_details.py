@@ -13,6 +13,16 @@ def test_long_texts_and_lists_are_cut_and_say_so(make_case):
     assert shown["result"][0]["text"].startswith("a" * TEXT_LIMIT + "… (+")
 
 
+def test_a_check_that_failed_is_shown_however_many_held_before_it(make_case):
+    trial = make_case.trial()
+    (held,) = trial.verdicts[:1]
+    failed = replace(held, passed=False, reason="the one that failed")
+    case = make_case(trials=[replace(trial, verdicts=(*[held] * 50, failed))])
+    checks = details(case)["checks"]
+    assert checks[0]["reason"] == "the one that failed"
+    assert len(checks) == LIST_LIMIT + 1
+
+
 def test_what_took_another_time_is_the_same(make_case):
     slow = make_case(seconds=9.0)
     assert details(slow) != details(make_case())

@@ -103,6 +103,14 @@ def test_the_first_screen_has_the_verdict_before_the_numbers_and_no_empty_column
     assert re.findall(r'<th scope="col" class="n">(\w+)</th>', totals) == ["passed", "failed"]
 
 
+def test_causes_and_changes_beyond_those_that_are_listed_are_counted(page, make_case, run_of):
+    words = ["".join(chr(97 + int(digit)) for digit in f"{number:03}") for number in range(230)]
+    last = run_of([make_case(f"S{word}") for word in words])
+    said = page([make_case(f"S{word}", outcome="failed", reason=f"broke in {word}") for word in words], last=last)
+    assert "and 180 more causes" in said
+    assert "and 30 more changes" in said
+
+
 def test_rows_begin_with_what_went_wrong_and_then_with_what_most_targets_ran(page, make_case):
     cases = [make_case("A1"), make_case("B1"), make_case("B1", target="layers"), make_case("C1", outcome="failed")]
     assert re.findall(r'<th scope="row"><b>(\w+)</b>', page(cases)) == ["C1", "B1", "A1"]

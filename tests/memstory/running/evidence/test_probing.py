@@ -8,6 +8,7 @@ from memstory.language.stories import parse_stories
 from memstory.playing import play
 from memstory.results.containment import is_in
 from memstory.running.evidence.workspace_files import texts_in_files
+from memstory.target import Hit
 
 STORY = """
 story: P1
@@ -109,6 +110,28 @@ async def test_files_count_only_where_the_story_requires_that_the_target_erases(
 def test_a_text_is_found_in_a_file_however_it_is_written(written, tmp_path):
     (tmp_path / "journal").write_bytes(b"\x00\xff\x80" + written.encode() + b"\xfe")
     assert texts_in_files(tmp_path, ["Zo\u00eb's PIN", "Zo\u00eb\u2019s PIN", "tea"])[:1] == ["Zo\u00eb's PIN"]
+
+
+@pytest.mark.parametrize("able", [{"list"}, set()], ids=["that lists a page", "that lists nothing"])
+async def test_a_search_for_a_forbidden_text_goes_on_until_no_more_comes(able):
+    class Long(Oracle):
+        async def list(self, kinds, limit, scope):
+            return (await super().list(kinds, limit, scope))[:20]
+
+        async def search(self, query, scope):
+            twin = [one.hit for one in self._memories if "hall" in one.hit.text]
+            others = [Hit(id=f"x{number}", text=f"Nothing {number}") for number in range(490)]
+            return [*twin, *others, Hit(id="y", text="The alarm code is kestrel.")][: query.top_k]
+
+    class Factory(OracleFactory):
+        def capabilities(self, options):
+            return super().capabilities(options) - {"list"} | able
+
+        def target(self):
+            return Long()
+
+    result = await play(read(), Factory())
+    assert "is still in: search" in (result.reason or "")
 
 
 def test_a_forbidden_text_without_a_twin_is_an_invalid_story():
