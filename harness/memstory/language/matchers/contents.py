@@ -151,7 +151,7 @@ def _pattern(reading: Reading, pattern: str, path: TreePath) -> str:
 
 @matcher(
     "regex",
-    summary="text: the pattern matches somewhere in it",
+    summary="text: the pattern matches somewhere in it; a search of a long text that takes more than 20 s fails",
     grammar={**_TEXT, "maxLength": 500},
     read=_pattern,
     example=r"{regex: '\d+ minutes'}",

@@ -30,9 +30,9 @@ MODIFIERS: Final[Mapping[str, Schema]] = {
         },
     ),
     "forbid": listing(
-        "Texts that must not appear anywhere after the step: in its result, in a search for each text alone, in the "
-        "list, the context or the log, or in the files if the story requires `delete.erases`. Each `twin` must still "
-        "be found.",
+        "Texts that must not appear anywhere after the step, in any spelling: in its result, in a search for each text "
+        "alone, in the list, the context or the log, or in the files if the story requires `delete.erases`. Each "
+        "`twin` must still be found.",
         {"title": "forbidden text", "type": "string", "minLength": 2},
         minItems=1,
         uniqueItems=True,
