@@ -35,7 +35,7 @@ def compiled(pattern: str) -> re.Pattern[str]:
 
 
 def our_fault(error: Exception, mark: Mark) -> StoryError:
-    """Return what an author is told of an exception that reading a story should not have raised."""
+    """Return the error of a document for an exception that reading it should not have raised."""
     return StoryError(f"{type(error).__name__}: {error}: {OUR_FAULT}", mark)
 
 

@@ -21,7 +21,7 @@ from memstory.language.references import written
 Counted: TypeAlias = tuple[tuple[str | Group, Group], ...]
 
 _LONG = 10_000
-"""Characters beyond which a pattern is searched for in a process of its own: only that can be stopped."""
+"""Characters beyond which a pattern is searched for in another process: only that can be stopped."""
 
 _SECONDS = 20.0
 _SEARCH: Final = "import json, re, sys; print(re.search(*json.load(sys.stdin)) is not None)"
