@@ -191,7 +191,7 @@ def texts(dose):
 
 
 def is_unforeseen(failure):
-    return failure.detail is not None and not failure.detail.splitlines()[-1].startswith("memstory.errors.")
+    return failure.detail is not None and not failure.detail.splitlines()[-1].startswith("memstory.contract.errors.")
 
 
 def test_a_story_of_the_schema_is_read_or_refused_by_positioned_messages(texts):

@@ -2,13 +2,13 @@
 
 import pytest
 
+from memstory.contract.target import Hit
 from memstory.controls import CONTROLS, OracleFactory
 from memstory.controls.oracle import Oracle
 from memstory.language.stories import parse_stories
 from memstory.playing import play
 from memstory.results.containment import is_in
 from memstory.running.evidence.workspace_files import texts_in_files
-from memstory.target import Hit
 
 STORY = """
 story: P1
