@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
-from inspect import iscoroutinefunction, signature
+from inspect import Parameter, iscoroutinefunction, signature
 from typing import (
     TYPE_CHECKING,
     Any,
@@ -80,7 +80,7 @@ Arguments = ParamSpec("Arguments")
 class Request(Generic[Answer]):
     """A call of a target's operation as data, which can cross to another process.
 
-    `op` is the name of the method of `Target`, `args` its arguments by name, without those that keep their defaults.
+    `op` is the name of the method of `Target`, `args` all of its arguments by name.
     """
 
     op: str
@@ -98,12 +98,15 @@ class Request(Generic[Answer]):
         >>> Request.of(Target.inspect, "log", {}, Scope(user="ann")).args["what"]
         'log'
         """
-        return Request(operation.__name__, {**dict(zip(_parameters(operation), args, strict=False)), **more})
+        form = _parameters(operation)
+        usual = {one.name: one.default for one in form if one.default is not one.empty}
+        given = zip((one.name for one in form), args, strict=False)
+        return Request(operation.__name__, {**usual, **dict(given), **more})
 
 
 @cache
-def _parameters(operation: Callable[..., Any]) -> Sequence[str]:
-    return tuple(signature(operation).parameters)[1:]
+def _parameters(operation: Callable[..., Any]) -> Sequence[Parameter]:
+    return tuple(signature(operation).parameters.values())[1:]
 
 
 @cache
@@ -157,7 +160,11 @@ class Target:
 
     async def perform(self, request: Request[Answer]) -> Answer:
         """Do what `request` says; an adapter overrides the operations below instead."""
-        answer = getattr(self, request.op)(**request.args)
+        form = _parameters(getattr(Target, request.op))
+        # By place, since an adapter may call a parameter by another name.
+        placed = [request.args[one.name] for one in form if one.kind is not one.KEYWORD_ONLY]
+        named = {one.name: request.args[one.name] for one in form if one.kind is one.KEYWORD_ONLY}
+        answer = getattr(self, request.op)(*placed, **named)
         if not hasattr(answer, "__await__"):
             raise TargetError(f"'{request.op}' of the target is not a coroutine: define it with 'async def'")
         return cast("Answer", await answer)

@@ -34,9 +34,13 @@ def test_a_request_has_the_arguments_by_the_names_of_the_operation():
     )
 
 
-async def test_a_request_that_is_performed_calls_the_operation():
-    class Counting(Target):
-        async def list(self, scope, kinds=(), limit=None):
-            return (scope, kinds, limit)
+async def test_a_request_that_is_performed_gives_each_argument_by_its_place():
+    class Renaming(Target):
+        async def list(self, whose, sorts, most):
+            return (whose, sorts, most)
 
-    assert await Counting().perform(Request.of(Target.list, ANN, limit=2)) == (ANN, (), 2)
+        async def delete_about(self, what, whose, *, durable):
+            return (what, whose, durable)
+
+    assert await Renaming().perform(Request.of(Target.list, ANN, limit=2)) == (ANN, (), 2)
+    assert await Renaming().perform(Request.of(Target.delete_about, ["tea"], ANN)) == (["tea"], ANN, False)
