@@ -12,6 +12,7 @@ import pytest
 import memstory
 from memstory.cli import COMMANDS, load_command, parser_of
 from memstory.controls import CONTROLS
+from memstory.datasets.places import LOCOMO, LONGMEMEVAL
 from memstory.language.capabilities import FEATURES, operations
 from memstory.language.grammar import grammar
 from memstory.language.stories import InvalidStory, parse_stories
@@ -54,6 +55,13 @@ def test_the_reference_is_what_the_code_says(name):
 
 def test_no_page_of_the_reference_is_left_over():
     assert {path.stem for path in (DOCS / "reference").glob("*.md")} == set(MADE.PAGES)
+
+
+def test_why_no_dataset_is_bundled_is_told_with_its_own_licence():
+    page = (DOCS / "explanation/other-tools.md").read_text("utf-8")
+    licences = {place.holds: place.get.rpartition(", ")[2].rstrip(")") for place in (LOCOMO, LONGMEMEVAL)}
+    assert licences == {"LoCoMo": "CC BY-NC 4.0", "LongMemEval": "MIT"}
+    assert [name for name, licence in licences.items() if f"{name} ({licence})" not in page] == []
 
 
 def test_no_key_of_a_story_is_undocumented():
