@@ -26,7 +26,7 @@ def table(found: Sequence[Mapping[str, Any]]) -> str:
     parts = []
     for by_design, title in (
         (False, "Beyond dispute"),
-        (True, "By design: the library says so, the caller has to know"),
+        (True, "By design or a limitation: the caller has to know"),
     ):
         rows = [one for one in found if one.get("design", False) == by_design]
         lines = [

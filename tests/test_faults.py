@@ -57,5 +57,29 @@ def test_each_fault_names_a_version_a_harm_a_date_and_its_lines_by_hand(fault):
         assert f"### {fault['by_hand']}\n" in PAGE
 
 
+UPSTREAM = {  # looked up in the trackers on 2026-11-23
+    "FW1[mcp-server-memory]": "modelcontextprotocol/servers#1819",
+    "FW9[langgraph]": "langchain-ai/langgraph#8822",
+    "INF6[mem0]": "mem0ai/mem0#4540",
+}
+
+
+@pytest.mark.parametrize("case", UPSTREAM)
+def test_a_fault_names_the_report_that_describes_it(case):
+    (fault,) = (one for one in FAULTS if case in one["cases"])
+    assert UPSTREAM[case] in fault["upstream"]
+
+
+def test_a_fault_that_nobody_reported_names_no_report_of_another():
+    (numbers,) = (one for one in FAULTS if "FI4[langgraph-sqlite]" in one["cases"])
+    assert "upstream" not in numbers
+
+
+@pytest.mark.parametrize("case", ["FW11[chroma]", "FS17[bm25]", "FS17[mcp-server-memory]"])
+def test_what_is_documented_or_a_limitation_is_not_beyond_dispute(case):
+    (fault,) = (one for one in FAULTS if case in one["cases"])
+    assert fault["design"]
+
+
 def test_the_page_shows_what_the_file_says():
     assert MADE.with_table(PAGE) == PAGE, "run: python docs/make_faults.py"
