@@ -11,6 +11,7 @@ import hashlib
 import json
 import logging
 import re
+import socket
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -84,12 +85,27 @@ def http_app(acts: Sequence[Act], page: str, host: str, port: int) -> Starlette:
     return Starlette(routes=routes)
 
 
-class HttpServer:
-    """The application on a port; `serve` returns when `stop` was called and what was asked is answered."""
+class _Announcing(uvicorn.Server):
+    """A server that says when it takes requests."""
 
-    def __init__(self, app: Starlette, host: str, port: int) -> None:
+    def __init__(self, settings: uvicorn.Config, announce: Callable[[], None]) -> None:
+        super().__init__(settings)
+        self._announce = announce
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        await super().startup(sockets)
+        self._announce()
+
+
+class HttpServer:
+    """The application on a port; `serve` returns when `stop` was called and what was asked is answered.
+
+    `announce` is called once it can be asked.
+    """
+
+    def __init__(self, app: Starlette, host: str, port: int, announce: Callable[[], None]) -> None:
         settings = uvicorn.Config(app, host=host, port=port, log_level="warning", access_log=False, lifespan="off")
-        self._server = uvicorn.Server(settings)
+        self._server = _Announcing(settings, announce)
 
     async def serve(self) -> None:
         """Serve until `stop`, or a signal, which its own handler then gets."""

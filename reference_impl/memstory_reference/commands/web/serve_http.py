@@ -47,15 +47,18 @@ async def _serve(parsed: argparse.Namespace) -> int:
     try:
         acts = [web.Act(method=how, path=path, answer=answer) for how, path, answer in LayersWeb(opened.service).acts()]
         app = web.http_app(acts, page(), parsed.host, parsed.port)
-        server = web.HttpServer(app, parsed.host, parsed.port)
-        sys.stdout.write(f"layers: http://{parsed.host}:{parsed.port}/ shows what is remembered; Ctrl-C ends it\n")
-        sys.stdout.flush()
+        server = web.HttpServer(app, parsed.host, parsed.port, lambda: _announce(parsed.host, parsed.port))
         _keep_signals(server.stop)
         await server.serve()
         await opened.service.shut_down()
     finally:
         await opened.service.close()
     return 0
+
+
+def _announce(host: str, port: int) -> None:
+    sys.stdout.write(f"layers: http://{host}:{port}/ shows what is remembered; Ctrl-C ends it\n")
+    sys.stdout.flush()
 
 
 def _keep_signals(stop: Callable[[], None]) -> None:

@@ -6,6 +6,8 @@ import socket
 import httpx
 import pytest
 
+from memstory_reference.cli import main
+
 LONG = [
     "My sister is a pilot and flies to the northern islands every week of the year.",
     "Next month she wants to take me along, if the weather over there is good.",
@@ -70,6 +72,19 @@ def test_voice_feedback_and_forgetting_have_their_ways_in(server):
     assert server.ask("POST", "/forget", what="my sister")["forgotten"]
     assert "Forgotten" in say(server, "I live in Oslo.", "Forget where I live.")
     assert memories(server, kind="semantic") == {}
+
+
+def test_who_reads_the_address_can_connect_at_once(serve_http):
+    with socket.create_connection(("127.0.0.1", serve_http().port)):
+        pass
+
+
+def test_an_address_that_is_taken_is_not_announced(tmp_path, capsys):
+    with socket.create_server(("127.0.0.1", 0)) as other, pytest.raises(SystemExit):
+        port = str(other.getsockname()[1])
+        main(["serve", "http", "--store", str(tmp_path / "layers"), "--embedder", "none", "--port", port])
+    out, err = capsys.readouterr()
+    assert (out, "address already in use" in err) == ("", True)
 
 
 def test_nobody_sees_or_changes_what_is_anothers(server):
