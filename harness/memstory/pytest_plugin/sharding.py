@@ -24,14 +24,15 @@ def deselect_others(config: pytest.Config, items: list[pytest.Item]) -> None:
     shard: Shard = config.getoption("memstory_shard")
     ours = [item for item in items if isinstance(item, (StoryItem, InvalidItem))]
     keys = [_key(item) for item in ours]
-    own = {ours[place] for place in places_in(shard, keys)}
+    own = places_in(shard, keys)
     part = part_of(shard, keys)
     if is_worker(config):
         config.workeroutput[_OUTPUT] = encode(part)  # type: ignore[attr-defined]  # of xdist
     else:
         state_of(config).shard = part
-    others = [item for item in ours if item not in own]
-    items[:] = [item for item in items if item not in set(others)]
+    others = [item for place, item in enumerate(ours) if place not in own]
+    left_out = set(others)
+    items[:] = [item for item in items if item not in left_out]
     if others:
         config.hook.pytest_deselected(items=others)
 

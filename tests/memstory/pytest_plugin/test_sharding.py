@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memstory.cli import main
+from memstory.pytest_plugin.items import StoryItem
 from memstory.pytest_plugin.options import Shard, parse_shard
 from memstory.pytest_plugin.sharding import part_of, places_in
 
@@ -53,6 +54,21 @@ def test_another_selection_has_another_digest():
 def test_what_is_no_shard_is_refused_with_an_example(text):
     with pytest.raises(ArgumentTypeError, match=r"is not a shard: say which of how many.*such as 2/5"):
         parse_shard(text)
+
+
+def test_dealing_out_looks_at_each_item_a_few_times_however_many_there_are(project, monkeypatch):
+    looks = Counter()
+    plain = StoryItem.__hash__
+
+    def counted(item):
+        looks[size] += 1
+        return plain(item)
+
+    monkeypatch.setattr(StoryItem, "__hash__", counted)
+    for size in (8, 64):
+        project.story("---".join(STORIES.format(number, 1) for number in range(size)))
+        project.run("--collect-only", "-q", "--shard", "1/2")
+    assert 0 < looks[64] / 64 < 2 * looks[8] / 8, looks
 
 
 TIMES = {"seconds", "embedding_seconds", "started"}
