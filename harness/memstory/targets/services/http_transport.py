@@ -78,10 +78,13 @@ class HttpTransport:
         body = render(call.spec.get("body"), values)
         content = None if body is None else _as_json(body)
         method = str(call.spec.get("method") or ("GET" if content is None else "POST"))
+        # httpx drops what the address has behind its question mark where it is given parameters.
+        path, _, own = _path(call, values).partition("?")
+        query = _parameters(render(call.spec.get("query") or {}, values))
         request = self._client.build_request(
             method,
-            _path(call, values),
-            params=_parameters(render(call.spec.get("query") or {}, values)),
+            path,
+            params=httpx.QueryParams(own).merge(query),
             headers=self._call_headers(call, values, content),
             content=content,
         )

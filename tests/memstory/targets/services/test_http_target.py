@@ -520,3 +520,15 @@ async def test_lists_truth_values_and_objects_stand_in_a_query_string(opened, se
         await target.search(Query(text="a&b=c", kinds=["x", "y"], where={"n": 1}), ANN)
     asked = parse_qs(urlsplit(server.seen[0][1]).query)
     assert asked == {"q": ["a&b=c"], "kind": ["x", "y"], "fresh": ["true"], "where": ['{"n": 1}']}
+
+
+@pytest.mark.parametrize("query", [None, {"k": "{k}", "kind": "fact"}])
+async def test_a_path_keeps_its_own_query_beside_that_of_the_table(opened, server, query):
+    search = {**TABLE["search"], "method": "GET", "path": "/users/{user}/search?fresh=1&kind=any&raw&q={query}"}
+    del search["body"]
+    server.trouble = always(lambda request: request.answer(200, {"found": []}))
+    async with opened(search=search if query is None else {**search, "query": query}) as target:
+        await target.search(Query(text="a&b=ö #1", top_k=3), ANN)
+    asked = parse_qs(urlsplit(server.seen[0][1]).query, keep_blank_values=True)
+    own = {"fresh": ["1"], "kind": ["any"], "raw": [""], "q": ["a&b=ö #1"]}
+    assert asked == (own if query is None else {**own, "k": ["3"], "kind": ["fact"]})
