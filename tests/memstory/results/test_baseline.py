@@ -1,13 +1,18 @@
 import gzip
+import subprocess
+import sys
+import tracemalloc
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from memstory.cli import main
 from memstory.contract.errors import SetupError
 from memstory.reporting.comparing.paired import differences
 from memstory.reporting.comparing.regression import gate
 from memstory.results.baseline import as_baseline
+from memstory.results.folder import results_file
 from memstory.results.folder.results_file import read_results, write_results
 from memstory.results.runs import NamedRun
 
@@ -102,3 +107,53 @@ def test_a_packed_file_whose_cases_do_not_fit_is_named(tmp_path, cases):
     path.write_bytes(gzip.compress(f'{{"schema": "memstory.packed/1", "cases": {cases}}}'.encode()))
     with pytest.raises(SetupError, match=r"base\.json\.gz is damaged"):
         read_results(path)
+
+
+def bomb(path, cases):
+    path.write_bytes(gzip.compress(f'{{"schema": "memstory.packed/1", "cases": {cases}}}'.encode()))
+    return path
+
+
+@pytest.mark.parametrize(
+    "cases", [f"[{' ' * 20_000}]", f"""[[0, [{{"a": "{"b" * 900}"}}]]{", [1, {}]" * 20}]"""], ids=["long", "repeats"]
+)
+def test_a_packed_file_that_holds_more_than_it_may_is_refused_in_one_line(tmp_path, monkeypatch, cases):
+    monkeypatch.setattr(results_file, "MOST_UNPACKED", 10_000)
+    with pytest.raises(SetupError, match=r"base\.json\.gz holds more than 10000 bytes.*gate --update") as refused:
+        read_results(bomb(tmp_path / "base.json.gz", cases))
+    assert "\n" not in str(refused.value)
+
+
+def test_a_small_file_that_would_fill_the_memory_is_refused_at_the_limit(tmp_path, capsys):
+    piece = gzip.compress(b" " * 2**24)
+    path = tmp_path / "bomb.json.gz"
+    path.write_bytes(piece * (results_file.MOST_UNPACKED // 2**24 + 64))  # a GiB more than the limit
+    tracemalloc.start()
+    code = main(["compare", str(path)])
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    said = capsys.readouterr()
+    assert (code, said.out, said.err.count("\n")) == (2, "", 1)
+    assert f"bomb.json.gz holds more than {results_file.MOST_UNPACKED} bytes" in said.err
+    assert peak < 1.5 * results_file.MOST_UNPACKED
+
+
+LITTLE_MEMORY = """
+import resource, sys
+from memstory.cli import main
+import memstory.commands.results.compare
+used = int(open("/proc/self/statm").read().split()[0]) * resource.getpagesize()
+resource.setrlimit(resource.RLIMIT_AS, (used + 2**26, -1))
+sys.exit(main(["compare", sys.argv[1]]))
+"""
+
+
+@pytest.mark.parametrize("file", ["base.json", "base.json.gz"])
+def test_a_file_that_needs_more_memory_than_there_is_is_one_line(tmp_path, file):
+    path = tmp_path / file
+    text = f"[{', '.join(['[]'] * 2_000_000)}]".encode()
+    path.write_bytes(gzip.compress(text) if path.suffix == ".gz" else text)
+    run = subprocess.run([sys.executable, "-c", LITTLE_MEMORY, path], capture_output=True, text=True, check=False)  # noqa: S603
+    assert (run.returncode, run.stdout) == (2, ""), run.stderr
+    assert run.stderr.startswith(f"memstory compare: {path} needs more memory")
+    assert run.stderr.count("\n") == 1

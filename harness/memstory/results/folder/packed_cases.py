@@ -6,7 +6,7 @@ Many memories find the same and fail for the same reason, so that a comparison o
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
 from memstory.contract.target import Tree
@@ -33,8 +33,8 @@ def pack(cases: Sequence[Tree]) -> list[Tree]:
     return packed
 
 
-def unpack(packed: Sequence[Tree]) -> list[Tree]:
-    """Return the cases of which `pack` made this.
+def unpack(packed: Sequence[Tree]) -> Iterator[Tree]:
+    """Yield the cases of which `pack` made this.
 
     Raises:
         ValueError, TypeError, LookupError: nothing that `pack` makes.
@@ -42,7 +42,7 @@ def unpack(packed: Sequence[Tree]) -> list[Tree]:
     cases: list[Tree] = []
     for back, change in packed:
         cases.append(changed(cases[-back] if back else None, change))
-    return cases
+        yield cases[-1]
 
 
 def difference(old: Tree, new: Tree) -> Tree:

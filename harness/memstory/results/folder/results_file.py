@@ -9,7 +9,9 @@ from __future__ import annotations
 import gzip
 import json
 import zlib
+from collections.abc import Sequence
 from dataclasses import replace
+from io import BytesIO
 from math import isfinite
 from pathlib import Path
 from typing import Final
@@ -27,6 +29,9 @@ from memstory.results.runs import SCHEMA, Run
 
 RESULTS_NAME: Final = "results.json"
 PACKED: Final = ".gz"
+MOST_UNPACKED: Final = 256 * 1024 * 1024
+"""Bytes that a packed file may hold, and that its cases may have: a hundred times the published comparison."""
+
 FIRST_SCHEMA: Final = "memstory.results/1"
 DIGITS: Final = 6
 """Numbers are rounded to this many digits: the last bits of a score depend on the machine."""
@@ -71,13 +76,20 @@ def read_results(path: Path) -> Run:
 def parse_results(content: bytes, path: Path) -> Run:
     """Return the run that `content`, read from `path`, holds; SetupError as in `read_results`."""
     try:
-        tree = json.loads(gzip.decompress(content) if path.suffix == PACKED else content)
+        return _parsed(content, path)
+    except MemoryError as error:
+        raise SetupError(f"{path} needs more memory than there is: read it on another machine") from error
+
+
+def _parsed(content: bytes, path: Path) -> Run:
+    try:
+        tree = json.loads(_unpacked(content, path) if path.suffix == PACKED else content)
     except (ValueError, RecursionError, EOFError, OSError, zlib.error) as error:
         raise SetupError(f"{path} is not JSON: {error}") from error
     found = tree.get("schema") if isinstance(tree, dict) else None
     if found == PACKED_SCHEMA:
         try:
-            tree |= {"schema": SCHEMA, "cases": unpack(tree["cases"])}
+            tree |= {"schema": SCHEMA, "cases": _unpacked_cases(tree["cases"], path)}
         except (ValueError, TypeError, LookupError, AttributeError, RecursionError) as error:
             raise SetupError(f"{path} is damaged: its cases do not follow from each other ({error!r})") from error
     elif found != SCHEMA:
@@ -93,6 +105,34 @@ def parse_results(content: bytes, path: Path) -> Run:
         message = f"{path} is damaged at {error}, or an earlier memstory wrote it. Run the stories again"
         raise SetupError(message) from error
     return with_ids(run)
+
+
+def _unpacked(content: bytes, path: Path) -> bytearray:
+    """Return what `content` holds: a few kilobytes may hold more than the memory of a machine."""
+    held = bytearray()
+    with gzip.open(BytesIO(content)) as file:
+        while piece := file.read(1024 * 1024):
+            held += piece
+            _limit(len(held), path)
+    return held
+
+
+def _unpacked_cases(packed: Sequence[Tree], path: Path) -> list[Tree]:
+    """Return the cases, of which each may repeat an earlier one."""
+    cases, size = [], 0
+    for case in unpack(packed):
+        size += len(json.dumps(case))
+        _limit(size, path)
+        cases.append(case)
+    return cases
+
+
+def _limit(size: int, path: Path) -> None:
+    if size > MOST_UNPACKED:
+        raise SetupError(
+            f"{path} holds more than {MOST_UNPACKED} bytes when it is unpacked: name the folder of the run, or write "
+            "the file again with fewer cases ('memstory gate --update')"
+        )
 
 
 def _check(run: Run) -> None:

@@ -17,4 +17,4 @@ CASE = st.fixed_dictionaries({"story": st.sampled_from("ST"), "found": VALUES}, 
 @given(st.lists(CASE))
 def test_what_was_packed_is_unpacked_as_it_was(cases):
     packed = json.loads(json.dumps(pack(cases)))
-    assert json.dumps(unpack(packed), sort_keys=True) == json.dumps(cases, sort_keys=True)
+    assert json.dumps(list(unpack(packed)), sort_keys=True) == json.dumps(cases, sort_keys=True)

@@ -80,9 +80,9 @@ def test_who_reads_the_address_can_connect_at_once(serve_http):
 
 
 def test_an_address_that_is_taken_is_not_announced(tmp_path, capsys):
+    typed = ["serve", "http", "--store", str(tmp_path / "layers"), "--embedder", "none", "--port"]
     with socket.create_server(("127.0.0.1", 0)) as other, pytest.raises(SystemExit):
-        port = str(other.getsockname()[1])
-        main(["serve", "http", "--store", str(tmp_path / "layers"), "--embedder", "none", "--port", port])
+        main([*typed, str(other.getsockname()[1])])
     out, err = capsys.readouterr()
     assert (out, "address already in use" in err) == ("", True)
 
