@@ -11,7 +11,12 @@ MemstoryError
 
 from __future__ import annotations
 
+import errno
 from dataclasses import dataclass
+from typing import Final
+
+NO_ROOM: Final = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
+"""Numbers of an OSError: a disk, a quota or a limit on files takes no more."""
 
 
 @dataclass(frozen=True, slots=True, order=True)

@@ -90,12 +90,14 @@ class StoryItem(pytest.Function, BracketedItem):
     def _recorded(self, result: CaseResult) -> CaseResult:
         try:
             return self.state.record(result, self.case.story.redact)
+        except SetupError as error:  # the disk: what says so may fit where the case did not
+            result = broken(self.case, error)
         except Exception as error:  # noqa: BLE001  (the rim: what a target answers may refuse to be written)
             unwritable = TargetError(f"what the target answered cannot be written: {told(error)}")
             result = broken(self.case, unwritable)
         try:
             return self.state.record(result, self.case.story.redact)
-        except OSError as error:
+        except SetupError as error:
             # No later case could be written either.
             self.session.shouldstop = f"no result can be written: {error}"
             return result
@@ -162,8 +164,16 @@ def story_function() -> None:
 
 def select_once(session: pytest.Session, state: SessionState) -> None:
     """Write down all cases of the session before the first of them runs."""
-    if not state.selected:
+    if state.selected:
+        return
+    said = ""
+    try:
         state.select(item.selected() for item in session.items if isinstance(item, (StoryItem, InvalidItem)))
+    except SetupError as error:
+        said = str(error)
+    if said:  # out of the clause, so that pytest shows no errors behind it
+        session.shouldstop = f"no result can be written: {said}"
+        pytest.fail(said, pytrace=False)
 
 
 def note_foreign_end(item: pytest.Item, report: pytest.TestReport) -> None:

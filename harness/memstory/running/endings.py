@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import traceback
 from collections.abc import Sequence
+from tempfile import gettempdir
 
-from memstory.contract.errors import MissingValue, NotSupported, SetupError, StoryError, TargetError
+from memstory.contract.errors import NO_ROOM, MissingValue, NotSupported, SetupError, StoryError, TargetError
 from memstory.results.recording import Failure, FailureKind
 from memstory.targets.discovery import missing_vendor
 
@@ -45,6 +46,8 @@ def failure_of(error: Exception, target: str, step: Sequence[int] = ()) -> Failu
     expected = isinstance(error, (MissingValue, NotSupported, StoryError, SetupError, TargetError))
     text = message_of(error)
     message = text if expected and text else told(error)
+    if isinstance(error, OSError) and error.errno in NO_ROOM:
+        message += f". Give the disk of {gettempdir()}, where workspaces are, room, or set TMPDIR to another folder"
     # The author of the story or the user of the machine reads what to do; our traceback would add nothing.
     detail = None if isinstance(error, (MissingValue, NotSupported, StoryError, SetupError)) else _traceback(error)
     return Failure(kind=kind, message=_shorten(message), step=tuple(step), detail=detail)

@@ -14,6 +14,7 @@ from time import monotonic, sleep
 from typing import Final
 
 from memstory.contract.errors import SetupError
+from memstory.results.folder.whole_files import writing
 
 LOCK_NAME: Final = ".in-use"
 
@@ -22,12 +23,21 @@ class Hold:
     """A folder that this process has for itself until `release`."""
 
     def __init__(self, folder: Path, patience_seconds: float = 0.0) -> None:
-        """Take `folder`, which must exist; SetupError if another process still has it after `patience_seconds`."""
+        """Take `folder`, which must exist.
+
+        Raises:
+            SetupError: another process still has it after `patience_seconds`, or its disk is full.
+        """
         self._path = folder / LOCK_NAME
         self._until = monotonic() + patience_seconds
         self._descriptor: int | None = self._locked()
-        os.truncate(self._descriptor, 0)
-        os.write(self._descriptor, str(os.getpid()).encode())
+        try:
+            with writing(self._path):
+                os.truncate(self._descriptor, 0)
+                os.write(self._descriptor, str(os.getpid()).encode())
+        except SetupError:
+            self.release()
+            raise
 
     def release(self) -> None:
         """Let others have it; a second call does nothing."""

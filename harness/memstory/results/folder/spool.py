@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 from dataclasses import dataclass
@@ -11,7 +12,7 @@ from typing import Final
 from memstory.contract.codec import Misfit, decode, encode_lean
 from memstory.contract.errors import SetupError
 from memstory.contract.target import Tree
-from memstory.results.folder.whole_files import make_again
+from memstory.results.folder.whole_files import make_again, writing
 from memstory.results.outcomes import CaseResult
 
 SPOOL_NAME: Final = "spool.jsonl"
@@ -36,17 +37,18 @@ class Spool:
         self._path.unlink(missing_ok=True)
 
     def append(self, result: CaseResult) -> None:
-        """Write one case by one write; where the line does not fit the disk it is an OSError."""
+        """Write one case by one write; SetupError where the disk does not take the line."""
         # Every line begins with a line end, so that a torn line before it does not spoil it.
         line = f"\n{json.dumps(encode_lean(result), separators=(',', ':'))}\n".encode()
-        make_again(self._path.parent)
-        descriptor = os.open(self._path, os.O_APPEND | os.O_CREAT | os.O_WRONLY | os.O_NOFOLLOW, 0o644)
-        try:
-            written = os.write(descriptor, line)
-        finally:
-            os.close(descriptor)
-        if written < len(line):
-            raise OSError(f"{self._path}: only {written} of {len(line)} bytes were written; is the disk full?")
+        with writing(self._path):
+            make_again(self._path.parent)
+            descriptor = os.open(self._path, os.O_APPEND | os.O_CREAT | os.O_WRONLY | os.O_NOFOLLOW, 0o644)
+            try:
+                written = os.write(descriptor, line)
+            finally:
+                os.close(descriptor)
+            if written < len(line):
+                raise OSError(errno.ENOSPC, f"only {written} of {len(line)} bytes found room")
 
     def read(self) -> list[CaseResult]:
         """Return the cases in the order they ended; of a case that ran again, the last."""

@@ -1,10 +1,24 @@
-"""Files that are written atomically."""
+"""Files that are written atomically, and how it is told that one cannot be written."""
 
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from tempfile import NamedTemporaryFile
+
+from memstory.errors import NO_ROOM, SetupError
+
+
+@contextmanager
+def writing(path: Path) -> Iterator[None]:
+    """Turn an OSError into a SetupError that names `path`: that of a write or of a close names no file."""
+    try:
+        yield
+    except OSError as error:
+        remedy = ". Give its disk room, or choose another folder" if error.errno in NO_ROOM else ""
+        raise SetupError(f"{path} cannot be written: {error.strerror or error}{remedy}") from error
 
 
 def make_again(folder: Path) -> None:
@@ -22,8 +36,12 @@ def write_text(path: Path, text: str) -> None:
 
 
 def write_whole(path: Path, content: bytes) -> None:
-    """Put `content` at `path`: a reader, or a kill between two writes, finds the old file or the new one."""
-    with NamedTemporaryFile("wb", dir=path.parent, prefix=f".{path.name}.", delete=False) as file:
+    """Put `content` at `path`: a reader, or a kill between two writes, finds the old file or the new one.
+
+    Raises:
+        SetupError: it cannot be written.
+    """
+    with writing(path), NamedTemporaryFile("wb", dir=path.parent, prefix=f".{path.name}.", delete=False) as file:
         try:
             file.write(content)
             file.close()

@@ -90,3 +90,22 @@ def test_a_lock_that_is_a_link_to_somebodys_file_is_refused_and_the_file_kept(tm
     with pytest.raises(SetupError, match="is a symbolic link, which no run leaves there: remove it"):
         Hold(folder)
     assert precious.read_text() == "precious data"
+
+
+NO_ROOM = """
+import resource, sys
+from pathlib import Path
+from memstory.results.folder.holding import Hold
+resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))
+for _ in range(2):  # the first lets go of it
+    try:
+        Hold(Path(sys.argv[1]))
+    except Exception as error:
+        print(error)
+"""
+
+
+def test_a_folder_without_room_for_the_mark_is_told_and_let_go(tmp_path):
+    run = subprocess.run([sys.executable, "-c", NO_ROOM, tmp_path], capture_output=True, text=True, check=True)  # noqa: S603
+    line = f"{tmp_path / LOCK_NAME} cannot be written: File too large. Give its disk room, or choose another folder"
+    assert run.stdout.splitlines() == [line] * 2
