@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import base64
+import html
 import json
 import re
 import zlib
+from urllib.parse import quote
 
 import pytest
 
@@ -120,3 +122,39 @@ def test_workers_redact_what_they_write(project):
     said = shown(project, project.run_apart("-n", "2", "--redact", "texts"))
     assert "Quimperlune" not in said
     assert document(project)["redacted"]["texts"] > 0
+
+
+ENVIRONMENT = {
+    "PGPASSWORD": 'tulip/99&"more"', "REDISCLI_AUTH": "zebra-crossing-9", "SECRET_KEY_BASE": "0123456789abcdef" * 2,
+    "MY_CREDS": "ann:swordfish-7", "GITLAB_PAT": "walrus_and_9_more", "SLACK_WEBHOOK": "https://hooks.example.org/T0/B0/x9",
+    "TF_VAR_pw": "back\\slash and 9", "DB_PASSWORD": "roses-and-lilies",
+}  # fmt: skip
+SAYS = """
+            import base64, json, urllib.parse
+            told = []
+            for name in NAMES:
+                value = os.environ[name]
+                told += [value, urllib.parse.quote(value, safe=""), json.dumps(value), json.dumps(json.dumps(value))]
+                told += [base64.b64encode(value.encode()).decode(), value.encode().hex()]
+            print("printed", *told)
+            raise RuntimeError("it refused " + " ".join(told))
+"""
+
+
+def test_secrets_of_the_environment_are_shown_nowhere_however_they_are_written(project, monkeypatch):
+    for name, value in ENVIRONMENT.items():
+        monkeypatch.setenv(name, value)
+    toy = project.path / "toy_target.py"
+    says = f'        if text == "break":{SAYS}'.replace("NAMES", repr(list(ENVIRONMENT)))
+    toy.write_text(toy.read_text().replace('        if text == "break":\n', says, 1))
+    project.story(STORY)
+    said = shown(
+        project, project.run_apart("-v", "--junitxml", "reports/latest/../../junit.xml", "-p", "no:cacheprovider")
+    )
+    said += (project.path / "junit.xml").read_text("utf-8")
+    assert "it refused" in said
+    assert "printed" in said
+    for value in ENVIRONMENT.values():
+        ways = {value, quote(value, safe=""), base64.b64encode(value.encode()).decode(), value.encode().hex()}
+        ways |= {json.dumps(value)[1:-1], json.dumps(json.dumps(value)[1:-1])[1:-1]}
+        assert [way for way in ways if way in said or html.escape(way) in said] == []

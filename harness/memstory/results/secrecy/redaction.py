@@ -37,7 +37,8 @@ _WORDS_OF_STEPS: Final[Mapping[str, Sequence[str]]] = {
     "run": ("job",), "inspect": ("what",), "fault": ("part", "mode"), "tool": ("name",),
 }  # fmt: skip
 _MOMENT: Final = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?(?:Z|[+-]\d\d:\d\d)?")
-_ESCAPED: Final[Mapping[str, str]] = {r"\n": "\n", r"\r": "\r", r"\t": "\t", r"\"": '"'}
+_ESCAPED: Final = re.compile(r"\\(?:u([0-9a-f]{4})|(.))")
+_SIGNS: Final[Mapping[str, str]] = {"n": "\n", "r": "\r", "t": "\t", "b": "\b", "f": "\f"}
 _PLACE: Final = re.compile(r"\S+:\d+:\d+(?=[\s:])")
 
 
@@ -80,10 +81,12 @@ def told(counts: Mapping[str, int]) -> str:
 
 def _may_hold(results: CaseResult | Sequence[CaseResult], secrets: Secrets) -> bool:
     text = json.dumps(encode_lean(results), ensure_ascii=False)
-    # As it was said: spaces, line ends and quotes are a part of some forms.
-    for escaped, sign in _ESCAPED.items():
-        text = text.replace(escaped, sign)
-    return secrets.may_hold(text)
+    # As it was said: spaces, line ends, quotes and backslashes are a part of some forms.
+    return secrets.may_hold(_ESCAPED.sub(_sign, text))
+
+
+def _sign(escaped: re.Match[str]) -> str:
+    return chr(int(escaped[1], 16)) if escaped[1] else _SIGNS.get(escaped[2], escaped[2])
 
 
 def _without_secrets(value: Tree, secrets: Secrets) -> tuple[Tree, int]:
