@@ -1,4 +1,4 @@
-"""Files that are written atomically, and how it is told that one cannot be written."""
+"""Files that are written atomically, and the error where one cannot be written."""
 
 from __future__ import annotations
 

@@ -169,7 +169,7 @@ def _is_secret_variable(name: str, value: str) -> bool:
 
 
 def _stands_out(value: str) -> bool:
-    """Whether a value is no ordinary word, which texts would have by chance, and no path of this machine.
+    """Whether a value differs from ordinary words, which texts have by chance, and from paths of this machine.
 
     >>> [_stands_out(value) for value in ("postgres", "my-project", "postgres16", "tulip!and", "tulips-and-roses")]
     [False, False, True, True, True]
