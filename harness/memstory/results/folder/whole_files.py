@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from tempfile import NamedTemporaryFile
 
-from memstory.errors import NO_ROOM, SetupError
+from memstory.contract.errors import NO_ROOM, SetupError
 
 
 @contextmanager

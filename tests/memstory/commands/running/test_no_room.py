@@ -29,7 +29,7 @@ MAIN = "import sys; from memstory.cli import main; sys.exit(main())"
 
 HUNGRY = """
 from memstory.controls import Oracle
-from memstory.target import TargetFactory
+from memstory.contract.target import TargetFactory
 
 class Hungry(Oracle):
     async def open(self, env, *ports):
