@@ -6,16 +6,23 @@ import argparse
 import os
 import sys
 from collections.abc import Mapping, Sequence
+from importlib import import_module
 from importlib.metadata import version
 from typing import Final
 
-from memstory_reference.commands import mcp, models, observations, serve
-from memstory_reference.commands.chat import chat_command as chat
-from memstory_reference.commands.memory import memory_command as memory
+from memstory_reference.commands import parsers
+from memstory_reference.composition.extras import missing_extra
 from memstory_reference.errors import MemorySystemError
 
-COMMANDS = (chat, memory, serve, observations, mcp, models)
-"""Each has `add(subparsers)`, which sets `run`: parsed arguments to exit code. Heavy imports wait until `run`."""
+COMMANDS: Final[Mapping[str, str]] = {
+    "chat": "chat.chat_command",
+    "memory": "memory.memory_command",
+    "serve": "serve",
+    "observations": "observations",
+    "mcp": "mcp",
+    "models": "models",
+}
+"""The module of each command; its `run` takes what was typed, and returns the exit code."""
 
 FAILED = 1
 INTERRUPTED = 130
@@ -56,7 +63,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = make_parser()
     parsed = parser.parse_args(arguments)
     try:
-        code = parsed.run(parsed)
+        code = _run(parsed)
         sys.stdout.flush()
     except BrokenPipeError:
         # The reader of the output, such as `head`, has enough. What is still buffered must not be tried again at exit.
@@ -67,7 +74,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return FAILED
     except KeyboardInterrupt:
         return INTERRUPTED
-    return int(code)
+    return code
 
 
 def make_parser() -> argparse.ArgumentParser:
@@ -80,12 +87,28 @@ def make_parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--version", action="version", version=f"%(prog)s {version('memstory')}")
     subparsers = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
-    for command in COMMANDS:
-        command.add(subparsers)
+    parsers.add_chat(subparsers)
+    parsers.add_memory(subparsers)
+    parsers.add_serve(subparsers)
+    parsers.add_observations(subparsers)
+    parsers.add_mcp(subparsers)
+    parsers.add_models(subparsers)
     for name, subparser in subparsers.choices.items():
         subparser.epilog = _ending(EXAMPLES.get(name, ""))
         subparser.formatter_class = argparse.RawDescriptionHelpFormatter
     return parser
+
+
+def _run(parsed: argparse.Namespace) -> int:
+    """Run a command, which is imported only now: help needs no extra."""
+    try:
+        module = import_module(f"memstory_reference.commands.{COMMANDS[parsed.command]}")
+        return int(module.run(parsed))
+    except ModuleNotFoundError as error:
+        problem = missing_extra(error)
+        if problem is None:
+            raise
+        raise problem from error
 
 
 def _ending(examples: str) -> str:

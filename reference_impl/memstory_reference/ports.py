@@ -6,12 +6,13 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
-from typing import Any, Protocol, TypeAlias
-
-import numpy as np
-from numpy.typing import NDArray
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 from memstory_reference.errors import UnavailableError
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
 
 BY_RULES = "rules (deterministic stand-in)"
 """What answers where a system goes by rules, without a chat model."""
@@ -20,7 +21,7 @@ Json: TypeAlias = "bool | int | float | str | Sequence[Json] | Mapping[str, Json
 Tree: TypeAlias = Any
 """JSON that is taken apart by somebody who knows its shape, from a schema or as its author."""
 Primitive: TypeAlias = str | int | float | bool
-Vectors: TypeAlias = NDArray[np.float32]
+Vectors: TypeAlias = "NDArray[np.float32]"
 """(n, d) float32, each row of length 1."""
 
 NewId: TypeAlias = Callable[[], str]

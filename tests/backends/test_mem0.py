@@ -204,7 +204,7 @@ async def test_a_vector_store_that_does_not_run_here_is_a_setup_error(factory, o
 @pytest.mark.parametrize("package", ["psycopg", "psycopg_pool"])
 async def test_without_a_client_of_postgres_pgvector_says_what_to_install(factory, opened, monkeypatch, package):
     monkeypatch.setitem(sys.modules, package, None)
-    with pytest.raises(SetupError, match=rf"needs the package '{package}'.* pip install 'memstory\[mem0-pgvector\]'"):
+    with pytest.raises(SetupError, match=rf"needs the package '{package}'.* pip install '.\[mem0-pgvector\]'"):
         async with opened(factory, options={"vector_store": "pgvector"}):
             pass
 

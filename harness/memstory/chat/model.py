@@ -12,7 +12,7 @@ from difflib import get_close_matches
 from importlib.metadata import EntryPoint, entry_points
 from typing import Final, Literal, Protocol, cast
 
-from memstory.contract.errors import SetupError
+from memstory.contract.errors import SetupError, install_command
 from memstory.contract.target import ToolSchema, Tree
 
 GROUP: Final = "memstory.chat_models"
@@ -79,7 +79,7 @@ def load_model(name: str) -> ChatModel:
     except ImportError as error:
         raise SetupError(
             f"the chat model '{name}' needs the package '{error.name}', which is not installed. "
-            "The reference's own come with: pip install 'memstory[reference,ollama]'"
+            f"The reference's own come with: {install_command('reference,ollama')}"
         ) from error
 
 

@@ -6,7 +6,7 @@ import os
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from memstory.contract.errors import SetupError, StoryError, TargetError
+from memstory.contract.errors import SetupError, StoryError, TargetError, install_command
 from memstory.contract.target import ModelUse, Tree
 from memstory.proxy.cassette import AGAIN
 
@@ -133,5 +133,5 @@ def _proxy(rules: Sequence[Mapping[str, Tree]], server: str, key: str | None) ->
         from memstory.proxy.server import Proxy  # noqa: PLC0415
     except ImportError as error:
         missing = f"a memory with a model inside needs '{error.name}', which is not installed"
-        raise SetupError(f"{missing}. Install it with: pip install 'memstory[proxy]'") from error
+        raise SetupError(f"{missing}. Install it with: {install_command('proxy')}") from error
     return Proxy(Scripted(rules) if rules else Forwarding(server, key))

@@ -14,7 +14,7 @@ from importlib.metadata import Distribution, PackageNotFoundError, distribution,
 from importlib.util import find_spec
 from typing import Any
 
-from memstory.contract.errors import SetupError
+from memstory.contract.errors import SetupError, install_command
 from memstory.contract.target import TargetFactory
 from memstory.controls import CONTROLS, FAULTS
 from memstory.targets.table_targets import bundled_tables, is_table_spec, load_table
@@ -67,7 +67,7 @@ def not_installed(extras: Sequence[str]) -> str:
     for owner in _owners():
         missing = {extra for package, extra in _extras(owner) if extra in extras and not _is_here(package)}
         if missing:
-            return f"not installed: pip install '{owner.name}[{','.join(sorted(missing))}]'"
+            return f"not installed: {install_command(','.join(sorted(missing)), owner.name)}"
     return ""
 
 
@@ -79,7 +79,7 @@ def missing_vendor(target: str, error: ImportError, distribution: Distribution |
     for owner in filter(None, [distribution, *_owners()]):
         extra = _extra_for(owner, missing)
         if extra:
-            hint = f"Install it with: pip install '{owner.name}[{extra}]'"
+            hint = f"Install it with: {install_command(extra, owner.name)}"
             break
     else:
         hint = f"Install what provides '{missing}' or, if it is a module of yours, type the command in its folder."

@@ -12,7 +12,7 @@ from importlib.metadata import entry_points
 from typing import Final, Literal, Protocol, TypeAlias, cast
 
 from memstory.contract.clock import Stopwatch
-from memstory.contract.errors import SetupError, StoryError
+from memstory.contract.errors import SetupError, StoryError, install_command
 from memstory.contract.target import Environment
 
 GROUP: Final = "memstory.embedders"
@@ -139,5 +139,5 @@ def load_embedder(name: str) -> TextEmbedder:
     except ImportError as error:
         raise SetupError(
             f"the embedder '{name}' needs the package '{error.name}', which is not installed. "
-            "The reference's own comes with: pip install 'memstory[reference]'"
+            f"The reference's own comes with: {install_command('reference')}"
         ) from error

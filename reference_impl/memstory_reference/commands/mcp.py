@@ -34,7 +34,6 @@ from memstory_reference.systems.turns.settings import default_turns, read_turns
 from memstory_reference.tooling.tools import ToolOutcome
 
 NAME = "memory"
-DEFAULT_OWNER = "default"
 
 
 class Served(Protocol):
@@ -132,20 +131,9 @@ SYSTEMS: Mapping[str, Callable[[argparse.Namespace], Awaitable[Served]]] = {
 }
 
 
-def add(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    """Add the command."""
-    parser = subparsers.add_parser(
-        "mcp",
-        help="serve a memory to an MCP client over stdin and stdout",
-        description="Serve the tools of a memory, to store, search and forget, to the MCP client that starts it.",
-    )
-    parser.add_argument("--system", choices=SYSTEMS, default="manager", help="which memory (default: %(default)s)")
-    parser.add_argument("--config", type=Path, metavar="FILE", help="settings as YAML, of the manager under `memory:`")
-    parser.add_argument("--path", metavar="FOLDER", help="where the memory lies, instead of what the settings say")
-    parser.add_argument(
-        "--owner", default=DEFAULT_OWNER, metavar="NAME", help=f"whose memories they are (default: {DEFAULT_OWNER})"
-    )
-    parser.set_defaults(run=lambda parsed: asyncio.run(serve(parsed)))
+def run(parsed: argparse.Namespace) -> int:
+    """Serve until the client goes; return the exit code."""
+    return asyncio.run(serve(parsed))
 
 
 async def serve(parsed: argparse.Namespace) -> int:

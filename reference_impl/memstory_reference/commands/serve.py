@@ -7,19 +7,17 @@ import asyncio
 import secrets
 import signal
 import sys
-from collections.abc import AsyncIterator, Callable, Coroutine
+from collections.abc import AsyncIterator, Callable, Coroutine, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 from memstory_reference.adapters.clocks import SystemClock
 from memstory_reference.adapters.random_ids import random_id
 from memstory_reference.bus.permissions import server_configuration
-from memstory_reference.commands.bus_option import add_bus_option, open_bus
-from memstory_reference.commands.chosen_settings import add_store_options, chosen_settings
-from memstory_reference.commands.layers_options import add_mode_option, chosen_layers
+from memstory_reference.commands.chosen_settings import chosen_layers, chosen_settings
 from memstory_reference.commands.opened_layers import open_layers
-from memstory_reference.commands.web.serve_http import add_http
+from memstory_reference.commands.terminal_bus import open_bus
+from memstory_reference.commands.web.serve_http import serve_http
 from memstory_reference.composition.chat_models import chat_of
 from memstory_reference.composition.embedders import embedder_of
 from memstory_reference.composition.topics import agent_config, memory_service, open_topics_store
@@ -51,58 +49,6 @@ class Part(Protocol):
 
 
 Opened = Callable[[argparse.Namespace, "NatsBus"], AbstractAsyncContextManager[Part]]
-
-
-def add(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    """Add the command and its parts."""
-    text = "serve one part of a memory system to other processes, over NATS"
-    parser = subparsers.add_parser("serve", help=text, description=f"{text[0].upper()}{text[1:]}.")
-    parts = parser.add_subparsers(dest="part", required=True, metavar="PART")
-    memory = _part(parts, "memory", _memory, "topics: the memory; one process has the store")
-    add_store_options(memory)
-    tools = _part(parts, "tools", _tools, "topics: the tools that a model may call; any number of processes")
-    tools.add_argument("--toolset", choices=("single", "dual"), help="four tools of one purpose, or two")
-    _add_settings(tools)
-    agent = _part(parts, "agent", _agent, "topics: the agent that talks; one process")
-    agent.add_argument(
-        "--chat",
-        metavar="MODEL",
-        help="offline (the default), ollama:NAME, openai:NAME (see OPENAI_BASE_URL), replay:FILE",
-    )
-    agent.add_argument("--embedder", metavar="NAME", help="what the offline stand-in compares texts by")
-    _add_settings(agent)
-    layers = _part(parts, "layers", _layers, "layers: turns and sessions; any number of processes on one Postgres")
-    add_store_options(layers)
-    layers.add_argument(
-        "--chat",
-        metavar="MODEL",
-        help="offline (the default), ollama:NAME, openai:NAME (see OPENAI_BASE_URL), replay:FILE",
-    )
-    add_mode_option(layers)
-    add_http(parts)
-    text = "print the configuration of a NATS server that lets each part do what it needs, and nobody else in"
-    config = parts.add_parser("config", help=text, description=f"{text[0].upper()}{text[1:]}.")
-    config.add_argument("--host", default="127.0.0.1", help="where the server listens (default: 127.0.0.1)")
-    config.add_argument("--port", type=int, default=4222, help="its port (default: 4222)")
-    config.set_defaults(run=_print_configuration)
-
-
-def _print_configuration(parsed: argparse.Namespace) -> int:
-    sys.stdout.write(server_configuration(lambda _: secrets.token_urlsafe(24), parsed.host, parsed.port))
-    return 0
-
-
-def _part(
-    parts: argparse._SubParsersAction[argparse.ArgumentParser], name: str, opened: Opened, text: str
-) -> argparse.ArgumentParser:
-    parser = parts.add_parser(name, help=text, description=f"{text[0].upper()}{text[1:]}.")
-    add_bus_option(parser, by_default=True)
-    parser.set_defaults(run=lambda parsed: asyncio.run(_serve(parsed, opened)))
-    return parser
-
-
-def _add_settings(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--settings", metavar="FILE", type=Path, help="settings of the memory, as memory.yaml has them")
 
 
 async def _serve(parsed: argparse.Namespace, opened: Opened) -> int:
@@ -190,3 +136,14 @@ async def _layers(parsed: argparse.Namespace, bus: NatsBus) -> AsyncIterator[Par
         await opened.service.shut_down()
     finally:
         await opened.service.close()
+
+
+PARTS: Mapping[str, Opened] = {"memory": _memory, "tools": _tools, "agent": _agent, "layers": _layers}
+
+
+def run(parsed: argparse.Namespace) -> int:
+    """Serve the part that was typed, or print what a server needs to know of all."""
+    if parsed.part == "config":
+        sys.stdout.write(server_configuration(lambda _: secrets.token_urlsafe(24), parsed.host, parsed.port))
+        return 0
+    return asyncio.run(serve_http(parsed) if parsed.part == "http" else _serve(parsed, PARTS[parsed.part]))

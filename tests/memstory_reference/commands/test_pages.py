@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from memstory_reference.cli import make_parser
+from memstory_reference.cli import COMMANDS, make_parser
 from memstory_reference.commands.chat.layers_conversation import LayersConversation
 from memstory_reference.commands.chat.topics_chat import TopicsConversation
 
@@ -28,7 +28,7 @@ def test_the_pages_show_commands():
 
 @pytest.mark.parametrize("command", commands())
 def test_a_command_of_a_page_is_understood(command):
-    assert callable(make_parser().parse_args(shlex.split(command)[1:]).run)
+    assert make_parser().parse_args(shlex.split(command)[1:]).command in COMMANDS
 
 
 @pytest.mark.parametrize("conversation", [TopicsConversation, LayersConversation])

@@ -17,7 +17,7 @@ import yaml
 
 from memstory.commands.command import FINDINGS, OK, Command
 from memstory.commands.output import complain, say, table
-from memstory.contract.errors import SetupError
+from memstory.contract.errors import SetupError, install_command
 from memstory.contract.values import Tree
 from memstory.proxy.counted_model import HOW
 
@@ -66,7 +66,7 @@ def _run(chosen: argparse.Namespace) -> int:
     try:
         from memstory.proxy.server import Proxy, totals  # noqa: PLC0415  (an extra)
     except ImportError as error:
-        raise SetupError(f"the proxy needs '{error.name}'. Install it with: pip install 'memstory[proxy]'") from error
+        raise SetupError(f"the proxy needs '{error.name}'. Install it with: {install_command('proxy')}") from error
     with Proxy(_answering(chosen), chosen.port, token=chosen.token, host_names=chosen.host_name) as proxy:
         # Readers of a report must see that no model answered.
         how = "replayed" if chosen.replay else "scripted" if chosen.script else ""

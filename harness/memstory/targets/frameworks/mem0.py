@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, ClassVar, Final
 
 from memstory.contract.clock import Clock
-from memstory.contract.errors import NotSupported, Refused, SetupError
+from memstory.contract.errors import NotSupported, Refused, SetupError, install_command
 from memstory.contract.target import (
     Capability,
     Environment,
@@ -120,7 +120,7 @@ class Mem0Target(Target):
         if missing:
             raise SetupError(
                 f"vector_store={PGVECTOR} needs the package '{missing[0]}', which is not installed. "
-                "Install it with: pip install 'memstory[mem0-pgvector]'"
+                f"Install it with: {install_command('mem0-pgvector')}"
             )
         url = await self._servers.url(env)
         self._server = await prepare(url, env.workspace)

@@ -7,15 +7,16 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 from memstory_reference.adapters.random_ids import random_id
-from memstory_reference.commands.bus_option import caller_from_terminal
 from memstory_reference.commands.chat.layers_conversation import (
     LayersConversation,
 )
 from memstory_reference.commands.chat.speech import Speech
 from memstory_reference.commands.chat.talk import Conversation
-from memstory_reference.commands.layers_options import chosen_layers, refuse_foreign
+from memstory_reference.commands.chosen_settings import chosen_layers
 from memstory_reference.commands.memory.layers_desk import status_line
 from memstory_reference.commands.opened_layers import open_layers
+from memstory_reference.commands.options import refuse_foreign
+from memstory_reference.commands.terminal_bus import caller_from_terminal
 from memstory_reference.systems.layers.identity import checked_id
 from memstory_reference.systems.layers.modes import MemoryMode, parse_mode
 from memstory_reference.systems.layers.process import PART, START_BY, LayersTalk, LocalLayers, RemoteLayers

@@ -11,7 +11,6 @@ from memstory_reference.adapters.random_ids import random_id
 from memstory_reference.commands.chat.speech import Speech
 from memstory_reference.commands.chat.talk import Command, Conversation
 from memstory_reference.commands.chat.watched_chat import WatchedChat
-from memstory_reference.commands.layers_options import refuse_foreign
 from memstory_reference.commands.memory.manager_desk import (
     DEFAULT_OWNER,
     OF_OTHERS,
@@ -20,6 +19,7 @@ from memstory_reference.commands.memory.manager_desk import (
     memory_row,
 )
 from memstory_reference.commands.memory_rows import Row, name_of, table
+from memstory_reference.commands.options import refuse_foreign
 from memstory_reference.composition.chat_models import chat_of
 from memstory_reference.composition.embedders import embedder_of
 from memstory_reference.composition.manager import open_manager

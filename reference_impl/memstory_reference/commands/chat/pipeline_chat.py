@@ -11,15 +11,14 @@ from memstory_reference.adapters.random_ids import random_id
 from memstory_reference.commands.chat.speech import Speech
 from memstory_reference.commands.chat.talk import Command, Conversation
 from memstory_reference.commands.chat.watched_chat import WatchedChat
-from memstory_reference.commands.layers_options import refuse_foreign
 from memstory_reference.commands.memory.opened_pipeline import (
-    DEFAULT_OWNER,
     FOREIGN,
     chosen_pipeline,
     chunk_named,
     row_of_chunk,
 )
 from memstory_reference.commands.memory_rows import Row, table
+from memstory_reference.commands.options import DEFAULT_OWNER, refuse_foreign
 from memstory_reference.composition.chat_models import chat_of
 from memstory_reference.composition.embedders import embedder_of
 from memstory_reference.composition.pipeline import open_pipeline_system

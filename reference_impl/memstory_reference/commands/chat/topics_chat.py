@@ -9,14 +9,14 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from memstory_reference.adapters.random_ids import random_id
-from memstory_reference.commands.bus_option import caller_from_terminal
 from memstory_reference.commands.chat.speech import Speech
 from memstory_reference.commands.chat.talk import Command, Conversation
 from memstory_reference.commands.chat.watched_chat import WatchedChat, show_calls
 from memstory_reference.commands.chosen_settings import chosen_settings
-from memstory_reference.commands.layers_options import refuse_foreign
 from memstory_reference.commands.memory_rows import Row, name_of, row_of, table
 from memstory_reference.commands.opened_memory import entry_named
+from memstory_reference.commands.options import DEFAULT_OWNER, refuse_foreign
+from memstory_reference.commands.terminal_bus import caller_from_terminal
 from memstory_reference.composition.chat_models import chat_of
 from memstory_reference.composition.embedders import embedder_of
 from memstory_reference.composition.topics import open_topics
@@ -33,7 +33,6 @@ from memstory_reference.systems.topics.processes.memory_process import START_BY 
 from memstory_reference.systems.topics.toolset.result_texts import past_turns
 from memstory_reference.tooling.agent import Answer
 
-DEFAULT_OWNER = "me"
 OF_LAYERS = ("user_id", "thread_id", "memory_mode")
 OF_THE_SERVERS = ("store", "embedder", "settings", "chat", "toolset")
 

@@ -10,10 +10,10 @@ from dataclasses import dataclass
 from memstory_reference.adapters.random_ids import random_id
 from memstory_reference.commands.chat.speech import Speech
 from memstory_reference.commands.chat.talk import Command, Conversation
-from memstory_reference.commands.layers_options import refuse_foreign
 from memstory_reference.commands.memory.opened_turns import DEFAULT_OWNER, chosen_turns, opened_turns
 from memstory_reference.commands.memory.turns_desk import turn_named, turn_row
 from memstory_reference.commands.memory_rows import table
+from memstory_reference.commands.options import refuse_foreign
 from memstory_reference.commands.terminal_text import printable
 from memstory_reference.errors import InputError
 from memstory_reference.input_checks import checked_owner

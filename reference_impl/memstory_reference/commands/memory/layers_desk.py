@@ -7,10 +7,11 @@ from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
-from memstory_reference.commands.layers_options import chosen_layers, refuse_foreign
+from memstory_reference.commands.chosen_settings import chosen_layers
 from memstory_reference.commands.memory.desks import Confirm, Desk, Said
 from memstory_reference.commands.memory_rows import SHORT_ID_CHARACTERS, Row
 from memstory_reference.commands.opened_layers import open_stored_layers
+from memstory_reference.commands.options import refuse_foreign
 from memstory_reference.commands.terminal_text import json_text
 from memstory_reference.errors import InputError
 from memstory_reference.ports import Tree

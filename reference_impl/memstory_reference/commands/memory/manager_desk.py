@@ -7,9 +7,9 @@ from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
-from memstory_reference.commands.layers_options import refuse_foreign
 from memstory_reference.commands.memory.desks import Confirm, Desk, Said
 from memstory_reference.commands.memory_rows import SHORT_ID_CHARACTERS, Row, jsonl
+from memstory_reference.commands.options import refuse_foreign
 from memstory_reference.composition.chat_models import chat_of
 from memstory_reference.composition.embedders import embedder_of, make_idle_embedder
 from memstory_reference.composition.manager import open_manager

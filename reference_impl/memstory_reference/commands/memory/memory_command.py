@@ -9,16 +9,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from pathlib import Path
 
-from memstory_reference.commands.chosen_settings import add_store_options, chosen_settings
-from memstory_reference.commands.layers_options import (
-    LAYERS,
-    MANAGER,
-    PIPELINE,
-    TOPICS,
-    TURNS,
-    add_person_options,
-    add_system_option,
-)
+from memstory_reference.commands.chosen_settings import chosen_settings
 from memstory_reference.commands.memory.desks import Desk
 from memstory_reference.commands.memory.layers_desk import layers_desk
 from memstory_reference.commands.memory.manager_desk import manager_desk
@@ -27,17 +18,13 @@ from memstory_reference.commands.memory.printed import is_confirmed, is_yes, pri
 from memstory_reference.commands.memory.topics_desk import topics_desk
 from memstory_reference.commands.memory.turns_desk import imported_turns, turns_desk
 from memstory_reference.commands.memory_rows import SHORT_ID_CHARACTERS, Row, page
+from memstory_reference.commands.options import LAYERS, MANAGER, PIPELINE, TOPICS, TURNS
 from memstory_reference.commands.terminal_text import json_text
 from memstory_reference.composition.embedders import embedder_of
 from memstory_reference.composition.vector_stores import reindex_store
 from memstory_reference.errors import InputError
-from memstory_reference.systems.layers.records.record import Layer
-from memstory_reference.systems.manager.memories.memory import MemoryType
-from memstory_reference.systems.topics.memory_service import TOPIC
-from memstory_reference.systems.turns.turn import KINDS as TURN_KINDS
 
 NOTHING_DONE = 1
-KINDS = tuple(dict.fromkeys((TOPIC, *map(str, Layer), *map(str, MemoryType), "working", *TURN_KINDS)))
 
 Action = Callable[[argparse.Namespace, Desk], Awaitable[int]]
 DESKS: Mapping[str, Callable[[argparse.Namespace], AbstractAsyncContextManager[Desk]]] = {
@@ -47,56 +34,6 @@ DESKS: Mapping[str, Callable[[argparse.Namespace], AbstractAsyncContextManager[D
     MANAGER: manager_desk,
     PIPELINE: pipeline_desk,
 }
-
-
-def add(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    """Add the command and its actions."""
-    text = "list, search, export and forget memories"
-    parser = subparsers.add_parser("memory", help=text, description=f"{text[0].upper()}{text[1:]}.")
-    actions = parser.add_subparsers(dest="action", required=True, metavar="ACTION")
-    listed = _action(actions, "list", list_memories, "list topics by name and engrams by age; or layers, newest first")
-    listed.add_argument(
-        "--kind",
-        choices=KINDS,
-        help="one kind only: topics have topic and episodic; layers semantic, episodic, procedural; pipeline those and "
-        "working; manager the others",
-    )
-    listed.add_argument(
-        "--archived", action="store_true", default=None, help="layers and pipeline: include archived memories"
-    )
-    found = _action(actions, "search", search_memories, "find what was said by meaning")
-    found.add_argument("text", help="what to look for")
-    found.add_argument("--top-k", type=int, metavar="N", help="how many at most")
-    found.add_argument("--min-score", type=float, metavar="COSINE", help="topics: lowest similarity, from -1 to 1")
-    shown = _action(actions, "show", show_memory, "show one memory in full")
-    shown.add_argument("name", help="a topic, an id, or the first 8 or more characters of an id")
-    gone = _action(actions, "forget", forget_memories, "delete memories, after asking", aliases=["delete"])
-    gone.add_argument("names", nargs="*", metavar="NAME", help="topics or ids, as for show")
-    gone.add_argument("--all", action="store_true", dest="everything", help="all memories of the owner")
-    gone.add_argument("--yes", action="store_true", help="do not ask")
-    taken = _action(actions, "export", export_memories, "write one JSON object per line; layers: one document")
-    taken.add_argument("--output", metavar="FILE", type=Path, help="a new file; without it, to the terminal or pipe")
-    put = _action(actions, "import", print_status, "turns: add what export wrote, all of the file or nothing")
-    put.add_argument(
-        "file", metavar="FILE", type=Path, help="a file with one JSON object per line, each with at least 'text'"
-    )
-    put.set_defaults(run=lambda parsed: asyncio.run(import_memories(parsed)))
-    purged = _action(
-        actions,
-        "purge",
-        purge_memories,
-        "delete what is past its retention period: engrams of topics, crisis records of layers",
-    )
-    purged.add_argument("--days", type=float, metavar="N", help="instead of retention_days from the settings")
-    rated = _action(actions, "rate", rate_memory, "topics: rate a past turn, so that better ones rank first")
-    rated.add_argument("name", help="an id, or the first 8 or more characters of one")
-    rated.add_argument("value", type=float, help="from -1, misleading, to 1, very useful")
-    again = _action(actions, "reindex", print_status, "topics: embed every text again, after changing the model")
-    again.set_defaults(run=lambda parsed: asyncio.run(reindex_memories(parsed)))
-    _action(actions, "status", print_status, "show how much is remembered, and the settings")
-    for name, text in (("archive", "take memories out of use without deleting them"), ("restore", "use them again")):
-        moved = _action(actions, name, move_memories, f"layers: {text}")
-        moved.add_argument("names", nargs="+", metavar="ID", help="ids, or the first 8 or more characters of them")
 
 
 async def list_memories(parsed: argparse.Namespace, desk: Desk) -> int:
@@ -211,27 +148,32 @@ async def reindex_memories(parsed: argparse.Namespace) -> int:
     return 0
 
 
-def _action(
-    actions: argparse._SubParsersAction[argparse.ArgumentParser],
-    name: str,
-    action: Action,
-    text: str,
-    aliases: Sequence[str] = (),
-) -> argparse.ArgumentParser:
-    parser = actions.add_parser(name, help=text, description=f"{text[0].upper()}{text[1:]}.", aliases=aliases)
-    add_system_option(parser)
-    add_store_options(parser)
-    add_person_options(parser)
-    parser.add_argument(
-        "--owner",
-        metavar="NAME",
-        help="topics: whose memories, needed where the store holds several owners'; pipeline: me",
-    )
-    parser.add_argument("--json", action="store_true", help="JSON in place of a table")
-    parser.set_defaults(run=lambda parsed: asyncio.run(_run(parsed, action)))
-    return parser
+ACTIONS: Mapping[str, Action] = {
+    "list": list_memories,
+    "search": search_memories,
+    "show": show_memory,
+    "forget": forget_memories,
+    "export": export_memories,
+    "purge": purge_memories,
+    "rate": rate_memory,
+    "status": print_status,
+    "archive": move_memories,
+    "restore": move_memories,
+}
+OF_ONE_SYSTEM: Mapping[str, Callable[[argparse.Namespace], Awaitable[int]]] = {
+    "import": import_memories,
+    "reindex": reindex_memories,
+}
+"""What is done without a desk, for not every memory can."""
 
 
-async def _run(parsed: argparse.Namespace, action: Action) -> int:
+def run(parsed: argparse.Namespace) -> int:
+    """Do what was typed."""
+    return asyncio.run(_do(parsed))
+
+
+async def _do(parsed: argparse.Namespace) -> int:
+    if parsed.action in OF_ONE_SYSTEM:
+        return await OF_ONE_SYSTEM[parsed.action](parsed)
     async with DESKS[parsed.system](parsed) as desk:
-        return await action(parsed, desk)
+        return await ACTIONS[parsed.action](parsed, desk)

@@ -13,7 +13,6 @@ from memstory_reference.systems.pipeline.memory import MemoryChunk
 from memstory_reference.systems.pipeline.service import PipelineService
 from memstory_reference.systems.pipeline.settings import PipelineSettings, default_pipeline, read_pipeline
 
-DEFAULT_OWNER = "me"
 FOREIGN = ("user_id", "thread_id", "memory_mode", "toolset", "bus")
 _SETTING_OF = {"store": "path", "embedder": "embedding_model", "chat": "chat"}
 

@@ -7,16 +7,15 @@ from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
-from memstory_reference.commands.layers_options import refuse_foreign
 from memstory_reference.commands.memory.desks import Confirm, Desk, Said
 from memstory_reference.commands.memory.opened_pipeline import (
-    DEFAULT_OWNER,
     check_is_stored,
     chosen_pipeline,
     chunk_named,
     row_of_chunk,
 )
 from memstory_reference.commands.memory_rows import Row, jsonl
+from memstory_reference.commands.options import DEFAULT_OWNER, refuse_foreign
 from memstory_reference.composition.chat_models import chat_of
 from memstory_reference.composition.embedders import embedder_of, make_idle_embedder
 from memstory_reference.composition.pipeline import open_pipeline_system

@@ -8,10 +8,10 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
 from memstory_reference.commands.chosen_settings import chosen_settings
-from memstory_reference.commands.layers_options import refuse_foreign
 from memstory_reference.commands.memory.desks import Confirm, Desk, Said
 from memstory_reference.commands.memory_rows import Row, jsonl, row_of
 from memstory_reference.commands.opened_memory import OpenedMemory, entry_named, open_memory
+from memstory_reference.commands.options import refuse_foreign
 from memstory_reference.commands.terminal_text import cell
 from memstory_reference.composition.embedders import embedder_of, make_idle_embedder
 from memstory_reference.errors import InputError

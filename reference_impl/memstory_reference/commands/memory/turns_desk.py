@@ -7,10 +7,10 @@ from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
-from memstory_reference.commands.layers_options import refuse_foreign
 from memstory_reference.commands.memory.desks import Confirm, Desk, Said
 from memstory_reference.commands.memory.opened_turns import chosen_turns, opened_turns
 from memstory_reference.commands.memory_rows import SHORT_ID_CHARACTERS, Row
+from memstory_reference.commands.options import refuse_foreign
 from memstory_reference.commands.terminal_text import cell
 from memstory_reference.errors import InputError
 from memstory_reference.systems.turns.conditions import Conditions

@@ -8,36 +8,17 @@ import signal
 import sys
 from collections.abc import Callable
 
-from memstory_reference.commands.chosen_settings import add_store_options
-from memstory_reference.commands.layers_options import add_mode_option, chosen_layers
+from memstory_reference.commands.chosen_settings import chosen_layers
 from memstory_reference.commands.opened_layers import open_layers
 from memstory_reference.composition.extras import http_service
 from memstory_reference.errors import InputError
 from memstory_reference.systems.layers.modes import MemoryMode, parse_mode
 from memstory_reference.systems.layers.web import LayersWeb, page
 
-HOST, PORT = "127.0.0.1", 8765
 HIGHEST_PORT = 65_535
 
 
-def add_http(parts: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    """Add the part."""
-    text = "layers: turns, sessions and memories over HTTP, and a page of what is remembered, on this machine"
-    parser = parts.add_parser("http", help=text, description=f"{text[0].upper()}{text[1:]}.")
-    add_store_options(parser)
-    parser.add_argument("--chat", metavar="MODEL", help="offline (the default), ollama:NAME, openai:NAME, replay:FILE")
-    add_mode_option(parser)
-    parser.add_argument(
-        "--host",
-        default=HOST,
-        help="the address to listen on (default: %(default)s). The service asks nobody who they are: beyond this "
-        "machine put a server before it that does",
-    )
-    parser.add_argument("--port", type=int, default=PORT, help="its port (default: %(default)s)")
-    parser.set_defaults(run=lambda parsed: asyncio.run(_serve(parsed)))
-
-
-async def _serve(parsed: argparse.Namespace) -> int:
+async def serve_http(parsed: argparse.Namespace) -> int:
     """Serve until a signal ends it: what was asked is answered, then sessions end."""
     if not 1 <= parsed.port <= HIGHEST_PORT:
         raise InputError(f"--port {parsed.port} is not allowed; allowed: 1 to {HIGHEST_PORT}")

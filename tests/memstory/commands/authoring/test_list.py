@@ -89,6 +89,6 @@ def test_the_list_of_targets_is_as_wide_as_the_screen(terminal, monkeypatch):
 def test_a_backend_that_is_not_installed_claims_no_ability(terminal, monkeypatch, target, absent, extras):
     monkeypatch.setattr("memstory.targets.discovery._is_here", lambda package: package not in absent)
     rows = {row["target"]: row for row in json.loads(terminal.type("list", "targets", "--json").out)}
-    assert rows[target]["problem"] == f"not installed: pip install 'memstory[{extras}]'"
+    assert rows[target]["problem"] == f"not installed: pip install '.[{extras}]' (in a clone of memstory)"
     assert "can" not in rows[target]
     assert "search" in rows["fts5"]["can"]

@@ -166,6 +166,6 @@ def test_without_the_driver_it_is_said_what_to_install():
     )
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)  # noqa: S603  (our own)
     assert (
-        "SetupProblem: the driver of Postgres is missing. Install it with: pip install 'memstory[postgres]'"
+        "SetupProblem: the driver of Postgres is missing. Install it with: pip install '.[postgres]' (in a clone"
         in run.stderr
     )

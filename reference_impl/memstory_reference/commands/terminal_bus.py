@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
-import os
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -16,21 +14,6 @@ from memstory_reference.ports import Envelope
 
 if TYPE_CHECKING:
     from memstory_reference.adapters.servers.nats_bus import NatsBus
-
-VARIABLE = "MEMSTORY_NATS"
-DEFAULT = "nats://127.0.0.1:4222"
-
-
-def add_bus_option(parser: argparse.ArgumentParser, *, by_default: bool) -> None:
-    """Add the option; a command that can do without a bus has none unless it is typed."""
-    default = os.environ.get(VARIABLE, DEFAULT) if by_default else None
-    ends = f" (default: {VARIABLE}, else {DEFAULT})" if by_default else "; without it everything runs in this process"
-    parser.add_argument(
-        "--bus",
-        metavar="URL",
-        default=default,
-        help=f"the NATS server on which processes meet, as nats://HOST:PORT or tls://USER:PASSWORD@HOST:PORT{ends}",
-    )
 
 
 @asynccontextmanager
