@@ -170,6 +170,10 @@ class ChatModelUnavailableError(UnavailableError):
     """The chat model cannot answer; the message says what to type."""
 
 
+REPLY = "chat"
+"""The purpose of a call whose answer the user hears; no other is shown while it comes in."""
+
+
 class ChatModel(Protocol):
     """A language model that may call tools. `name` says 'stand-in' if no model is behind it."""
 
@@ -180,7 +184,7 @@ class ChatModel(Protocol):
         messages: Sequence[Message],
         tools: Sequence[ToolSpec] = (),
         *,
-        purpose: str = "chat",
+        purpose: str = REPLY,
         temperature: float | None = None,
         response_schema: Mapping[str, Json] | None = None,
     ) -> Reply:

@@ -30,6 +30,8 @@ class FakeOpenAi:
     requests: list[tuple[str, Json]] = field(default_factory=list)
     deltas: list[Json] = field(default_factory=lambda: [{"content": "Good "}, {"content": "day."}])
     """The pieces of each answer."""
+    reply: Callable[[Json], list[Json]] | None = None
+    """The pieces of the answer to a request, in the place of `deltas`."""
     finish: str | None = "stop"
     has_usage: bool = True
     failures: list[tuple[int, str]] = field(default_factory=list)
@@ -77,7 +79,7 @@ class _Handler(LocalHandler):
             rows = [{"index": place, "embedding": fake.embed(text)} for place, text in enumerate(body["input"])]
             self.send(200, {"object": "list", "model": fake.model, "data": rows[::-1], "usage": USAGE}, **RETRY)
         elif body.get("stream"):
-            self.stream(self._pieces(list(self._chunks())))
+            self.stream(self._pieces(list(self._chunks(fake.deltas if fake.reply is None else fake.reply(body)))))
         else:
             content = "".join(delta.get("content", "") for delta in fake.deltas)
             choice = {"index": 0, "message": {"role": "assistant", "content": content}, "finish_reason": fake.finish}
@@ -90,9 +92,9 @@ class _Handler(LocalHandler):
                 raise ConnectionAbortedError
             yield data
 
-    def _chunks(self) -> Iterator[bytes]:
+    def _chunks(self, deltas: list[Json]) -> Iterator[bytes]:
         fake = self.fake
-        for delta in fake.deltas:
+        for delta in deltas:
             yield _chunk(fake.model, [{"index": 0, "delta": delta, "finish_reason": None}])
         if fake.garbage:
             yield b"data: {not json\n\n"

@@ -14,6 +14,7 @@ from memstory_reference.adapters.embedding.prefixes import ProfiledEmbedder, sen
 from memstory_reference.adapters.faults import Switch
 from memstory_reference.errors import MemorySystemError, UnavailableError
 from memstory_reference.ports import (
+    REPLY,
     ChatModel,
     ChatModelUnavailableError,
     EmbedderUnavailableError,
@@ -29,8 +30,6 @@ KEPT_TEXTS = 10_000
 """Texts that are kept; the counts go on beyond."""
 
 KEPT_CALLS = 1_000
-REPLY = "chat"
-"""The purpose of a call that answers the user."""
 
 
 class WatchedEmbedder:

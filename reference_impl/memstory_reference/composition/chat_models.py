@@ -58,8 +58,8 @@ def make_chat(
 ) -> ChatModel:
     """Return the chat model that a setting names; `compared` makes what the stand-in compares texts by, if anything.
 
-    A model that answers in parts passes each to `on_text`. `record:NAME@FILE` is the model NAME whose calls are kept
-    in FILE, `replay:FILE` answers from there without any model.
+    A model that answers in parts passes each part of a reply to `on_text`. `record:NAME@FILE` is the model NAME whose
+    calls are kept in FILE, `replay:FILE` answers from there without any model.
 
     Raises:
         InputError: no chat model has this name.

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from memstory_reference.adapters.chat_models.cassette_file import Call, read_calls, request_of, write_call
 from memstory_reference.errors import MemorySystemError, SetupProblem
-from memstory_reference.ports import ChatModel, Json, Message, Reply, ToolSpec
+from memstory_reference.ports import REPLY, ChatModel, Json, Message, Reply, ToolSpec
 
 SHOWN_LINES = 80
 """Of a difference: a prompt may be long, and the first lines that differ say why."""
@@ -43,7 +43,7 @@ class RecordingChat:
         messages: Sequence[Message],
         tools: Sequence[ToolSpec] = (),
         *,
-        purpose: str = "chat",
+        purpose: str = REPLY,
         temperature: float | None = None,
         response_schema: Mapping[str, Json] | None = None,
     ) -> Reply:
@@ -75,7 +75,7 @@ class ReplayingChat:
         messages: Sequence[Message],
         tools: Sequence[ToolSpec] = (),
         *,
-        purpose: str = "chat",
+        purpose: str = REPLY,
         temperature: float | None = None,
         response_schema: Mapping[str, Json] | None = None,
     ) -> Reply:

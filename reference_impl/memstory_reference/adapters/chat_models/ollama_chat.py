@@ -10,6 +10,7 @@ import httpx
 import ollama
 
 from memstory_reference.ports import (
+    REPLY,
     ChatModelUnavailableError,
     Message,
     Reply,
@@ -32,7 +33,7 @@ class OllamaChat:
     """Asks `model` at `host`; every failure is a `ChatModelUnavailableError` that says what to type.
 
     Answers are streamed, so `timeout_seconds` is the longest silence and not the longest answer; `on_text` gets
-    each piece of text.
+    each piece of a reply to the user.
     """
 
     def __init__(
@@ -58,7 +59,7 @@ class OllamaChat:
         messages: Sequence[Message],
         tools: Sequence[ToolSpec] = (),
         *,
-        purpose: str = "chat",
+        purpose: str = REPLY,
         temperature: float | None = None,
         response_schema: Mapping[str, Tree] | None = None,
     ) -> Reply:
@@ -66,7 +67,7 @@ class OllamaChat:
         try:
             async for part in self._stream(messages, tools, temperature, response_schema):
                 answer.take(part)
-                if self._on_text is not None and part.message.content:
+                if self._on_text is not None and purpose == REPLY and part.message.content:
                     self._on_text(part.message.content)
         except ollama.ResponseError as error:
             raise self._refused(error, answer) from error

@@ -10,7 +10,7 @@ import openai
 from openai.types.chat import ChatCompletionChunk
 
 from memstory_reference.adapters.servers.openai_server import OpenAiServer
-from memstory_reference.ports import ChatModelUnavailableError, Message, Reply, ToolRequest, ToolSpec, Tree
+from memstory_reference.ports import REPLY, ChatModelUnavailableError, Message, Reply, ToolRequest, ToolSpec, Tree
 
 MAX_CHARACTERS = 200_000
 """Of one answer: a model that repeats itself never ends."""
@@ -20,7 +20,7 @@ class OpenAiChat:
     """Asks `model` at `server`; every failure is a `ChatModelUnavailableError` that says what to do.
 
     Answers are streamed, so the server's time limit is the longest silence and not the longest answer; `on_text` gets
-    each piece of text.
+    each piece of a reply to the user.
     """
 
     def __init__(self, model: str, server: OpenAiServer, *, on_text: Callable[[str], None] | None = None) -> None:
@@ -34,7 +34,7 @@ class OpenAiChat:
         messages: Sequence[Message],
         tools: Sequence[ToolSpec] = (),
         *,
-        purpose: str = "chat",
+        purpose: str = REPLY,
         temperature: float | None = None,
         response_schema: Mapping[str, Tree] | None = None,
     ) -> Reply:
@@ -51,7 +51,7 @@ class OpenAiChat:
                 parts = await client.chat.completions.create(model=self._model, messages=told, stream=True, **more)
                 async for part in parts:
                     said = answer.take(part)
-                    if said and self._on_text is not None:
+                    if said and self._on_text is not None and purpose == REPLY:
                         self._on_text(said)
                     if answer.size > MAX_CHARACTERS:
                         raise self._wrong(f"did not end its answer within {MAX_CHARACTERS:,} characters")

@@ -6,7 +6,7 @@ import json
 from collections.abc import Mapping, Sequence
 
 from memstory_reference.errors import MemorySystemError
-from memstory_reference.ports import Message, Reply, ToolRequest, ToolSpec, Tree
+from memstory_reference.ports import REPLY, Message, Reply, ToolRequest, ToolSpec, Tree
 
 SHOWN_CHARACTERS = 2_000
 
@@ -32,7 +32,7 @@ class ScriptedChat:
         messages: Sequence[Message],
         tools: Sequence[ToolSpec] = (),
         *,
-        purpose: str = "chat",
+        purpose: str = REPLY,
         temperature: float | None = None,
         response_schema: Mapping[str, Tree] | None = None,
     ) -> Reply:

@@ -15,7 +15,7 @@ from memstory_reference.adapters.offline_chat.topic_naming import Holder
 from memstory_reference.adapters.offline_chat.utterances import Context, Reading, after, read
 from memstory_reference.adapters.offline_chat.wording import sentences
 from memstory_reference.errors import MemorySystemError
-from memstory_reference.ports import Message, Reply, ToolRequest
+from memstory_reference.ports import REPLY, Message, Reply, ToolRequest
 
 _COMMON, _BROAD = lexicon.listed("common"), lexicon.listed("broad")
 _MOST_FORGOTTEN = 10
@@ -55,7 +55,7 @@ class OfflineChat:
         messages: Sequence[Message],
         tools: Sequence[ports.ToolSpec] = (),
         *,
-        purpose: str = "chat",
+        purpose: str = REPLY,
         temperature: float | None = None,
         response_schema: Mapping[str, ports.Json] | None = None,
     ) -> Reply:

@@ -10,11 +10,13 @@ from dataclasses import dataclass
 from memstory_reference.adapters.random_ids import random_id
 from memstory_reference.commands.chat.speech import Speech
 from memstory_reference.commands.chat.talk import Command, Conversation
+from memstory_reference.commands.chat.watched_chat import WatchedChat
 from memstory_reference.commands.memory.opened_turns import DEFAULT_OWNER, chosen_turns, opened_turns
 from memstory_reference.commands.memory.turns_desk import turn_named, turn_row
 from memstory_reference.commands.memory_rows import table
 from memstory_reference.commands.options import refuse_foreign
 from memstory_reference.commands.terminal_text import printable
+from memstory_reference.composition.chat_models import chat_of
 from memstory_reference.errors import InputError
 from memstory_reference.input_checks import checked_owner
 from memstory_reference.systems.turns.memory_tools import held
@@ -28,7 +30,8 @@ async def turns_conversation(parsed: argparse.Namespace, speech: Speech) -> Asyn
     """Open the conversation that was typed."""
     refuse_foreign(parsed, OF_OTHERS, "is not for the turns memory; it has --owner")
     settings, owner = chosen_turns(parsed), checked_owner(DEFAULT_OWNER if parsed.owner is None else parsed.owner)
-    async with opened_turns(settings, speech.part) as system:
+    chat = WatchedChat(chat_of(settings, speech.part), speech.aside)
+    async with opened_turns(settings, chat) as system:
         status = await system.memory.status(owner)
         place = "Postgres" if settings.is_postgres else settings.store
         speech.aside(f"The memory of {printable(owner)} in {place}: {status['turns']} turns.")

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from itertools import takewhile
 
 from memstory_reference.commands.terminal_text import cell, json_text
-from memstory_reference.ports import ChatModel, Json, Message, Reply, ToolRequest, ToolSpec
+from memstory_reference.ports import REPLY, ChatModel, Json, Message, Reply, ToolRequest, ToolSpec
 from memstory_reference.tooling.tools import ToolOutcome
 
 SHOWN_CHARACTERS = 160
@@ -25,7 +25,7 @@ class WatchedChat:
         messages: Sequence[Message],
         tools: Sequence[ToolSpec] = (),
         *,
-        purpose: str = "chat",
+        purpose: str = REPLY,
         temperature: float | None = None,
         response_schema: Mapping[str, Json] | None = None,
     ) -> Reply:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 from memstory_reference.adapters.clocks import SystemClock
@@ -12,7 +12,7 @@ from memstory_reference.composition.chat_models import chat_of
 from memstory_reference.composition.embedders import embedder_of
 from memstory_reference.composition.turns import open_turns
 from memstory_reference.errors import InputError
-from memstory_reference.ports import Json
+from memstory_reference.ports import ChatModel, Json
 from memstory_reference.storage.postgres.place import parse_place
 from memstory_reference.systems.turns.settings import TurnsSettings, default_turns, read_turns
 from memstory_reference.systems.turns.stores.sqlite_store import OWNERS_FILE
@@ -30,13 +30,13 @@ def chosen_turns(parsed: argparse.Namespace) -> TurnsSettings:
     return settings.changed(changes, "command line")
 
 
-async def open_settings(settings: TurnsSettings, on_text: Callable[[str], None] | None = None) -> TurnsSystem:
-    """Open the memory of `settings`; where there is none it is made."""
+async def open_settings(settings: TurnsSettings, chat: ChatModel | None = None) -> TurnsSystem:
+    """Open the memory of `settings`; where there is none it is made. `chat` stands for the model of the settings."""
     return await open_turns(
         settings.folder,
         place=parse_place(settings.store) if settings.is_postgres else None,
         embedder=embedder_of(settings),
-        chat=chat_of(settings, on_text),
+        chat=chat or chat_of(settings),
         clock=SystemClock(),
         new_id=random_id,
         config=settings.config,
@@ -45,7 +45,7 @@ async def open_settings(settings: TurnsSettings, on_text: Callable[[str], None] 
 
 @asynccontextmanager
 async def opened_turns(
-    settings: TurnsSettings, on_text: Callable[[str], None] | None = None, *, must_exist: bool = False
+    settings: TurnsSettings, chat: ChatModel | None = None, *, must_exist: bool = False
 ) -> AsyncIterator[TurnsSystem]:
     """Open the memory of `settings`; with `must_exist`, a folder without one is an InputError, and nothing is made."""
     if must_exist and not settings.is_postgres and not (settings.folder / OWNERS_FILE).is_file():
@@ -53,7 +53,7 @@ async def opened_turns(
             f"{settings.store}: no turns are stored here. Name their folder or database with --store, or make one with "
             "'chat --system turns'"
         )
-    system = await open_settings(settings, on_text)
+    system = await open_settings(settings, chat)
     try:
         yield system
     finally:
