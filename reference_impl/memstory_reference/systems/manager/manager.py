@@ -143,6 +143,14 @@ class MemoryManager:
         now = self._clock.now().astimezone(UTC)
         return await self.put(owner, [made(owner, one, now, self._new_id, self.config.limits) for one in entries])
 
+    async def remember_fact(self, owner: str, content: str, /, **metadata: Json) -> Memory:
+        """Store a fact, which stays for good, with `metadata`, in which even `content` is a free key."""
+        return await self.store(owner, content, MemoryType.FACT, metadata)
+
+    async def remember_conversation(self, owner: str, content: str, /, **metadata: Json) -> Memory:
+        """Store a piece of conversation, which stays for thirty days, with `metadata`."""
+        return await self.store(owner, content, MemoryType.CONVERSATION, metadata)
+
     async def set_context(self, owner: str, session: str, key: str, value: str) -> Memory:
         """Keep `value` under `key` for this session, to the end of the day, in place of an older one."""
         new = NewMemory(content=value, memory_type=MemoryType.CONTEXT, session=session, key=key)

@@ -22,6 +22,15 @@ class Rank:
     rank: float
 
 
+def similarity(distance: float) -> float:
+    """Return the cosine of two unit vectors from their squared distance, as a vector index reports it (O-07).
+
+    >>> [similarity(distance) for distance in (0, 0.5, 2, 4)]
+    [1.0, 0.75, 0.0, -1.0]
+    """
+    return 1.0 - distance / 2.0
+
+
 def quality(final_score: float | None) -> float:
     """Return the quality of a run scored 0 to 10: halved below 7, and 0.5 where no score was given.
 

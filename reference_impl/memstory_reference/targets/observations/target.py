@@ -24,7 +24,7 @@ from memstory_reference.errors import InputError
 from memstory_reference.systems.observations.config import ObservationsConfig
 from memstory_reference.systems.observations.observation import Observation
 from memstory_reference.systems.observations.ordering import Ranked
-from memstory_reference.systems.observations.quality import rank
+from memstory_reference.systems.observations.quality import rank, similarity
 from memstory_reference.systems.observations.research import LocalCorpus, Passage, ResearchLoop
 from memstory_reference.systems.observations.service import ObservationService, Stored
 from memstory_reference.targets.environment_ports import PORT_OPTIONS, EnvironmentPorts
@@ -163,9 +163,14 @@ class ObservationsTarget(ForgetsInWords, SystemTarget[ObservationService]):
         return dict(await self._system.status(scope.user))
 
     def _formula(self, args: Mapping[str, Tree]) -> Tree:
-        if set(args) != {"rank"}:
-            raise StoryError("inspect: formula takes `rank`: rows of [sim, score, rating]")
-        return [rank(*row).rank for row in args["rank"]]
+        match dict(args):
+            case {"rank": rows, **more} if not more:
+                return [rank(*row).rank for row in rows]
+            case {"similarity": distances, **more} if not more:
+                return [similarity(distance) for distance in distances]
+        raise StoryError(
+            "inspect: formula takes `rank`, rows of [sim, score, rating], or `similarity`, squared distances"
+        )
 
     def _observation(self, item: Item) -> Observation:
         if item.kind not in (None, KIND):

@@ -163,6 +163,23 @@ async def test_an_update_of_what_is_not_there_changes_nothing(manager):
     assert await manager.count("ann") == 0
 
 
+async def test_shorthands_store_a_fact_and_a_piece_of_conversation_with_metadata_of_any_name(manager, clock):
+    # M-12, MF-6: `content` is a free key of the metadata.
+    fact = await manager.remember_fact("ann", "bees", content="x", self="z")
+    talk = await manager.remember_conversation("ann", "bees and you", field="talk")
+    assert (fact.memory_type, fact.metadata) == (FACT, {"content": "x", "self": "z"})
+    assert (talk.memory_type, talk.metadata) == (CONVERSATION, {"field": "talk"})
+    assert {one.content for one in await manager.memories("ann")} == {"bees", "bees and you"}
+    clock.moment += timedelta(days=31)
+    assert [one.content for one in await manager.memories("ann")] == ["bees"]
+
+
+async def test_shorthands_refuse_a_key_that_memories_use_themselves(manager):
+    # MF-6
+    with pytest.raises(InputError, match="type"):
+        await manager.remember_fact("ann", "bees", type="context")
+
+
 async def test_context_holds_the_newest_value_of_today(manager, clock):
     await manager.set_context("ann", "s1", "k", "1")
     await manager.set_context("ann", "s1", "k", "2")

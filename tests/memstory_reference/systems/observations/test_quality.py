@@ -1,8 +1,9 @@
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memstory_reference.systems.observations.quality import adjustment, quality, rank
+from memstory_reference.systems.observations.quality import adjustment, quality, rank, similarity
 
 
 @pytest.mark.parametrize(
@@ -62,3 +63,18 @@ def test_adjustment_never_falls_below_a_fifth(rating, expected):
 @given(st.floats(-1, 1), st.floats(0, 10), st.floats(-10, 0))
 def test_a_bad_rating_never_improves_a_rank(sim, score, rating):
     assert rank(sim, score, rating).rank <= rank(sim, score).rank + 1e-12
+
+
+@pytest.mark.parametrize(
+    ("distance", "expected"), [(0, 1.0), (0.2, 0.9), (0.5, 0.75), (1, 0.5), (2, 0.0), (3, -0.5), (4, -1.0)]
+)
+def test_similarity_is_one_less_half_the_squared_distance(distance, expected):
+    # O-07
+    assert similarity(distance) == pytest.approx(expected, abs=1e-9)
+
+
+@pytest.mark.parametrize("degrees", [0, 53.13, 90, 143.13, 180])
+def test_similarity_of_a_squared_distance_of_unit_vectors_is_their_cosine(degrees):
+    # O-07, OF-2
+    one, other = np.array([1.0, 0.0]), np.array([np.cos(np.radians(degrees)), np.sin(np.radians(degrees))])
+    assert similarity(float(np.sum((one - other) ** 2))) == pytest.approx(float(one @ other), abs=1e-9)
