@@ -209,7 +209,7 @@ VARIABLES = {  # that popular tools read
     "ANSIBLE_VAULT_PASSWORD": "tulip99more", "CF_API_KEY": B, "TWILIO_AUTH_TOKEN": HEX * 2,
     "npm_config__auth": "YW5uOnR1bGlwOTk=", "KAGGLE_KEY": HEX * 2, "WANDB_API_KEY": HEX * 2,
     "SUPABASE_SERVICE_ROLE_KEY": B, "DISCORD_WEBHOOK_URL": f"https://discord.example/{B}",
-    "PIP_INDEX_URL": f"https://{HEX}@pypi.example.org/simple", "LDAP_BIND_PW": "tulip99more",
+    "PIP_INDEX_URL": f"https://{HEX}@pypi.example.org/packages", "LDAP_BIND_PW": "tulip99more",
     "SMTP_PASS": "tulip99more", "SNOWFLAKE_PRIVATE_KEY_PASSPHRASE": "tulip99more",
     "POSTGRES_PASSWORD": "mysecretpassword", "FLASK_SECRET": "tulip99more", "DB_PASSWORD_PROD": "tulip99more",
     "OPENAI_API_KEY_2": B, "MONGODB_URI": "mongodb://ann:tulip99more@h/x", "TELEGRAM_BOT_TOKEN": B,
