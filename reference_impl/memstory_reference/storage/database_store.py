@@ -2,20 +2,30 @@
 
 from __future__ import annotations
 
+import logging
+import re
 import sqlite3
+from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from itertools import islice
 from pathlib import Path
 from typing import TypeVar
 
 from memstory_reference.errors import StoreConflictError, UnavailableError
 from memstory_reference.storage.lane import Lane
 
+LOG = logging.getLogger(__name__)
 T = TypeVar("T")
+
+CHECKED_BYTES = 50_000_000
+"""A file of up to this size is checked at each opening, a larger one where it was not closed properly."""
 
 AT_ONCE = 10_000
 """Values of one statement; SQLite takes 32,766."""
 
+_NO_UTF8 = "Could not decode to UTF-8"
+_NO_ENTRY = re.compile(r"row (\d+) missing from index (.+)")
 _ABOUT = "CREATE TABLE IF NOT EXISTS about (name TEXT PRIMARY KEY, value TEXT NOT NULL)"
 _PRAGMAS = (
     "journal_mode = WAL",
@@ -44,7 +54,9 @@ class Database:
         `schema` is a number: a file of an earlier one goes through `migrations`, whose first leads from 1 to 2.
         """
         self._file = file
+        self._lost: Mapping[str, int] = {}
         self.lane = Lane(str(file), self._translated)
+        is_checked = schema is not None and _is_to_check(file)
         if schema is not None:
             file.parent.mkdir(parents=True, exist_ok=True)
         place = file if schema is not None else f"{file.absolute().as_uri()}?immutable=1"
@@ -55,6 +67,8 @@ class Database:
                 if schema is None:
                     self._db.execute("PRAGMA cache_size = -64")  # the kernel has the file in memory; one copy will do
                 else:
+                    if is_checked:
+                        self._check()
                     self._prepare(schema, about or {}, migrations)
             except BaseException:
                 self._db.close()
@@ -69,6 +83,33 @@ class Database:
         """Run one statement; UnavailableError where the file cannot be read or written."""
         with self._translated():
             return self._db.execute(sql, parameters)
+
+    def rows(self, sql: str, parameters: Sequence[object] = ()) -> list[sqlite3.Row]:
+        """Return all rows of a query, for a reader who leaves out a damaged one: a text that is no UTF-8 is bytes."""
+        return [row for part in self.batches(sql, parameters) for row in part]
+
+    def batches(self, sql: str, parameters: Sequence[object] = (), size: int = 500) -> Iterator[list[sqlite3.Row]]:
+        """Yield what `rows` returns, so many at once."""
+        cursor, done = self.execute(sql, parameters), 0
+        while True:
+            with self._translated():
+                try:
+                    part = cursor.fetchmany(size)
+                except sqlite3.OperationalError as problem:
+                    if self._db.text_factory is not str or not str(problem).startswith(_NO_UTF8):
+                        raise
+                    # Not from the beginning: to decode in Python takes longer.
+                    self._db.text_factory = _decoded
+                    cursor = self._db.execute(sql, parameters)
+                    part = list(islice(cursor, done, done + size))
+            if not part:
+                return
+            done += len(part)
+            yield part
+
+    def lost(self, *tables: str) -> int:
+        """Return how many rows of these tables some read lacks, by what was found when the file was opened."""
+        return sum(self._lost.get(table, 0) for table in tables)
 
     def executemany(self, sql: str, rows: Sequence[Sequence[object]]) -> None:
         """Run one statement for each row."""
@@ -99,6 +140,18 @@ class Database:
     async def aclose(self) -> None:
         """Close the file once all that waits in the lane is done; closing twice is harmless."""
         await self.lane.close(self._db.close)
+
+    def _check(self) -> None:
+        """Look for what is damaged: SQLite reads on without a word where a row or its place in an index is gone."""
+        findings = [str(row[0]) for row in self._db.execute("PRAGMA integrity_check(1000000)")]
+        if findings == ["ok"]:
+            return
+        self._lost = _lost_rows(self._db, findings)
+        lost = ", ".join(f"{number} rows of {table}" for table, number in self._lost.items())
+        LOG.error(
+            "%s is damaged (%s; %d findings)%s. Restore a backup, or save what is left by an export",
+            *(self._file, " ".join(findings[0].split()), len(findings), f": {lost} cannot be read" if lost else ""),
+        )
 
     def _prepare(self, schema: str, about: Mapping[str, str], migrations: Sequence[str]) -> None:
         for pragma in _PRAGMAS:
@@ -136,11 +189,50 @@ class Database:
         try:
             yield
         except (sqlite3.DatabaseError, UnicodeDecodeError) as problem:
-            # What SQLite says of a damaged file repeats its bytes, which may be no text.
+            # What SQLite says of a text that is no UTF-8 repeats the text.
+            what = str(problem).partition(" with text ")[0]
             raise UnavailableError(
-                f"{self._file} cannot be used: {problem}. Give it room on its disk, restore a backup, "
+                f"{self._file} cannot be used: {what}. Give it room on its disk, restore a backup, "
                 "or use another folder"
             ) from problem
+
+
+def _decoded(raw: bytes) -> str | bytes:
+    try:
+        return raw.decode()
+    except UnicodeDecodeError:
+        return raw
+
+
+def _is_to_check(file: Path) -> bool:
+    size = file.stat().st_size if file.is_file() else 0
+    return 0 < size <= CHECKED_BYTES or Path(f"{file}-wal").exists()
+
+
+def _lost_rows(db: sqlite3.Connection, findings: Sequence[str]) -> dict[str, int]:
+    """Return, by table, how many rows are in the table and not in each index, or the other way round."""
+    tables = [row[0] for row in db.execute("SELECT name FROM sqlite_master WHERE type = 'table' AND rootpage > 0")]
+    table_of = dict(map(tuple, db.execute("SELECT name, tbl_name FROM sqlite_master WHERE type = 'index'")))
+    without_entry = defaultdict[str, set[str]](set)
+    for row, index in (found.groups() for found in map(_NO_ENTRY.fullmatch, findings) if found):
+        without_entry[table_of.get(index, index)].add(row)
+    lost = {}
+    for table in tables:
+        indexes = db.execute("SELECT name FROM pragma_index_list(?) WHERE NOT partial", (table,)).fetchall()
+        ways = ["NOT INDEXED", *(f'INDEXED BY "{name}"' for (name,) in indexes)]
+        reached = [_reached(db, f'SELECT 1 FROM "{table}" {way}') for way in ways]  # noqa: S608  (the schema's own names)
+        if number := max(max(reached) - min(reached), len(without_entry[table])):
+            lost[table] = number
+    return lost
+
+
+def _reached(db: sqlite3.Connection, sql: str) -> int:
+    """Return how many rows come before the end, or before a page that cannot be read."""
+    number = 0
+    with suppress(sqlite3.DatabaseError):
+        for _ in db.execute(sql):
+            number += 1
+    return number
 
 
 def parts(values: Sequence[T]) -> Iterator[tuple[str, Sequence[T]]]:

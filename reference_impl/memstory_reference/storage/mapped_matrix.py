@@ -27,7 +27,7 @@ class MappedMatrix:
 
     def __init__(self, file: Path, dimension: int) -> None:
         self._file = file
-        self._dimension = dimension
+        self.dimension = dimension
         self._mapped: NDArray[np.float32] | None = None
         self._count = self._on_disk()
 
@@ -42,9 +42,9 @@ class MappedMatrix:
 
     def check(self, dimension: int) -> None:
         """Raise StoreConflictError for vectors of another dimension than these."""
-        if dimension != self._dimension:
+        if dimension != self.dimension:
             raise StoreConflictError(
-                f"{self._file} holds vectors of {self._dimension} numbers, this one has {dimension}: use the model "
+                f"{self._file} holds vectors of {self.dimension} numbers, this one has {dimension}: use the model "
                 "that the store was made with, or another folder"
             )
 
@@ -81,7 +81,7 @@ class MappedMatrix:
 
     @property
     def _row_bytes(self) -> int:
-        return 4 * self._dimension
+        return 4 * self.dimension
 
     def _grow(self, rows: int) -> None:
         try:
@@ -101,6 +101,6 @@ class MappedMatrix:
 
     def _map(self, rows: int) -> NDArray[np.float32]:
         self._count = rows
-        shape = (rows, self._dimension)
+        shape = (rows, self.dimension)
         self._mapped = np.memmap(self._file, np.float32, "r+", shape=shape) if rows else np.zeros(shape, np.float32)
         return self._mapped

@@ -18,6 +18,7 @@ SLACK = 1e-5
 """More than float32 can be wrong by in the product of two unit vectors of a few thousand numbers."""
 
 _FIRST_CAPACITY = 16
+_LENGTH_SLACK = 1e-3
 
 
 class VectorMatrix:
@@ -107,8 +108,21 @@ def usable(vector: NDArray[np.float32] | None) -> NDArray[np.float32] | None:
     if vector is None:
         return None
     row = np.asarray(vector, np.float32).reshape(-1)
-    length = float(np.linalg.norm(row))
+    length = _length(row)
     return row / np.float32(length) if np.isfinite(length) and length > 0 else None
+
+
+def unit_vector(stored: object) -> NDArray[np.float32] | None:
+    """Return a vector that was stored as bytes; None for what is none, or has another length than the 1 of all."""
+    if not isinstance(stored, bytes) or len(stored) % 4:
+        return None
+    vector: NDArray[np.float32] = np.frombuffer(stored, np.float32)
+    return vector if abs(_length(vector) - 1) < _LENGTH_SLACK else None  # false of NaN too
+
+
+def _length(vector: NDArray[np.float32]) -> float:
+    with np.errstate(over="ignore", invalid="ignore"):
+        return float(np.linalg.norm(vector))
 
 
 def checked_vectors(

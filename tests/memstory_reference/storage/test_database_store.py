@@ -129,3 +129,88 @@ async def test_a_closed_file_is_unavailable(database):
 def test_values_are_asked_for_once_and_in_parts(monkeypatch):
     monkeypatch.setattr("memstory_reference.storage.database_store.AT_ONCE", 2)
     assert list(parts(["a", "b", "a", "c"])) == [("?, ?", ["a", "b"]), ("?", ["c"])]
+
+
+ROWS, PAGE = 30, 4096
+
+
+@pytest.fixture
+def file(tmp_path):
+    """A file of 30 rows on one page, with an index by their texts, that was closed."""
+    database = Database(tmp_path / "it", schema=f"{SCHEMA}; CREATE INDEX IF NOT EXISTS by_text ON notes (text)")
+    with database.transaction():
+        for number in range(ROWS):
+            database.execute("INSERT INTO notes VALUES (?, ?)", (f"{number:02}", f"text {number}"))
+    database.close()
+    return tmp_path / "it"
+
+
+def lose_rows_of_the_table(file):
+    with closing(sqlite3.connect(file)) as connection:
+        (page,) = connection.execute("SELECT rootpage FROM sqlite_master WHERE name = 'notes'").fetchone()
+    content = bytearray(file.read_bytes())
+    cells = (page - 1) * PAGE + 3
+    content[cells : cells + 2] = (ROWS - 2).to_bytes(2)
+    file.write_bytes(content)
+
+
+def lose_rows_of_the_index(file):
+    with closing(sqlite3.connect(file, isolation_level=None)) as connection:
+        kept = connection.execute("SELECT * FROM sqlite_master WHERE name = 'by_text'").fetchone()
+        connection.execute("PRAGMA writable_schema = ON")
+        connection.execute("DELETE FROM sqlite_master WHERE name = 'by_text'")
+    with closing(sqlite3.connect(file, isolation_level=None)) as connection:
+        connection.execute("INSERT INTO notes VALUES ('x', 'new')")
+        connection.execute("INSERT INTO notes VALUES ('y', 'newer')")
+        connection.execute("PRAGMA writable_schema = ON")
+        connection.execute("INSERT INTO sqlite_master VALUES (?, ?, ?, ?, ?)", kept)
+
+
+@pytest.mark.parametrize("lose", [lose_rows_of_the_table, lose_rows_of_the_index])
+def test_a_file_that_lost_rows_says_so_when_it_is_opened_and_how_many(file, caplog, lose):
+    lose(file)
+    database = Database(file, schema=SCHEMA)
+    assert database.lost("notes") == 2
+    assert database.lost("about") == 0
+    database.close()
+    (said,) = caplog.messages
+    assert str(file) in said
+    assert "2 rows of notes" in said
+    assert "Restore a backup" in said
+
+
+def test_a_whole_file_has_lost_nothing_and_is_opened_without_a_word(file, caplog):
+    database = Database(file, schema=SCHEMA)
+    assert database.lost("notes") == 0
+    database.close()
+    assert caplog.messages == []
+
+
+def test_of_large_files_only_those_that_were_not_closed_are_checked(file, tmp_path, monkeypatch):
+    monkeypatch.setattr("memstory_reference.storage.database_store.CHECKED_BYTES", PAGE)
+    lose_rows_of_the_table(file)
+    database = Database(file, schema=SCHEMA)
+    assert database.lost("notes") == 0
+    database.execute("INSERT INTO about VALUES ('x', 'y')")
+    for left in ("it", "it-wal"):
+        (tmp_path / f"copied-{left}").write_bytes((tmp_path / left).read_bytes())
+    database.close()
+    copied = Database(tmp_path / "copied-it", schema=SCHEMA)
+    assert copied.lost("notes") == 2
+    copied.close()
+
+
+def test_what_is_said_of_a_text_that_is_no_utf_8_repeats_none_of_it(database):
+    database.execute("INSERT INTO notes VALUES ('a', CAST(x'736563726574ff' AS TEXT)), ('b', 'fine')")
+    with pytest.raises(UnavailableError, match="UTF-8") as error, database._translated():
+        database.execute("SELECT text FROM notes").fetchall()
+    assert "secret" not in str(error.value)
+    assert [tuple(row) for row in database.rows("SELECT text FROM notes")] == [(b"secret\xff",), ("fine",)]
+
+
+def test_rows_come_in_batches_and_each_once_where_one_in_the_middle_is_no_utf_8(database):
+    for number in range(5):
+        database.execute("INSERT INTO notes VALUES (?, ?)", (number, f"text {number}"))
+    database.execute("UPDATE notes SET text = CAST(x'ff' AS TEXT) WHERE name = '3'")
+    batches = [[row["text"] for row in part] for part in database.batches("SELECT text FROM notes", size=2)]
+    assert batches == [["text 0", "text 1"], ["text 2", b"\xff"], ["text 4"]]

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from memstory_reference.errors import UnavailableError
 from memstory_reference.storage.checksum import checksum
 from memstory_reference.storage.database_store import Database, parts
-from memstory_reference.storage.vector_matrix import usable
+from memstory_reference.storage.vector_matrix import unit_vector, usable
 from memstory_reference.systems.layers.identity import iso_now, microseconds
 from memstory_reference.systems.layers.records.record import (
     Layer,
@@ -83,7 +83,6 @@ _COLUMNS = (
     "r.row, r.namespace, r.id, n.owner, n.layer, CAST(r.content AS BLOB) AS content, r.created_at, r.updated_at, "
     "r.session, r.count, r.standing, r.superseded_by, r.checksum"
 )
-_UNIT_SLACK = 1e-3
 _HALF = re.compile("[\ud800-\udfff]")
 _HELD = "FROM tokens AS t JOIN namespaces AS n ON n.number = t.namespace WHERE n.owner = ? AND n.layer = ?"
 _FROM = "FROM records AS r JOIN namespaces AS n ON n.number = r.namespace"
@@ -376,12 +375,7 @@ def _moment(created_at: str) -> int | None:
         return None
 
 
-def _placed(identifier: str, blob: bytes, created_at: str) -> tuple[str, NDArray[np.float32], int] | None:
+def _placed(identifier: str, stored: bytes, created_at: str) -> tuple[str, NDArray[np.float32], int] | None:
     """Return what is needed to search by vector; None if it is damaged: what was written has length 1."""
-    moment = _moment(created_at)
-    try:
-        vector = np.frombuffer(blob, np.float32)
-    except (ValueError, TypeError):
-        return None
-    is_unit = abs(float(np.linalg.norm(vector)) - 1) < _UNIT_SLACK  # false of NaN too
-    return (identifier, vector, moment) if is_unit and moment is not None else None
+    moment, vector = _moment(created_at), unit_vector(stored)
+    return None if moment is None or vector is None else (identifier, vector, moment)
