@@ -206,10 +206,12 @@ class TurnsMemory:
         return await self._store.owners()
 
     async def status(self, owner: str) -> dict[str, Tree]:
-        """Return how much is remembered."""
+        """Return how much is remembered, and how many turns are damaged, so that nothing returns them."""
         checked_owner(owner)
+        unreadable = await self._store.unreadable(owner)
         speakers = sorted(await self._store.speakers(owner))
-        return {"turns": await self._store.count(owner), "speakers": speakers, "embedder": self._embedder.model}
+        counts = {"turns": await self._store.count(owner), "unreadable": unreadable}
+        return {**counts, "speakers": speakers, "embedder": self._embedder.model}
 
     async def _keyed(self, owner: str, turn: Turn, by_key: dict[str, str]) -> Stored:
         """Return the turn under the id that its key has already, in the store or earlier in the same call."""

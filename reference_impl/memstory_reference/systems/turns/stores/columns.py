@@ -73,6 +73,10 @@ class Columns:
         rows = self._rows[numbers]
         return rows["before"].astype(np.int64), rows["after"].astype(np.int64)
 
+    def alive(self, numbers: Sequence[int]) -> list[int]:
+        """Return those of some numbers that turns have."""
+        return [one for one in numbers if 0 <= one < self.size and self._rows["alive"][one]]
+
     def reserve(self, size: int) -> None:
         """Say up to which number rows are known; numbers below it that were not put are dead."""
         if size > len(self._rows):
@@ -99,9 +103,9 @@ class Columns:
         self._append(self._fill(columns))
 
     def discard(self, numbers: Sequence[int]) -> None:
-        """Take turns out; those beside them stand beside each other."""
+        """Take turns out; those beside them stand beside each other. One that is not alive is out already."""
         names = {code: name for name, code in self._speakers.items()}
-        for number in numbers:
+        for number in self.alive(numbers):
             row = self._rows[number]
             before, after, session = int(row["before"]), int(row["after"]), int(row["session"])
             if before != NOBODY:

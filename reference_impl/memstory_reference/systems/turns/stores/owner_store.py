@@ -5,14 +5,21 @@ SQLite is the truth. The number of a turn is its row in the matrix; numbers are 
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import count
+from operator import lt
 from pathlib import Path
+from sqlite3 import Row
+from statistics import mode
 
 import numpy as np
 from numpy.typing import NDArray
 
+from memstory_reference.errors import UnavailableError
 from memstory_reference.storage.database_store import Database, parts
 from memstory_reference.storage.mapped_matrix import MappedMatrix
+from memstory_reference.storage.vector_matrix import unit_vector
 from memstory_reference.systems.turns.conditions import Conditions
 from memstory_reference.systems.turns.ranking.pool import Places, Pool
 from memstory_reference.systems.turns.ranking.signs import VERSION
@@ -24,6 +31,7 @@ from memstory_reference.systems.turns.stores.turn_rows import COLUMNS, WRITTEN_C
 from memstory_reference.systems.turns.turn import Turn
 from memstory_reference.text.stems import stems
 
+LOG = logging.getLogger(__name__)
 SCHEMA_VERSION = "2"
 SUFFIX = ".sqlite3"
 
@@ -66,11 +74,23 @@ _MIGRATIONS = (
 _READ = ("moment", "signs", "stems", "read_by")
 _ALL = (*WRITTEN_COLUMNS, *_READ)
 _MARKS = ", ".join("?" * len(_ALL))
-_INSERT = f"INSERT INTO turns ({', '.join(_ALL)}) VALUES ({_MARKS})"  # noqa: S608
+_INSERT = f"INSERT INTO turns ({', '.join(_ALL)}, number) VALUES ({_MARKS}, ?)"  # noqa: S608
 _UPDATE = f"UPDATE turns SET ({', '.join(_ALL)}) = ({_MARKS}) WHERE number = ?"  # noqa: S608
 _READ_AGAIN = "UPDATE turns SET moment = ?, signs = ?, stems = ?, read_by = ? WHERE number = ?"
-_LOAD = "SELECT number, moment, kind, session, speaker, signs, length(stems) / 4, stems FROM turns ORDER BY number"
-_LOADED = 500
+_IS_READ = (
+    "typeof(moment) = 'integer' AND typeof(signs) = 'integer' AND signs BETWEEN 0 AND 255 AND typeof(stems) = 'blob' "
+    "AND length(stems) % 4 = 0"
+)
+_LOAD = (
+    "SELECT number, moment, kind, session, speaker, signs, length(stems) / 4, stems FROM turns "  # noqa: S608
+    f"WHERE number BETWEEN 1 AND ? AND kind IN ('turn', 'note') AND {_IS_READ} ORDER BY number"
+)
+_NAMES = slice(3, 5)
+"""Session and speaker in a row of `_LOAD`."""
+
+_LENGTHS = "SELECT length(vector) FROM vectors WHERE length(vector) > 0 AND length(vector) % 4 = 0 LIMIT 5"
+_HIGHEST = 2**32 - 1
+"""No number is higher: it would be no turn's, and the memory for all below it is not to be had."""
 
 
 class OwnerStore:
@@ -81,6 +101,7 @@ class OwnerStore:
         self._open: Database | None = None
         self._may_write = False
         self._is_known = False
+        self._unreadable = set[int]()
         self._matrix: MappedMatrix | None = None
         try:
             self._load()
@@ -114,21 +135,24 @@ class OwnerStore:
         if not written:
             return
         latest = {one.turn.id: one for one in written}
-        known = self._numbers(list(latest))
+        known = {one: number for one, number in self._numbers(list(latest)).items() if self._is_number(number)}
         matrix = self._matrix_for(len(written[0].vector))
         matrix.reserve(self._columns.size + len(latest))
         matrix.wipe(list(known.values()))
-        numbers: dict[str, int] = {}
+        # Given here: after a row whose number is damaged, SQLite would go on from that.
+        fresh = count(max(self._columns.size, 1))
+        numbers = {identifier: known.get(identifier) or next(fresh) for identifier in latest}
         try:
             with self._db.transaction():
                 for identifier, one in latest.items():
-                    numbers[identifier] = self._write(one, known.get(identifier))
+                    self._write(one, numbers[identifier], is_new=identifier not in known)
         except BaseException:
             self._repair()  # what was wiped holds still
             raise
         matrix.put(list(numbers.values()), np.stack([one.vector for one in latest.values()]).astype(np.float32))
         if known:
             self._postings.discard(list(known.values()))
+            self._unreadable.difference_update(known.values())
             self._db.forget_log()  # the text from before an update is nowhere any more
         self._note(
             [(features_of(one.turn, numbers[name], len(one.stems)), codes(one.stems)) for name, one in latest.items()]
@@ -138,24 +162,33 @@ class OwnerStore:
         """Return the turns that exist, in the order of `ids`."""
         found: dict[str, Turn] = {}
         for marks, part in parts(ids):
-            rows = self._texts.execute(f"SELECT {COLUMNS} FROM turns WHERE id IN ({marks})", part)  # noqa: S608
-            found |= {row["id"]: turn_of(row) for row in rows}
+            rows = self._texts.rows(f"SELECT {COLUMNS} FROM turns WHERE id IN ({marks})", part)  # noqa: S608
+            found |= {turn.id: turn for turn in self._readable(rows).values()}
         return [found[one] for one in dict.fromkeys(ids) if one in found]
 
     def numbered(self, numbers: Sequence[int]) -> dict[int, Turn]:
         """Return the turns that exist, by number."""
-        return {number: turn for marks, part in parts(numbers) for number, turn in self._turns(marks, part)}
+        found: dict[int, Turn] = {}
+        for marks, part in parts(numbers):
+            sql = f"SELECT {COLUMNS} FROM turns WHERE number IN ({marks}) ORDER BY number"  # noqa: S608
+            found |= self._readable(self._texts.rows(sql, part))
+        for number in self._columns.alive([one for one in numbers if one not in found]):
+            self._leave_out(number, "it is not where it belongs")
+        return found
 
     def by_key(self, key: str) -> Turn | None:
         """Return the turn of a key."""
-        row = self._texts.execute(f"SELECT {COLUMNS} FROM turns WHERE key = ?", (key,)).fetchone()  # noqa: S608
-        return None if row is None else turn_of(row)
+        rows = self._texts.rows(f"SELECT {COLUMNS} FROM turns WHERE key = ?", (key,))  # noqa: S608
+        return next(iter(self._readable(rows).values()), None)
 
     def listed(self, conditions: Conditions, limit: int | None) -> list[Turn]:
         """Return the last `limit` turns that meet the conditions, in the order of adding."""
-        numbers = self._admitted(conditions)
-        last = numbers if limit is None else numbers[max(len(numbers) - limit, 0) :]
-        return list(self.numbered(last.tolist()).values())
+        while True:
+            numbers = self._admitted(conditions)
+            last = numbers if limit is None else numbers[max(len(numbers) - limit, 0) :]
+            turns = self.numbered(last.tolist())
+            if len(turns) == len(last):  # what could not be read is not admitted any more
+                return list(turns.values())
 
     def pool(self, vector: NDArray[np.float32], stems: Sequence[str], size: int, conditions: Conditions) -> Pool:
         """Return the candidates for a question."""
@@ -174,7 +207,7 @@ class OwnerStore:
         if numbers:
             gone = list(numbers.values())
             if self._matrix is not None:
-                self._matrix.wipe(gone)
+                self._matrix.wipe([one for one in gone if self._is_number(one)])
             try:
                 with self._db.transaction():
                     for table in ("turns", "vectors"):
@@ -182,10 +215,16 @@ class OwnerStore:
             except BaseException:
                 self._repair()
                 raise
+            self._postings.discard(self._columns.alive(gone))
             self._columns.discard(gone)
-            self._postings.discard(gone)
+            self._unreadable.difference_update(gone)
             self._db.forget_log()
         return [one for one in dict.fromkeys(ids) if one in numbers]
+
+    def unreadable(self) -> int:
+        """Read all turns; return how many cannot be read, with those that SQLite has lost."""
+        self.listed(Conditions(), None)
+        return len(self._unreadable) + self._lost
 
     def of_session(self, session: str) -> list[str]:
         """Return the ids of the turns of a session."""
@@ -206,18 +245,14 @@ class OwnerStore:
             self._open.close()
             self._open, self._may_write = None, False
 
-    def _write(self, one: Written, number: int | None) -> int:
-        turn, features = one.turn, features_of(one.turn, number or 0, len(one.stems))
-        values = (*values_of(turn), features.moment, features.signs, codes(one.stems).tobytes(), VERSION)
+    def _write(self, one: Written, number: int, *, is_new: bool) -> None:
+        turn, features = one.turn, features_of(one.turn, number, len(one.stems))
+        values = (*values_of(turn), features.moment, features.signs, codes(one.stems).tobytes(), VERSION, number)
         if turn.key is not None:
             self._db.execute("UPDATE turns SET key = NULL WHERE key = ? AND id != ?", (turn.key, turn.id))
-        if number is None:
-            number = self._db.execute(_INSERT, values).lastrowid or 0
-        else:
-            self._db.execute(_UPDATE, (*values, number))
+        self._db.execute(_INSERT if is_new else _UPDATE, values)
         vector = np.asarray(one.vector, np.float32).tobytes()
         self._db.execute("INSERT OR REPLACE INTO vectors VALUES (?, ?)", (number, vector))
-        return number
 
     def _note(self, written: Sequence[tuple[Features, NDArray[np.uint32]]]) -> None:
         ordered = sorted(written, key=lambda one: one[0].number)
@@ -234,9 +269,29 @@ class OwnerStore:
             numbers = np.array([number for number, turn in turns.items() if conditions.admits(turn)], np.int64)
         return numbers
 
-    def _turns(self, marks: str, numbers: Sequence[int]) -> Iterable[tuple[int, Turn]]:
-        sql = f"SELECT {COLUMNS} FROM turns WHERE number IN ({marks}) ORDER BY number"  # noqa: S608
-        return ((row["number"], turn_of(row)) for row in self._texts.execute(sql, numbers))
+    def _is_number(self, number: int) -> bool:
+        return 0 < number < self._columns.size
+
+    def _readable(self, rows: Iterable[Row]) -> dict[int, Turn]:
+        found: dict[int, Turn] = {}
+        for row in rows:
+            number = row["number"]
+            try:
+                if not self._is_number(number):
+                    raise ValueError("no turn has its number")  # noqa: TRY301  (one way for all that is damaged)
+                found[number] = turn_of(row)
+            except (ValueError, TypeError) as problem:
+                self._leave_out(number, str(problem))
+        return found
+
+    def _leave_out(self, number: int, why: str) -> None:
+        if number not in self._unreadable:
+            advice = "Restore a backup, or forget its owner"
+            LOG.error("%s: turn %d is damaged and left out: %s. %s", self._file, number, why, advice)
+            self._unreadable.add(number)
+        if gone := self._columns.alive([number]):
+            self._columns.discard(gone)
+            self._postings.discard(gone)
 
     def _numbers(self, ids: Sequence[str]) -> Mapping[str, int]:
         found: dict[str, int] = {}
@@ -255,32 +310,45 @@ class OwnerStore:
 
     def _load(self) -> None:
         self._columns, self._postings = Columns(), Postings()
-        self._read_again()
+        self._lost = self._db.lost("turns")
         (last,) = self._db.execute("SELECT coalesce(max(seq), 0) FROM sqlite_sequence WHERE name = 'turns'").fetchone()
-        self._columns.reserve(int(last) + 1)
-        rows = self._db.execute(_LOAD)
+        if not (isinstance(last, int) and 0 <= last <= _HIGHEST):
+            raise UnavailableError(f"{self._file} is damaged: no turn has the number {last!r:.40}. Restore a backup")
+        self._columns.reserve(last + 1)
+        self._read_again()
         # In parts: the memory that Python takes for all rows at once would stay with the process.
-        while part := rows.fetchmany(_LOADED):
-            *features, words = zip(*part, strict=True)
+        highest = 0
+        for part in self._db.batches(_LOAD, (last,)):
+            if not (rows := _sound(part, highest)):
+                continue
+            highest = rows[-1]["number"]
+            *features, words = zip(*rows, strict=True)
             self._columns.load(features)
             numbers = np.repeat(np.array(features[0], np.int64), np.array(features[-1], np.int64))
             self._postings.add(numbers, np.frombuffer(b"".join(words), np.uint32))
-        row = self._db.execute("SELECT length(vector) FROM vectors LIMIT 1").fetchone()
-        if row is not None:
-            self._matrix_for(row[0] // 4).reserve(self._columns.size)
+        if self._db.execute("SELECT count(*) FROM turns").fetchone()[0] != self._columns.turns:
+            every = [row[0] for row in self._db.execute("SELECT number FROM turns")]
+            for number in set(every).difference(self._columns.alive(every)):
+                self._leave_out(number, "what stands in its row is none")
+        lengths = [row[0] for row in self._db.execute(_LENGTHS)]
+        if lengths:
+            self._matrix_for(mode(lengths) // 4).reserve(self._columns.size)
             self._repair()
 
     def _read_again(self) -> None:
-        """Read the texts that another version has read, or none."""
-        rows = self._db.execute(f"SELECT {COLUMNS} FROM turns WHERE read_by IS NOT ?", (VERSION,)).fetchall()  # noqa: S608
-        if not rows:
+        """Read the texts that another version has read, or none, and those of which it is not there any more."""
+        rows = self._db.rows(
+            f"SELECT {COLUMNS} FROM turns WHERE read_by IS NOT ? OR NOT ({_IS_READ})",  # noqa: S608
+            (VERSION,),
+        )
+        turns = self._readable(rows)
+        if not turns:
             return
         with self._db.transaction():
-            for row in rows:
-                turn = turn_of(row)
+            for number, turn in turns.items():
                 words = codes(stems(turn.text))
-                features = features_of(turn, row["number"], len(words))
-                values = (features.moment, features.signs, words.tobytes(), VERSION, row["number"])
+                features = features_of(turn, number, len(words))
+                values = (features.moment, features.signs, words.tobytes(), VERSION, number)
                 self._db.execute(_READ_AGAIN, values)
 
     def _repair(self) -> None:
@@ -291,4 +359,20 @@ class OwnerStore:
         for marks, part in parts(missing):
             rows = self._db.execute(f"SELECT number, vector FROM vectors WHERE number IN ({marks})", part)  # noqa: S608
             for row in rows:
-                self._matrix.put([row["number"]], np.frombuffer(row["vector"], np.float32))
+                vector = unit_vector(row["vector"])
+                if vector is not None and len(vector) == self._matrix.dimension:  # without one its words find a turn
+                    self._matrix.put([row["number"]], vector)
+
+
+def _sound(rows: Sequence[Row], above: int) -> Sequence[Row]:
+    """Return those of `_LOAD` whose numbers go up from `above`, and whose names are texts."""
+    numbers = [row["number"] for row in rows]
+    is_in_order = all(map(lt, [above, *numbers], numbers))
+    if is_in_order and bytes not in {type(name) for row in rows for name in row[_NAMES]}:
+        return rows
+    sound = []
+    for row, following in zip(rows, [*numbers[1:], _HIGHEST + 1], strict=True):
+        if above < row["number"] < following and not any(isinstance(name, bytes) for name in row[_NAMES]):
+            sound.append(row)
+            above = row["number"]
+    return sound

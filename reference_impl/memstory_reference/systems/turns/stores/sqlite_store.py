@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import resource
 from collections import OrderedDict
 from collections.abc import Callable, Collection, Sequence
@@ -21,6 +22,7 @@ from memstory_reference.systems.turns.stores.owner_store import SUFFIX, OwnerSto
 from memstory_reference.systems.turns.stores.store import Written
 from memstory_reference.systems.turns.turn import Turn
 
+LOG = logging.getLogger(__name__)
 T = TypeVar("T")
 
 OWNERS_FILE = "owners.sqlite3"
@@ -97,6 +99,9 @@ class SqliteTurns:
     async def count(self, owner: str) -> int:
         return await self._of(owner, lambda file: file.count(), 0)
 
+    async def unreadable(self, owner: str) -> int:
+        return await self._of(owner, lambda file: file.unreadable(), 0)
+
     async def close(self) -> None:
         await self._lane.close(self._close)
 
@@ -113,13 +118,17 @@ class SqliteTurns:
         self._opened(owner).put(written)
 
     def _forget_owner(self, owner: str) -> int:
-        file = self._file_of(owner)
-        if file is None:
-            return 0
-        gone = file.count()
-        self._open.pop(owner).close()
-        self._awake.pop(owner, None)
         path = self._path(owner)
+        try:
+            file = self._file_of(owner)
+            if file is None:
+                return 0
+            gone = file.count()
+            self._open.pop(owner).close()
+            self._awake.pop(owner, None)
+        except UnavailableError as problem:
+            LOG.warning("%s is forgotten without having been read: %s", path, problem)
+            gone = 1  # at least
         try:
             for name in (path, path.with_suffix(".f32"), Path(f"{path}-wal"), Path(f"{path}-shm")):
                 name.unlink(missing_ok=True)
@@ -130,8 +139,16 @@ class SqliteTurns:
         return gone
 
     def _with_turns(self) -> list[str]:
-        noted = [row[0] for row in self._owners.execute("SELECT owner FROM owners")]
-        return sorted(owner for owner in noted if (file := self._file_of(owner)) is not None and file.count())
+        noted = [row[0] for row in self._owners.rows("SELECT owner FROM owners") if isinstance(row[0], str)]
+        return sorted(filter(self._may_have_turns, noted))
+
+    def _may_have_turns(self, owner: str) -> bool:
+        try:
+            file = self._file_of(owner)
+        except UnavailableError as problem:
+            LOG.warning("nobody knows how many turns %r has: %s", owner, problem)
+            return True  # one whose file is damaged must not shut out the others, and can be forgotten
+        return file is not None and bool(file.count())
 
     def _file_of(self, owner: str) -> OwnerStore | None:
         """Return the file of an owner who has one; a question about a stranger makes none."""

@@ -82,6 +82,10 @@ class TurnsStore(Protocol):
         """Count an owner's turns."""
         ...
 
+    async def unreadable(self, owner: str) -> int:
+        """Read an owner's turns; return how many are damaged, which everything else leaves out."""
+        ...
+
     async def close(self) -> None:
         """Release the store; closing twice is harmless."""
         ...

@@ -9,7 +9,7 @@ from typing import Any, Protocol
 
 from memstory_reference.systems.turns.ranking.signs import signs_of
 from memstory_reference.systems.turns.stores.columns import Features
-from memstory_reference.systems.turns.turn import Turn
+from memstory_reference.systems.turns.turn import KINDS, Turn
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
@@ -24,8 +24,8 @@ class Row(Protocol):
 
 
 def turn_of(row: Row) -> Turn:
-    """Return the turn of a row that has `COLUMNS`."""
-    return Turn(
+    """Return the turn of a row that has `COLUMNS`; ValueError or TypeError of one that memstory has not written so."""
+    turn = Turn(
         id=row["id"],
         text=row["text"],
         noted_at=datetime.fromisoformat(row["noted_at"]),
@@ -36,6 +36,14 @@ def turn_of(row: Row) -> Turn:
         said_at=row["said_at"],
         metadata={} if row["metadata"] == "{}" else json.loads(row["metadata"]),
     )
+    optional = (turn.key, turn.speaker, turn.session)
+    if not all(isinstance(one, str) for one in (turn.id, turn.text, *(one for one in optional if one is not None))):
+        raise TypeError("a text is none")
+    if turn.kind not in KINDS or not isinstance(turn.metadata, dict):
+        raise ValueError("its kind or its metadata is none")
+    if turn.moment.tzinfo is None or turn.noted_at.tzinfo is None:
+        raise ValueError("its moment has no offset")
+    return turn
 
 
 def values_of(turn: Turn) -> Sequence[Any]:
