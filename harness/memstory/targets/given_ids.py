@@ -11,10 +11,10 @@ class GivenIds:
     """Counts what it gives, and in the workspace how often this memory was opened."""
 
     def __init__(self, env: Environment) -> None:
-        path = Path(env.workspace) / "opened"
-        times = int(path.read_text("utf-8")) + 1 if path.exists() else 0
-        path.write_text(str(times), "utf-8")
-        self._prefix = f"m{env.seed}.{times}"
+        # A byte for each opening: of several processes that open it at once, each adds one and gets its own number.
+        with (Path(env.workspace) / "opened").open("ab", buffering=0) as opened:
+            opened.write(b".")
+            self._prefix = f"m{env.seed}.{opened.tell() - 1}"
         self._given = 0
 
     def next(self) -> str:

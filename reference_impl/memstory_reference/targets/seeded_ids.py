@@ -35,9 +35,8 @@ def counted_ids(seed: int) -> NewId:
 
 
 def _open_once_more(file: Path) -> int:
-    opened = int(file.read_text(encoding="ascii")) + 1 if file.exists() else 1
-    fresh = file.with_suffix(".new")
+    """Add a byte to the file; return how many it has with that one: of several processes, each gets its own number."""
     # Not waited for until it is on the disk: stories kill processes, never the machine.
-    fresh.write_text(str(opened), encoding="ascii")
-    fresh.replace(file)
-    return opened
+    with file.open("ab", buffering=0) as opened:
+        opened.write(b".")
+        return opened.tell()

@@ -1,3 +1,6 @@
+import subprocess
+import sys
+
 import pytest
 
 from memstory_reference.errors import SetupProblem
@@ -22,10 +25,28 @@ def test_ids_never_come_twice_in_one_workspace_whatever_the_restarts(tmp_path):
     assert len(set(given)) == len(given) == 1000
 
 
-def test_a_crash_while_the_opening_is_written_costs_no_id(tmp_path):
-    first = some(seeded_ids(tmp_path, 0))
-    (tmp_path / "opened.new").write_text("")
-    assert not set(first) & set(some(seeded_ids(tmp_path, 0)))
+OPEN = """
+import sys
+from pathlib import Path
+from memstory_reference.targets.seeded_ids import seeded_ids
+sys.stdin.readline()
+for _ in range(200):
+    print(seeded_ids(Path(sys.argv[1]), 0)())
+"""
+
+
+def test_processes_that_open_one_workspace_at_the_same_time_never_give_one_id_twice(tmp_path):
+    start = [sys.executable, "-c", OPEN, str(tmp_path)]
+    processes = [
+        subprocess.Popen(start, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)  # noqa: S603  (our own)
+        for _ in range(4)
+    ]
+    for process in processes:
+        process.stdin.write("go\n")
+        process.stdin.flush()
+    given = [one for process in processes for one in process.communicate()[0].split()]
+    assert [process.returncode for process in processes] == [0] * 4
+    assert len(set(given)) == len(given) == 800
 
 
 def test_a_workspace_that_nobody_can_write_to_is_one_clear_error(tmp_path):
@@ -34,9 +55,3 @@ def test_a_workspace_that_nobody_can_write_to_is_one_clear_error(tmp_path):
         SetupProblem, match=r"file/opened: the workspace cannot be written \(.+\); choose another folder"
     ):
         seeded_ids(tmp_path / "file", 0)
-
-
-def test_a_count_that_cannot_be_read_is_an_error_and_no_second_start_from_one(tmp_path):
-    (tmp_path / "opened").write_text("garbage")
-    with pytest.raises(ValueError, match="garbage"):
-        seeded_ids(tmp_path, 0)
