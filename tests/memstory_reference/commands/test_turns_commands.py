@@ -2,6 +2,8 @@
 
 import io
 import json
+import sqlite3
+from contextlib import closing
 
 import pytest
 
@@ -106,3 +108,32 @@ def test_a_file_that_cannot_be_imported_is_refused_whole(tmp_path, capsys, lines
     assert said in capsys.readouterr().err
     assert main(["memory", "list", *place]) == (0 if "blank" in said else 1)
     assert "a" not in capsys.readouterr().out.split()
+
+
+def test_an_owner_whose_file_is_damaged_is_told_of_and_the_others_are_shown(tmp_path, capsys, caplog):
+    place = ("--system", "turns", "--store", str(tmp_path / "store"))
+    for owner in ("ann", "bob"):
+        (tmp_path / "told").write_text(json.dumps({"text": f"{owner} likes tea."}))
+        assert main(["memory", "import", str(tmp_path / "told"), *place, "--owner", owner]) == 0
+    (file,) = [one for one in (tmp_path / "store").glob("*.sqlite3") if b"ann likes" in one.read_bytes()]
+    file.write_bytes(b"no database at all" * 100)
+    capsys.readouterr()
+    assert main(["memory", "list", *place, "--json"]) == 0
+    assert [row["text"] for row in json.loads(capsys.readouterr().out)] == ["bob likes tea."]
+    assert [one for one in caplog.messages if one.startswith("ann is left out") and file.name in one]
+    assert main(["memory", "status", *place]) == 0
+    assert capsys.readouterr().out == "bob: turns 1\n"
+    assert main(["memory", "list", *place, "--owner", "ann"]) == 1
+    assert file.name in capsys.readouterr().err
+
+
+def test_a_damaged_turn_is_in_the_status(tmp_path, capsys):
+    place = ("--system", "turns", "--store", str(tmp_path / "store"))
+    (tmp_path / "told").write_text('{"text": "One."}\n{"text": "Two."}\n')
+    assert main(["memory", "import", str(tmp_path / "told"), *place, "--owner", "ann"]) == 0
+    (file,) = [one for one in (tmp_path / "store").glob("*.sqlite3") if b"Two." in one.read_bytes()]
+    with closing(sqlite3.connect(file)) as connection, connection:
+        connection.execute("UPDATE turns SET metadata = '' WHERE text = 'One.'")
+    capsys.readouterr()
+    assert main(["memory", "status", *place]) == 0
+    assert capsys.readouterr().out == "ann: turns 1, unreadable 1\n"

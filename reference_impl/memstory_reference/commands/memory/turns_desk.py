@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import AsyncIterator, Sequence
+import logging
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from typing import TypeVar
 
 from memstory_reference.commands.memory.desks import Confirm, Desk, Said
 from memstory_reference.commands.memory.opened_turns import chosen_turns, opened_turns
 from memstory_reference.commands.memory_rows import SHORT_ID_CHARACTERS, Row
 from memstory_reference.commands.options import refuse_foreign
 from memstory_reference.commands.terminal_text import cell
-from memstory_reference.errors import InputError
+from memstory_reference.errors import InputError, UnavailableError
+from memstory_reference.ports import Tree
 from memstory_reference.systems.turns.conditions import Conditions
 from memstory_reference.systems.turns.exchange import jsonl, read_jsonl
 from memstory_reference.systems.turns.memory_tools import held
@@ -20,6 +23,8 @@ from memstory_reference.systems.turns.service import TurnsMemory
 from memstory_reference.systems.turns.turn import KINDS, Turn
 from memstory_reference.text.near import hint
 
+LOG = logging.getLogger(__name__)
+T = TypeVar("T")
 OF_LAYERS = ("user_id", "thread_id", "archived")
 
 
@@ -62,7 +67,8 @@ class TurnsDesk:
         if kind not in (None, *KINDS):
             raise InputError(f"--kind {kind} is not of the turns memory; it has {', '.join(KINDS)}")
         conditions = Conditions(kinds=() if kind is None else (kind,))
-        return [turn_row(owner, turn) for owner in self.owners for turn in await self.memory.listed(owner, conditions)]
+        found = await self._of_each(lambda owner: self.memory.listed(owner, conditions))
+        return [turn_row(owner, turn) for owner, turns in found.items() for turn in turns]
 
     async def search(self, text: str, top_k: int | None, min_score: float | None) -> Sequence[Row]:
         found = await self.memory.search(self._owner, text, top_k, min_score=min_score)
@@ -92,8 +98,8 @@ class TurnsDesk:
         return Said(data=len(turns), text=jsonl(turns))
 
     async def status(self) -> Said:
-        counts = {owner: await self.memory.status(owner) for owner in self.owners}
-        lines = [f"{cell(owner)}: turns {status['turns']}" for owner, status in counts.items()]
+        counts = await self._of_each(self.memory.status)
+        lines = [f"{cell(owner)}: turns {status['turns']}{_damage(status)}" for owner, status in counts.items()]
         return Said(data=counts, text="\n".join(lines) or "Nothing is remembered.")
 
     async def purge(self, days: float | None) -> int:
@@ -105,11 +111,27 @@ class TurnsDesk:
     async def move(self, memory_id: str, *, into_use: bool) -> bool:
         raise InputError("the turns memory keeps no archive; layers do, with --system layers")
 
+    async def _of_each(self, ask: Callable[[str], Awaitable[T]]) -> dict[str, T]:
+        """Return what is asked of each owner; of several, one whose file is damaged is told of and left out."""
+        found = {}
+        for owner in self.owners:
+            try:
+                found[owner] = await ask(owner)
+            except UnavailableError as problem:
+                if len(self.owners) == 1:
+                    raise
+                LOG.error("%s is left out: %s", cell(owner), problem)  # noqa: TRY400  (the reason says all)
+        return found
+
     @property
     def _owner(self) -> str:
         if len(self.owners) != 1:
             raise InputError(f"the store holds the turns of {len(self.owners)} owners; choose one with --owner")
         return self.owners[0]
+
+
+def _damage(status: Mapping[str, Tree]) -> str:
+    return f", unreadable {status['unreadable']}" if status["unreadable"] else ""
 
 
 def turn_row(owner: str, turn: Turn) -> Row:
