@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from memstory_reference.adapters.vectors.checked_index import CheckedIndex
-from memstory_reference.adapters.vectors.stored_rows import SCHEMA, StoredRows, owners_of
+from memstory_reference.adapters.vectors.stored_rows import SCHEMA, StoredRows, made_with, owners_of
 from memstory_reference.adapters.vectors.timely import StuckError
 from memstory_reference.adapters.vectors.vector_rows import check_model, checked_collection, checked_name, same_as
 from memstory_reference.errors import SetupProblem, UnavailableError
@@ -230,11 +230,10 @@ class ExactStore:
         return CheckedIndex(self._lane, rows, lambda: self.dimension)
 
     def _admit(self) -> None:
-        about = {row["name"]: row["value"] for row in self._db.execute("SELECT name, value FROM about")}
-        if about:
-            dimension = int(about["dimension"])
-            check_model(str(self._place), (about["model"], dimension), (self._model, self.dimension))
-            self.dimension = dimension
+        made = made_with(self._db)
+        if made is not None:
+            check_model(str(self._place), made, (self._model, self.dimension))
+            self.dimension = made[1]
 
     def _close(self) -> None:
         try:

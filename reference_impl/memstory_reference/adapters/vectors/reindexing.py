@@ -66,8 +66,8 @@ async def _embedded(database: Database, embedder: Embedder) -> int:
                 for row, vector in zip(chosen, vectors, strict=True)
             ]
             database.executemany("UPDATE rows SET vector = ? WHERE rowid = ?", pairs)
-        about = [(embedder.model, "model"), (str(dimension), "dimension")]
-        database.executemany("UPDATE about SET value = ? WHERE name = ?", about)
+        about = [("model", embedder.model), ("dimension", str(dimension))]
+        database.executemany("INSERT OR REPLACE INTO about VALUES (?, ?)", about)
         database.execute("UPDATE owners SET followed = 0")
         database.execute("DELETE FROM pending")
     return len(rows)

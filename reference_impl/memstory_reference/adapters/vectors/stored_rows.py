@@ -74,7 +74,7 @@ class StoredRows:
         """Delete rows; return the ids that existed."""
         self._count, number = None, self._number()
         with self._db.transaction():
-            gone = [one.id for one in self.read(ids)]
+            gone = self._known_ids(ids)  # not read: one that is damaged can be forgotten
             self._db.executemany("DELETE FROM rows WHERE owner = ? AND id = ?", [(number, one) for one in gone])
             self._announce(gone)
         if gone:
@@ -86,13 +86,13 @@ class StoredRows:
         found: dict[str, Record] = {}
         for marks, part in parts(ids):
             sql = f"SELECT id, text, metadata, vector FROM rows WHERE owner = ? AND id IN ({marks})"  # noqa: S608
-            found |= {row[0]: _record(*row) for row in self._db.execute(sql, (self._number(), *part))}
+            found |= {row[0]: self._record(*row) for row in self._db.execute(sql, (self._number(), *part))}
         return [found[one] for one in dict.fromkeys(ids) if one in found]
 
     def every(self) -> Iterator[Record]:
         """Return all rows with their vectors."""
         sql = "SELECT id, text, metadata, vector FROM rows WHERE owner = ?"
-        return (_record(*row) for row in self._db.execute(sql, (self._number(),)))
+        return (self._record(*row) for row in self._db.execute(sql, (self._number(),)))
 
     def select(self, where: Mapping[str, Primitive]) -> list[str]:
         """Return the ids of the rows that match, sorted."""
@@ -104,7 +104,7 @@ class StoredRows:
         holding = " AND instr(metadata, ?)" * len(texts)
         sql = f"SELECT id, metadata FROM rows WHERE owner = ?{holding} ORDER BY id"  # noqa: S608
         rows = self._db.execute(sql, (*self._args(), *texts))
-        read = ((one, _record(one, "", metadata, b"").metadata) for one, metadata in rows)
+        read = ((one, self._record(one, "", metadata, b"").metadata) for one, metadata in rows)
         return [one for one, metadata in read if all(is_same(metadata.get(key)) for key, is_same in tests)]
 
     def count(self) -> int:
@@ -135,6 +135,22 @@ class StoredRows:
             rows = [(self._number(), one) for one in ids]
             self._db.executemany("INSERT OR IGNORE INTO pending VALUES (?, ?)", rows)
 
+    def _known_ids(self, ids: Sequence[str]) -> list[str]:
+        found: set[str] = set()
+        for marks, part in parts(ids):
+            sql = f"SELECT id FROM rows WHERE owner = ? AND id IN ({marks})"  # noqa: S608
+            found |= {row[0] for row in self._db.execute(sql, (self._number(), *part))}
+        return [one for one in dict.fromkeys(ids) if one in found]
+
+    def _record(self, identifier: str, text: str, metadata: str, blob: bytes) -> Record:
+        try:
+            return _record(identifier, text, metadata, blob)
+        except (TypeError, ValueError) as problem:
+            raise UnavailableError(
+                f"{self._db.file}: the row {identifier!r:.80} is damaged ({problem}): restore a backup, "
+                "or forget the memory"
+            ) from problem
+
     def _args(self) -> tuple[int]:
         return (self._number(),)
 
@@ -149,6 +165,24 @@ class StoredRows:
         sql = "SELECT number, followed FROM owners WHERE collection = ? AND owner = ?"
         row = self._db.execute(sql, self.key).fetchone()
         return None if row is None else (row[0], row[1])
+
+
+def made_with(database: Database) -> tuple[str, int] | None:
+    """Return the model of the vectors and how many numbers each has; None before the first row.
+
+    Raises:
+        UnavailableError: the file has rows and does not say it.
+    """
+    about = dict(map(tuple, database.execute("SELECT name, value FROM about")))
+    if not about and database.execute("SELECT 1 FROM rows LIMIT 1").fetchone() is None:
+        return None
+    model, dimension = about.get("model"), _count(about.get("dimension"))
+    if not isinstance(model, str) or dimension is None:
+        raise UnavailableError(
+            f"{database.file} is damaged: it does not say which model its vectors are of; restore a backup, "
+            "or embed its texts again (for topics: memory reindex)"
+        )
+    return model, dimension
 
 
 def owners_of(database: Database, collection: str) -> list[str]:
@@ -172,18 +206,22 @@ def is_sound(file: Path) -> bool:
             has_rows = database.execute("SELECT 1 FROM sqlite_master WHERE name = 'rows'").fetchone()
             rows = database.execute("SELECT id, text, metadata, vector FROM rows") if has_rows else ()
             sizes = {len(np.asarray(_record(*row).vector)) for row in rows}
-    except (sqlite3.Error, UnavailableError, UnicodeDecodeError):
+            about = dict(database.execute("SELECT name, value FROM about")) if sizes else {}
+    except (sqlite3.Error, TypeError, ValueError):
         return False
-    return verdict == "ok" and len(sizes) <= 1
+    return verdict == "ok" and (not sizes or ("model" in about and sizes == {_count(about.get("dimension"))}))
+
+
+def _count(text: object) -> int | None:
+    return int(text) if isinstance(text, str) and text.isdecimal() else None
 
 
 def _record(identifier: str, text: str, metadata: str, blob: bytes) -> Record:
-    try:
-        vector: NDArray[np.float32] = np.frombuffer(blob, np.float32)
-        return Record(id=identifier, text=text, metadata=_mapping(metadata), vector=vector)
-    except (TypeError, ValueError) as problem:
-        msg = f"the row {identifier!r:.80} is damaged ({problem}): restore a backup, or forget the memory"
-        raise UnavailableError(msg) from problem
+    """Return a row; TypeError or ValueError of one that cannot be read."""
+    if not isinstance(identifier, str) or not isinstance(text, str):
+        raise TypeError("its id or its text is none")
+    vector: NDArray[np.float32] = np.frombuffer(blob, np.float32)
+    return Record(id=identifier, text=text, metadata=_mapping(metadata), vector=vector)
 
 
 def _mapping(metadata: str) -> dict[str, Primitive]:

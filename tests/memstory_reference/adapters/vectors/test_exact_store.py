@@ -1,9 +1,15 @@
 import gc
+import sqlite3
+from contextlib import closing
 
+import numpy as np
 import pytest
 
 from memstory_reference.adapters.vectors import exact_store
 from memstory_reference.adapters.vectors.exact_store import FILE, ExactStore
+from memstory_reference.adapters.vectors.reindexing import reindex
+from memstory_reference.adapters.vectors.stored_rows import is_sound
+from memstory_reference.errors import UnavailableError
 
 
 def _broken(*_):
@@ -84,4 +90,47 @@ async def test_two_handles_of_a_new_owner_see_each_others_rows(rows_of, spread):
     assert (await one.count(), await other.count()) == (0, 0)
     await one.upsert(rows_of(spread(4)))
     assert (await other.count(), len(await other.query(spread(4)[0], 9))) == (4, 4)
+    await store.close()
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        "DELETE FROM about WHERE name = 'model'",
+        "DELETE FROM about WHERE name = 'dimension'",
+        "DELETE FROM about",
+        "UPDATE about SET value = 'x' WHERE name = 'dimension'",
+    ],
+)
+async def test_a_file_that_lost_the_model_of_its_vectors_is_one_clear_error_and_can_be_embedded_again(
+    tmp_path, filled, damage
+):
+    store, _ = await filled(tmp_path)
+    await store.close()
+    with closing(sqlite3.connect(tmp_path / FILE)) as connection, connection:
+        connection.execute(damage)
+    with pytest.raises(UnavailableError, match=f"{FILE}.*which model.*restore a backup"):
+        ExactStore(tmp_path / FILE, model="fixed")
+    assert not is_sound(tmp_path / FILE)
+
+    class Fixed:
+        model, dimension = "fixed", 8
+
+        async def embed(self, texts, purpose):
+            return np.eye(8, dtype=np.float32)[[0] * len(texts)]
+
+    assert await reindex(tmp_path, Fixed()) == 30
+    assert is_sound(tmp_path / FILE)
+    again = ExactStore(tmp_path / FILE, model="fixed")
+    assert again.dimension == 8
+    await again.close()
+
+
+async def test_a_row_that_cannot_be_read_is_named_with_its_file_and_can_be_forgotten(tmp_path, filled):
+    store, index = await filled(tmp_path)
+    store._db.execute("UPDATE rows SET metadata = '{' WHERE id = 'r0003'")
+    with pytest.raises(UnavailableError, match=rf"{FILE}: the row 'r0003' is damaged .* forget the memory"):
+        await index.get(["r0003"])
+    assert await index.delete(["r0003"]) == ["r0003"]
+    assert len(await index.list()) == 29
     await store.close()
