@@ -25,6 +25,7 @@ AT_ONCE = 10_000
 """Values of one statement; SQLite takes 32,766."""
 
 _NO_UTF8 = "Could not decode to UTF-8"
+_NO_COLUMN = "No item with that key"
 _NO_ENTRY = re.compile(r"row (\d+) missing from index (.+)")
 _ABOUT = "CREATE TABLE IF NOT EXISTS about (name TEXT PRIMARY KEY, value TEXT NOT NULL)"
 _PRAGMAS = (
@@ -53,7 +54,7 @@ class Database:
         `about` is what has to be equal at each opening, such as the model of the vectors; it is kept in a table. Its
         `schema` is a number: a file of an earlier one goes through `migrations`, whose first leads from 1 to 2.
         """
-        self._file = file
+        self.file = file
         self._lost: Mapping[str, int] = {}
         self.lane = Lane(str(file), self._translated)
         is_checked = schema is not None and _is_to_check(file)
@@ -150,7 +151,7 @@ class Database:
         lost = ", ".join(f"{number} rows of {table}" for table, number in self._lost.items())
         LOG.error(
             "%s is damaged (%s; %d findings)%s. Restore a backup, or save what is left by an export",
-            *(self._file, " ".join(findings[0].split()), len(findings), f": {lost} cannot be read" if lost else ""),
+            *(self.file, " ".join(findings[0].split()), len(findings), f": {lost} cannot be read" if lost else ""),
         )
 
     def _prepare(self, schema: str, about: Mapping[str, str], migrations: Sequence[str]) -> None:
@@ -161,7 +162,7 @@ class Database:
         for name, value in about.items():
             if name != "schema" and found.get(name, value) != value:
                 raise StoreConflictError(
-                    f"{self._file} was made with {name} {found[name]!r}, not {value!r}: open it with {found[name]!r}, "
+                    f"{self.file} was made with {name} {found[name]!r}, not {value!r}: open it with {found[name]!r}, "
                     "or use another folder"
                 )
         if "schema" in about and "schema" in found:
@@ -177,7 +178,7 @@ class Database:
         versions = [str(number) for number in range(1, int(wanted) + 1)]
         if found not in versions or len(migrations) < len(versions) - 1:
             raise StoreConflictError(
-                f"{self._file} has schema {found!r}; this version of memstory reads 1 to {wanted}. "
+                f"{self.file} has schema {found!r}; this version of memstory reads 1 to {wanted}. "
                 "Open it with the version that made it, or use another folder"
             )
         for version in range(int(found), int(wanted)):
@@ -192,8 +193,13 @@ class Database:
             # What SQLite says of a text that is no UTF-8 repeats the text.
             what = str(problem).partition(" with text ")[0]
             raise UnavailableError(
-                f"{self._file} cannot be used: {what}. Give it room on its disk, restore a backup, "
-                "or use another folder"
+                f"{self.file} cannot be used: {what}. Give it room on its disk, restore a backup, or use another folder"
+            ) from problem
+        except IndexError as problem:
+            if str(problem) != _NO_COLUMN:
+                raise
+            raise UnavailableError(
+                f"{self.file} cannot be used: a column is gone. Restore a backup, or use another folder"
             ) from problem
 
 
@@ -212,10 +218,10 @@ def _is_to_check(file: Path) -> bool:
 def _lost_rows(db: sqlite3.Connection, findings: Sequence[str]) -> dict[str, int]:
     """Return, by table, how many rows are in the table and not in each index, or the other way round."""
     tables = [row[0] for row in db.execute("SELECT name FROM sqlite_master WHERE type = 'table' AND rootpage > 0")]
-    table_of = dict(map(tuple, db.execute("SELECT name, tbl_name FROM sqlite_master WHERE type = 'index'")))
+    table_of: dict[str, str] = dict(map(tuple, db.execute("SELECT name, tbl_name FROM sqlite_master WHERE type = 'index'")))
     without_entry = defaultdict[str, set[str]](set)
-    for row, index in (found.groups() for found in map(_NO_ENTRY.fullmatch, findings) if found):
-        without_entry[table_of.get(index, index)].add(row)
+    for found in filter(None, map(_NO_ENTRY.fullmatch, findings)):
+        without_entry[table_of.get(found[2], found[2])].add(found[1])
     lost = {}
     for table in tables:
         indexes = db.execute("SELECT name FROM pragma_index_list(?) WHERE NOT partial", (table,)).fetchall()

@@ -9,7 +9,7 @@ from hashlib import blake2b
 from pathlib import Path
 from typing import Final
 
-from memstory_reference.errors import InputError
+from memstory_reference.errors import InputError, UnavailableError
 from memstory_reference.storage.database_store import Database
 from memstory_reference.text.folding import folded
 from memstory_reference.text.secret_guard import Guard
@@ -26,6 +26,7 @@ _WORD = re.compile(r"[^\W_]+")
 _SPEAKER = re.compile(r"^\s*[\w ]{1,40}:\s")
 _AMOUNT = re.compile(r"[\d.,:/%]*[.,:/%][\d.,:/%]*|\d{4}(?:-\d\d){1,2}")
 _LEAST_WORDS, _LEAST_SIGNS = 3, 5
+_SALT_BYTES = 16
 
 
 class Tombstones:
@@ -37,7 +38,7 @@ class Tombstones:
     def __init__(self, file: Path | None = None) -> None:
         self._file = file
         self._db: Database | None = None
-        self._salt = secrets.token_bytes(16)
+        self._salt = secrets.token_bytes(_SALT_BYTES)
         self._marks: dict[str, set[bytes]] = {}
         if file is not None and file.exists():
             self._open(file)
@@ -76,9 +77,18 @@ class Tombstones:
 
     def _open(self, file: Path) -> None:
         self._db = Database(file, schema=_SCHEMA, about={"schema": "1"})
-        self._db.execute("INSERT INTO salt SELECT ? WHERE NOT EXISTS (SELECT 1 FROM salt)", (self._salt,))
-        (self._salt,) = self._db.execute("SELECT value FROM salt").fetchone()
-        for owner, mark in self._db.execute("SELECT owner, mark FROM forgotten"):
+        marks = self._db.rows("SELECT owner, mark FROM forgotten")
+        if not marks:
+            self._db.execute("INSERT INTO salt SELECT ? WHERE NOT EXISTS (SELECT 1 FROM salt)", (self._salt,))
+        salts = [row["value"] for row in self._db.rows("SELECT value FROM salt LIMIT 1")]
+        if not salts or not isinstance(salts[0], bytes) or len(salts[0]) != _SALT_BYTES:
+            self._db.close()
+            raise UnavailableError(
+                f"{file} is damaged: what was forgotten for good would not be known again; restore a backup, "
+                "or use another folder"
+            )
+        self._salt = salts[0]
+        for owner, mark in marks:
             self._marks.setdefault(owner, set()).add(mark)
 
     def _digest(self, told: str) -> bytes:

@@ -141,7 +141,12 @@ class SystemTarget(Target, Generic[S]):
             "embedder": self._ports.embedder.model,
             "chat": self._ports.chat.name if self._has_model else BY_RULES,
             "store": self._store_name(),
+            **({"unreadable": f"{lost} rows of a damaged file"} if (lost := await self._lost()) else {}),
         }
+
+    async def _lost(self) -> int:
+        """Return how many rows cannot be read since a file was damaged, where that is known at the opening."""
+        return 0
 
     async def fault(self, part: str, mode: str) -> None:
         self._ports.set_fault(part, mode)

@@ -214,3 +214,9 @@ def test_rows_come_in_batches_and_each_once_where_one_in_the_middle_is_no_utf_8(
     database.execute("UPDATE notes SET text = CAST(x'ff' AS TEXT) WHERE name = '3'")
     batches = [[row["text"] for row in part] for part in database.batches("SELECT text FROM notes", size=2)]
     assert batches == [["text 0", "text 1"], ["text 2", b"\xff"], ["text 4"]]
+
+
+def test_a_row_that_lacks_a_column_is_the_files_fault_and_no_bug(database):
+    database.execute("INSERT INTO notes VALUES ('a', 'b')")
+    with pytest.raises(UnavailableError, match=r"it\.sqlite3 cannot be used: .*column"), database._translated():
+        database.execute("SELECT * FROM notes").fetchone()["words"]

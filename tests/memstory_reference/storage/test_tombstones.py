@@ -1,8 +1,11 @@
+import sqlite3
+from contextlib import closing
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memstory_reference.errors import InputError
+from memstory_reference.errors import InputError, UnavailableError
 from memstory_reference.storage.tombstones import NoTombstones, Tombstones
 
 
@@ -89,3 +92,14 @@ def test_any_text_that_was_buried_is_known_again(text):
     stones = Tombstones()
     stones.bury("ana", [text])
     assert stones.reason("ana", text)
+
+
+@pytest.mark.parametrize("damage", ["DELETE FROM salt", "UPDATE salt SET value = x'00'", "UPDATE salt SET value = 'x'"])
+def test_a_file_that_would_not_know_again_what_was_forgotten_is_one_clear_error(tmp_path, damage):
+    stones = Tombstones(tmp_path / "forgotten.sqlite3")
+    stones.bury("ana", ["The parrot is called Dunya."])
+    stones.close()
+    with closing(sqlite3.connect(tmp_path / "forgotten.sqlite3")) as connection, connection:
+        connection.execute(damage)
+    with pytest.raises(UnavailableError, match=r"forgotten\.sqlite3 is damaged.*restore a backup"):
+        Tombstones(tmp_path / "forgotten.sqlite3")

@@ -139,4 +139,5 @@ def status_line(status: Mapping[str, Tree]) -> str:
     counts, labels = status["counts"], status["labels"]
     remembered = ", ".join(f"{label} {counts[layer]}" for layer, label in labels.items())
     sync = f", sync {status['sync']}" if status["mode"] == "synced" else ""
-    return f"{remembered}; held {status['held']}; mode {status['mode']}{sync}; embedder {status['embedder']}"
+    damage = "".join(f"; {name} {status[name]}" for name in ("damaged", "unreadable") if status[name])
+    return f"{remembered}; held {status['held']}; mode {status['mode']}{sync}; embedder {status['embedder']}{damage}"

@@ -187,6 +187,10 @@ class RecordsDesk:
             done += len(found)
         return done
 
+    async def lost(self) -> int:
+        """Return how many records, of all owners, cannot be read since the store was damaged."""
+        return await self._store.alost()
+
     async def counts(self, owner: str) -> dict[str, Tree]:
         """Return how many records each layer has, by what stores call it and by what people do."""
         found = await self._store.acounts(owner)
@@ -197,6 +201,7 @@ class RecordsDesk:
             "archived": sum(n for (_, standing), n in found.items() if standing is Standing.ARCHIVED),
             "superseded": sum(n for (_, standing), n in found.items() if standing is Standing.SUPERSEDED),
             "damaged": len(await self._store.adamaged(owner)),
+            "unreadable": await self.lost(),
         }
 
     async def _planned(self, plan: Plan, content: Content) -> Remembered:

@@ -91,7 +91,7 @@ class ObservationsStore:
 
     def get(self, owner: str, ids: Sequence[str]) -> list[Observation]:
         """Return the observations that exist, in the order of `ids`."""
-        found = {row["id"]: _observation_of(row) for row in self._rows("*", owner, ids)}
+        found = {row["id"]: self._observation(row) for row in self._rows("*", owner, ids)}
         return [found[identifier] for identifier in dict.fromkeys(ids) if identifier in found]
 
     def tasks(self, owner: str, ids: Sequence[str]) -> dict[str, str]:
@@ -143,7 +143,7 @@ class ObservationsStore:
             "SELECT * FROM observations WHERE owner = ? ORDER BY timestamp DESC, row DESC LIMIT ?",
             (owner, -1 if limit is None else limit),
         )
-        return [_observation_of(row) for row in rows]
+        return [self._observation(row) for row in rows]
 
     def rate(self, owner: str, identifier: str, rating: float) -> bool:
         """Set a rating; no index is touched, for ratings live here alone."""
@@ -197,6 +197,14 @@ class ObservationsStore:
         ).fetchone()
         return np.fromstring(listed or "", np.int64, sep=",")
 
+    def _observation(self, row: sqlite3.Row) -> Observation:
+        try:
+            return _observation_of(row)
+        except (TypeError, ValueError) as problem:
+            raise UnavailableError(
+                f"{self._db.file}: observation {row['id']!r:.80} is damaged ({problem}): forget it, or restore a backup"
+            ) from problem
+
     def _rows(self, columns: str, owner: str, ids: Sequence[str]) -> Iterator[sqlite3.Row]:
         for marks, part in parts(ids):
             sql = f"SELECT {columns} FROM observations WHERE owner = ? AND id IN ({marks})"  # noqa: S608  (no input)
@@ -236,22 +244,18 @@ def _vector_of(row: sqlite3.Row) -> NDArray[np.float32] | None:
 
 
 def _observation_of(row: sqlite3.Row) -> Observation:
-    try:
-        return Observation(
-            id=row["id"],
-            title=row["title"],
-            narrative=row["narrative"],
-            facts=_texts_of(row["facts"]),
-            task=row["task"],
-            task_type=row["task_type"],
-            final_score=row["final_score"],
-            rating=row["rating"],
-            timestamp=datetime.fromisoformat(row["timestamp"]),
-            sources=_texts_of(row["sources"]),
-        )
-    except (TypeError, ValueError) as problem:
-        msg = f"observation {row['id']!r:.80} is damaged ({problem}): forget it, or restore a backup"
-        raise UnavailableError(msg) from problem
+    return Observation(
+        id=row["id"],
+        title=row["title"],
+        narrative=row["narrative"],
+        facts=_texts_of(row["facts"]),
+        task=row["task"],
+        task_type=row["task_type"],
+        final_score=row["final_score"],
+        rating=row["rating"],
+        timestamp=datetime.fromisoformat(row["timestamp"]),
+        sources=_texts_of(row["sources"]),
+    )
 
 
 def _texts_of(text: str) -> tuple[str, ...]:

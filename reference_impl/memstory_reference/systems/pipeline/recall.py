@@ -163,7 +163,8 @@ class Recaller:
         return self._ranked(admitted, similarities)
 
     def _ranked(self, admitted: dict[str, MemoryChunk], similarities: Mapping[str, float]) -> list[RecalledMemory]:
-        order = sorted(admitted, key=lambda one: (-similarities[one], one))
+        # A damaged row may have another id than its place in an index.
+        order = sorted(admitted.keys() & similarities.keys(), key=lambda one: (-similarities[one], one))
         return [self._sized(admitted[one], similarities[one]) for one in order]
 
     def _sized(self, memory: MemoryChunk, similarity: float | None = None) -> RecalledMemory:

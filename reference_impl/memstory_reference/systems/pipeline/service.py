@@ -350,6 +350,11 @@ class PipelineService:
         await self._preferences.rebuild(user)
         return await self._vectors.rebuild(user)
 
+    @property
+    def lost(self) -> int:
+        """How many memories, of all users, cannot be read since the file was damaged."""
+        return self._database.lost("memories", "preferences")
+
     async def status(self, user_id: str) -> dict[str, int]:
         """Return counts: rows by type, what is archived, sessions to compress, and what is found by its vector."""
         user = checked_owner(user_id, "user_id")

@@ -21,7 +21,7 @@ def faulty_layers_store(store: LayersStore, switch: Switch) -> LayersStore:
 
 class _FaultyLayersStore(Faulty):
     # A real store reads the session key once: a process that has a session knows it.
-    free = frozenset({"asession_key", "aclose"})
+    free = frozenset({"asession_key", "alost", "aclose"})
 
     async def aput_batch(self, records: Sequence[MemoryRecord]) -> None:
         await self._switch.pass_or_fail()

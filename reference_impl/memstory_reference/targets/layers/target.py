@@ -98,6 +98,9 @@ class LayersTarget(CorrectsInWords, LayersDesk):
             return "memory only"
         return f"postgres ({self._postgres.name})" if self._options.is_in_postgres else "sqlite"
 
+    async def _lost(self) -> int:
+        return await self._system.records.lost()
+
     async def settle(self) -> None:
         with self._in_harness_words():
             await self._system.settle()

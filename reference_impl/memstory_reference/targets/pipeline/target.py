@@ -112,6 +112,9 @@ class PipelineTarget(CorrectsInWords, SystemTarget[PipelineService]):
     def _store_name(self) -> str:
         return "sqlite"
 
+    async def _lost(self) -> int:
+        return self._system.lost
+
     async def settle(self) -> None:
         # A part that the story has taken down is reported by the step that needs it.
         is_expected = suppress(Refused) if self._ports.is_fault_injected else nullcontext()

@@ -169,3 +169,18 @@ async def test_a_damaged_file_gives_one_clear_error_or_what_is_whole(opened, tmp
     if again is not None:
         await again.close()
     assert all("pipeline.sqlite3" in one or "damaged" in one for one in said), said
+
+
+async def test_a_column_that_has_another_name_is_one_clear_error(opened, tmp_path):
+    service = await opened()
+    await service.ingest("I hate leeks", "ann", "s")
+    await service.close()
+    file = tmp_path / "store" / "pipeline.sqlite3"
+    file.write_bytes(file.read_bytes().replace(b"    session TEXT NOT NULL", b"    sessjon TEXT NOT NULL"))
+    said = set()
+    try:
+        service = await opened()
+        await service.memories("ann")
+    except MemorySystemError as error:
+        said.add(str(error))
+    assert "pipeline.sqlite3" in said.pop()

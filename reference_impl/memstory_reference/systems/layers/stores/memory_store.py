@@ -85,6 +85,9 @@ class InMemoryStore:
         del owner  # nobody else can reach what is in memory alone
         return []
 
+    async def alost(self) -> int:
+        return 0
+
     async def adelete(self, owner: str, ids: Sequence[str]) -> list[str]:
         return [one for one in dict.fromkeys(ids) if self._remove(owner, one)]
 

@@ -102,7 +102,7 @@ class Gone:
     """A row that was deleted, with the tokens that found it; None of a damaged one, whose text nobody knows."""
 
     id: str
-    layer: Layer
+    layer: Layer | None
     tokens: frozenset[str] | None
 
 
@@ -196,8 +196,9 @@ class SqliteRows:
 
     def counts(self, owner: str) -> dict[tuple[Layer, Standing], int]:
         rows = self._db.execute(
-            f"SELECT n.layer, r.standing, count(*) {_FROM} WHERE n.owner = ? GROUP BY 1, 2",
-            (owner,),
+            f"SELECT n.layer, r.standing, count(*) {_FROM} WHERE n.owner = ? AND n.layer IN ({_marks(list(Layer))}) "
+            f"AND r.standing IN ({_marks(list(Standing))}) GROUP BY 1, 2",
+            (owner, *Layer, *Standing),
         )
         return {(Layer(layer), Standing(standing)): count for layer, standing, count in rows}
 
@@ -292,7 +293,7 @@ class SqliteRows:
     def _remove(self, row: sqlite3.Row) -> Gone:
         text = self._unindex(row)
         self._db.execute("DELETE FROM records WHERE row = ?", (row["row"],))
-        return Gone(id=row["id"], layer=Layer(row["layer"]), tokens=None if text is None else token_set(text))
+        return Gone(id=row["id"], layer=_layer(row["layer"]), tokens=None if text is None else token_set(text))
 
     def _unindex(self, row: sqlite3.Row) -> str | None:
         """Take a row's tokens out; return its text, None if it is damaged."""
@@ -365,6 +366,10 @@ def _record(row: sqlite3.Row) -> MemoryRecord:
 def _checksum(row: sqlite3.Row, content: str) -> str:
     names = ("created_at", "updated_at", "session", "count", "standing", "superseded_by")
     return checksum([row["owner"], row["layer"], row["id"], content, *(row[name] for name in names)])
+
+
+def _layer(name: str) -> Layer | None:
+    return Layer(name) if name in set(Layer) else None
 
 
 def _moment(created_at: str) -> int | None:

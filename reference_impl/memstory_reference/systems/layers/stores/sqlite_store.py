@@ -85,6 +85,9 @@ class SqliteStore:
     async def adamaged(self, owner: str) -> list[str]:
         return await self._db.lane.run(self._rows.damaged, owner)
 
+    async def alost(self) -> int:
+        return self._db.lost("records")
+
     async def adelete(self, owner: str, ids: Sequence[str]) -> list[str]:
         return [row.id for row in await self._db.lane.run(self._delete, owner, ids)]
 
@@ -132,11 +135,11 @@ class SqliteStore:
     def _delete(self, owner: str, ids: Sequence[str] | None) -> list[Gone]:
         gone = self._rows.delete_owner(owner) if ids is None else self._rows.delete(owner, ids)
         for row in gone:
-            if row.tokens is None:
+            if row.tokens is None or row.layer is None:
                 self._lists.clear()
             else:
                 self._forget_lists(owner, row.layer, row.tokens)
-            if (owner, row.layer) in self._matrices:
+            if row.layer is not None and (owner, row.layer) in self._matrices:
                 self._matrices[owner, row.layer].discard(row.id)
         return gone
 

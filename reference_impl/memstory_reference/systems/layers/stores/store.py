@@ -90,6 +90,10 @@ class MemoryStore(Protocol):
         """Return the ids of rows that were changed outside memstory: no read gives them, a delete removes them."""
         ...
 
+    async def alost(self) -> int:
+        """Return how many rows, of all owners, some read lacks since the store was damaged, as far as is known."""
+        ...
+
     async def adelete(self, owner: str, ids: Sequence[str]) -> list[str]:
         """Delete rows for good, with every trace in the store's indexes; return the ids that existed."""
         ...

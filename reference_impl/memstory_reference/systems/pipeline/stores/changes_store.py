@@ -20,6 +20,7 @@ from memstory_reference.systems.pipeline.stores.rows_store import (
     memory_values,
     preference_values,
     stamp,
+    total_of,
     vector_of,
 )
 from memstory_reference.systems.pipeline.stores.tables_store import MEMORY_COLUMNS, PREFERENCE_COLUMNS
@@ -131,12 +132,11 @@ class Rows:
     def shift(self, owner: str, vector: NDArray[np.float32], step: int) -> None:
         """Move the sum behind the centroid by one vector; with the last vector it goes, rounding and all."""
         row = self._db.execute("SELECT total, count FROM centroids WHERE owner = ?", (owner,)).fetchone()
-        count = (row["count"] if row else 0) + step
-        total = np.frombuffer(row["total"], np.float64) if row else np.zeros(len(vector))
-        if len(total) != len(vector) or not np.isfinite(total).all() or usable(vector) is None:
+        total = total_of(row, dimension_of(self._db)) if row else np.zeros(len(vector))
+        if total is None or len(total) != len(vector) or usable(vector) is None:
             self.recount(owner)
         else:
-            self._keep(owner, total + step * np.asarray(vector, np.float64), count)
+            self._keep(owner, total + step * np.asarray(vector, np.float64), (row["count"] if row else 0) + step)
 
     def recount(self, owner: str) -> None:
         """Make the sum behind the centroid again, of the vectors that can be compared."""

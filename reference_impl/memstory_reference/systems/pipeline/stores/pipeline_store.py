@@ -22,6 +22,7 @@ from memstory_reference.systems.pipeline.stores.rows_store import (
     condition,
     dimension_of,
     is_countable,
+    total_of,
     vector_of,
     whole,
 )
@@ -62,13 +63,14 @@ class PipelineStore:
         """Return what matters to new texts of these hashes and keys; archived memories are nobody's twin (PF-6)."""
         known = Known()
         sums = "SELECT total, count FROM centroids WHERE owner = ?"
+        held = dimension_of(self._db)
         row = self._db.execute(sums, (owner,)).fetchone()
-        if row and not np.isfinite(np.frombuffer(row["total"], np.float64)).all():
+        if row and total_of(row, held) is None:
             with self._db.transaction():
                 self._rows.recount(owner)
             row = self._db.execute(sums, (owner,)).fetchone()
-        if row:
-            known.total, known.count = np.frombuffer(row["total"], np.float64), row["count"]
+        if row and (total := total_of(row, held)) is not None:
+            known.total, known.count = total, row["count"]
         for marks, part in parts(hashes):
             sql = (
                 f"SELECT {MEMORY_COLUMNS} FROM memories WHERE owner = ? AND hash IN ({marks}) "  # noqa: S608
@@ -307,5 +309,6 @@ class PipelineStore:
             "compressed": number(compressed),
             "sessions": number(sessions),
             "damaged": self._damaged(owner),
+            "unreadable": self._db.lost("memories", "preferences"),
             "cached": number("SELECT count(*) FROM embeddings WHERE owner = ?"),
         }

@@ -11,7 +11,7 @@ from datetime import datetime
 import numpy as np
 from numpy.typing import NDArray
 
-from memstory_reference.errors import StoreConflictError
+from memstory_reference.errors import StoreConflictError, UnavailableError
 from memstory_reference.storage.database_store import Database
 from memstory_reference.storage.vector_matrix import usable
 from memstory_reference.systems.pipeline.ingest.chunking import content_hash
@@ -61,7 +61,21 @@ def stamp(moment: datetime) -> str:
 def dimension_of(database: Database) -> int | None:
     """Return how many numbers each vector of the store has; None before the first."""
     row = database.execute("SELECT value FROM about WHERE name = 'dimension'").fetchone()
+    if row and not row["value"].isdecimal():
+        raise UnavailableError(
+            f"{database.file} is damaged: its vectors have {row['value']!r:.40} numbers; restore a backup, "
+            "or use another folder"
+        )
     return int(row["value"]) if row else None
+
+
+def total_of(row: sqlite3.Row, held: int | None) -> NDArray[np.float64] | None:
+    """Return the sum behind a centroid; None of a damaged one: no sum of so many vectors of length 1 is as long."""
+    blob, count = row["total"], row["count"]
+    if not isinstance(count, int) or not isinstance(blob, bytes) or len(blob) != 8 * (held or 0):
+        return None
+    total: NDArray[np.float64] = np.frombuffer(blob, np.float64)
+    return total if count > 0 and (np.abs(total) <= 2 * count).all() else None  # false of NaN too
 
 
 def check_dimension(held: int | None, vector: NDArray[np.float32]) -> None:

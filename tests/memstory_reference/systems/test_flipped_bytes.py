@@ -1,0 +1,167 @@
+"""Files of the six memories with flipped bytes: they answer with what is whole, or name the file and what to do."""
+
+from __future__ import annotations
+
+import logging
+import os
+import re
+import shutil
+import sqlite3
+from contextlib import closing
+from random import Random
+
+import pytest
+
+from memstory.clock import StoryClock
+from memstory.errors import SetupError, TargetError
+from memstory.target import Environment, Item, Query, Ref, Scope
+from memstory.targets.discovery import load_targets
+
+SYSTEMS = ("layers", "manager", "observations", "pipeline", "topics", "turns")
+FEW, COUNT = 5, int(os.environ.get("MEMSTORY_FUZZ_FLIPS", "40"))
+SEED = int(os.environ.get("MEMSTORY_FUZZ_SEED", "0"))
+FLIPS, TOLD = 20, 40
+
+ANN, BOB = Scope(user="ann"), Scope(user="bob")
+FILE_AND_ADVICE = re.compile(
+    r"\S+\.(sqlite3|f32)\b.*([Rr]estore a backup|[Oo]pen (it|the store)|use another folder)", re.DOTALL
+)
+
+
+def told(scope, number):
+    return Item(text=f"I like dish {number} of town{number}, says {scope.user}; " + f"word{number} " * 8)
+
+
+async def opened(factory, folder):
+    target = factory.target()
+    await target.open(Environment(workspace=str(folder), owner=ANN.user, options={"embedder": "random"}), StoryClock())
+    return target
+
+
+@pytest.fixture(scope="module")
+def factories():
+    return load_targets(["reference"], {})
+
+
+@pytest.fixture
+async def filled(factories, tmp_path, system):
+    """A closed memory of two users, one of whom had a text forgotten for good; and its factory."""
+    (tmp_path / "filled").mkdir()
+    target = await opened(factories[system], tmp_path / "filled")
+    for scope in (ANN, BOB):
+        receipt = await target.add([told(scope, number) for number in range(TOLD)], scope)
+    await target.settle()
+    await target.delete(Ref(id=receipt.items[-1].id, durable=True), BOB)
+    await target.close()
+    return tmp_path / "filled", factories[system]
+
+
+def flipped(folder, to, number):
+    """Copy a folder, with bits flipped in one of its files; return that file's name."""
+    random = Random(f"{SEED}-{number}")  # noqa: S311  (no secret)
+    shutil.rmtree(to, ignore_errors=True)
+    shutil.copytree(folder, to)
+    file = random.choice(sorted(one for one in to.rglob("*") if one.suffix in (".sqlite3", ".f32")))
+    content = bytearray(file.read_bytes())
+    for _ in range(FLIPS):
+        content[random.randrange(len(content))] ^= 1 << random.randrange(8)
+    file.write_bytes(content)
+    return file.name
+
+
+async def used(factory, folder):
+    """Do what a user does; return what was said of what could not be done."""
+    able, said = factory.capabilities({}), []
+
+    async def attempt(call):
+        try:
+            return await call()
+        except (TargetError, SetupError) as error:
+            said.append(str(error))
+
+    target = await attempt(lambda: opened(factory, folder))
+    if target is None:
+        return said
+    question = Query(text="Which dish of town3 does ann like?")
+    for capability, call in (
+        ("list", lambda: target.list(ANN)),
+        ("search", lambda: target.search(question, ANN)),
+        ("context", lambda: target.context(question, ANN)),
+        ("inspect.status", lambda: target.inspect("status", {}, ANN)),
+        ("list", lambda: target.list(BOB)),
+        ("search", lambda: target.search(question, BOB)),
+        ("add", lambda: target.add([Item(text="A new thing, number 99.")], ANN)),
+        ("delete.about", lambda: target.delete_about(["town4"], ANN)),
+        ("delete.scope", lambda: target.delete(Ref(), ANN)),
+        ("delete.scope", lambda: target.delete(Ref(), BOB)),
+    ):
+        if capability in able:
+            await attempt(call)
+    await attempt(target.settle)
+    await attempt(target.close)
+    return said
+
+
+async def use_flipped(filled, folder, numbers):
+    whole, factory = filled
+    for number in numbers:
+        file = flipped(whole, folder, number)
+        try:
+            said = await used(factory, folder)
+        except Exception as error:
+            error.add_note(f"MEMSTORY_FUZZ_SEED={SEED}, file {number}: {file}")
+            raise
+        unclear = [one for one in said if not FILE_AND_ADVICE.search(one)]
+        assert not unclear, f"MEMSTORY_FUZZ_SEED={SEED}, file {number}: {file}"
+
+
+@pytest.fixture(autouse=True)
+def _quiet(caplog):
+    caplog.set_level(logging.CRITICAL)
+
+
+@pytest.mark.parametrize("system", SYSTEMS)
+async def test_a_memory_with_flipped_bytes_answers_or_names_the_file_and_what_to_do(filled, tmp_path):
+    await use_flipped(filled, tmp_path / "flipped", range(FEW))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("system", SYSTEMS)
+async def test_many_memories_with_flipped_bytes_answer_or_name_the_file_and_what_to_do(filled, tmp_path):
+    await use_flipped(filled, tmp_path / "flipped", range(COUNT))
+
+
+INDEXES = {
+    "layers": ("layers/memory.sqlite3", "records", "by_age"),
+    "pipeline": ("pipeline.sqlite3", "memories", "by_hash"),
+}
+
+
+@pytest.mark.parametrize("system", INDEXES)
+async def test_rows_that_a_damaged_index_has_lost_are_counted(filled, system, caplog):
+    folder, factory = filled
+    place, table, index = INDEXES[system]
+    with closing(sqlite3.connect(folder / place, isolation_level=None)) as connection:
+        rows = connection.execute(f"SELECT * FROM {table} ORDER BY rowid LIMIT 3").fetchall()  # noqa: S608  (a test's own words)
+        connection.execute(f"DELETE FROM {table} WHERE rowid IN (SELECT rowid FROM {table} ORDER BY rowid LIMIT 3)")  # noqa: S608
+        kept = connection.execute("SELECT * FROM sqlite_master WHERE name = ?", (index,)).fetchone()
+        connection.execute("PRAGMA writable_schema = ON")
+        connection.execute("DELETE FROM sqlite_master WHERE name = ?", (index,))
+    with closing(sqlite3.connect(folder / place, isolation_level=None)) as connection:
+        connection.executemany(f"INSERT INTO {table} VALUES ({', '.join('?' * len(rows[0]))})", rows)  # noqa: S608
+        connection.execute("PRAGMA writable_schema = ON")
+        connection.execute("INSERT INTO sqlite_master VALUES (?, ?, ?, ?, ?)", kept)
+    caplog.set_level(logging.WARNING)
+    target = await opened(factory, folder)
+    assert (await target.inspect("status", {}, ANN))["unreadable"] == 3
+    assert "3 rows" in (await target.about())["unreadable"]
+    assert [one for one in caplog.messages if place in one and f"3 rows of {table} cannot be read" in one]
+    await target.close()
+
+
+@pytest.mark.parametrize("system", ["layers", "pipeline", "turns"])
+async def test_a_whole_memory_has_nothing_that_cannot_be_read(filled):
+    target = await opened(filled[1], filled[0])
+    assert (await target.inspect("status", {}, ANN))["unreadable"] == 0
+    assert "unreadable" not in await target.about()
+    await target.close()
