@@ -218,7 +218,8 @@ def _is_to_check(file: Path) -> bool:
 def _lost_rows(db: sqlite3.Connection, findings: Sequence[str]) -> dict[str, int]:
     """Return, by table, how many rows are in the table and not in each index, or the other way round."""
     tables = [row[0] for row in db.execute("SELECT name FROM sqlite_master WHERE type = 'table' AND rootpage > 0")]
-    table_of: dict[str, str] = dict(map(tuple, db.execute("SELECT name, tbl_name FROM sqlite_master WHERE type = 'index'")))
+    indexed = "SELECT name, tbl_name FROM sqlite_master WHERE type = 'index'"
+    table_of: dict[str, str] = dict(map(tuple, db.execute(indexed)))
     without_entry = defaultdict[str, set[str]](set)
     for found in filter(None, map(_NO_ENTRY.fullmatch, findings)):
         without_entry[table_of.get(found[2], found[2])].add(found[1])
