@@ -2,7 +2,7 @@
 
 import pytest
 
-from memstory.contract.errors import NotSupported
+from memstory.contract.errors import NotSupported, Refused
 from memstory.contract.target import Item, Query, Scope
 from memstory.targets.embedders import Embedders
 from memstory.targets.frameworks.llamaindex import LlamaindexFactory
@@ -58,3 +58,12 @@ async def test_it_says_what_it_cannot_do(factory, opened):
                 await target.search(query, scope)
         with pytest.raises(NotSupported):
             await target.add([Item(text="x", key="k")], ANN)
+
+
+async def test_none_at_all_is_what_chroma_inside_it_refuses(factory, opened):
+    async with opened(factory) as target:
+        await target.add([Item(text="tea")], ANN)
+        for ask in (target.search, target.context):
+            with pytest.raises(Refused, match="requested results"):
+                await ask(Query(text="tea", top_k=0), EVERYWHERE)
+        assert texts(await target.search(Query(text="tea"), EVERYWHERE)) == ["tea"]

@@ -222,3 +222,14 @@ async def test_on_pgvector_a_workspace_keeps_what_was_changed_and_knows_nothing_
         assert await target.list(EVERYWHERE) == []
     async with opened(factory, options=options) as target:
         assert texts(await target.list(EVERYWHERE)) == ["said in the first, and changed"]
+
+
+@pytest.mark.parametrize("metadata", [{"": 1}, {"$gt": 1}])
+async def test_what_chroma_inside_it_refuses_is_refused(factory, opened, metadata):
+    async with opened(factory, options={"vector_store": "chroma"}) as target:
+        (known,) = (await target.add([Item(text="tea")], ANN)).items
+        with pytest.raises(Refused):
+            await target.add([Item(text="one", metadata=metadata)], ANN)
+        with pytest.raises(Refused):
+            await target.update(Ref(id=known.id), Item(text="two", metadata=metadata), ANN)
+        assert texts(await target.list(EVERYWHERE)) == ["tea"]

@@ -4,6 +4,7 @@ import subprocess
 import sys
 
 import pytest
+from chromadb.errors import NotFoundError
 
 from memstory.contract.errors import NotSupported, Refused
 from memstory.contract.target import Item, Query, Ref, Scope
@@ -119,3 +120,25 @@ async def test_bm25_refuses_what_it_cannot_hold_apart(opened):
             await target.search(Query(text="tea"), ANN)
         with pytest.raises(NotSupported):
             await target.search(Query(text="tea", where={"n": 1}), EVERYWHERE)
+
+
+@pytest.mark.parametrize(
+    "items",
+    [
+        [Item(text="one", key="k"), Item(text="two", key="k")],
+        [Item(text="one", metadata={"": 1})],
+        [Item(text="one", metadata={"$gt": 1})],
+    ],
+)
+async def test_what_chroma_refuses_is_refused_and_no_failure_of_it(opened, embedders, items):
+    async with opened(ChromaFactory(embedders)) as target:
+        with pytest.raises(Refused):
+            await target.add(items, ANN)
+        assert await target.list(EVERYWHERE) == []
+
+
+async def test_an_error_of_chroma_that_is_no_refusal_is_none(opened, embedders):
+    async with opened(ChromaFactory(embedders)) as target:
+        target.collection(ANN.user)._client.delete_collection(target.collection(ANN.user).name)
+        with pytest.raises(NotFoundError):
+            await target.add([Item(text="one")], ANN)

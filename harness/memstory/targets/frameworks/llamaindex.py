@@ -13,6 +13,9 @@ from typing import Any, ClassVar, Final
 from memstory.contract.clock import Clock
 from memstory.contract.errors import NotSupported
 from memstory.contract.target import (
+from memstory.contract.clock import Clock
+from memstory.contract.errors import NotSupported, Refused
+from memstory.contract.target import (
     Capability,
     Environment,
     Hit,
@@ -79,7 +82,13 @@ class LlamaindexTarget(Target):
         refuse_undeclared(query, scope, CAPABILITIES)
         async with self._asking:
             self._block.similarity_top_k = self._usual_count if query.top_k is None else query.top_k
-            found: str = await self._block.aget([_message(query.text)], session_id=scope.user)
+            try:
+                found: str = await self._block.aget([_message(query.text)], session_id=scope.user)
+            except TypeError as error:
+                if "Number of requested results" not in str(error):
+                    raise
+                # Chroma inside it takes no 0.
+                raise Refused(str(error)) from error
         return found
 
 

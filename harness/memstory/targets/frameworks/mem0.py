@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from importlib import import_module
 from importlib.metadata import version
@@ -36,6 +37,7 @@ from memstory.targets.embedding_factory import EmbeddingFactory, vector_length
 from memstory.targets.extracting.model_inside import NO_KEY, counted_model
 from memstory.targets.one_thread import OneThread
 from memstory.targets.receipts import unknown
+from memstory.targets.vector_stores.chroma import is_refusal
 from memstory.targets.vector_stores.postgres_store import OPTION, PostgresServers, address_within, prepare, schema_of
 from memstory.targets.waited_embedder import WaitedEmbedder
 
@@ -181,7 +183,8 @@ class Mem0Target(Target):
         known = await self.get(ref, scope)
         if known is None or known.id is None:
             raise unknown(ref)
-        await self._thread.run(self._memory.update, known.id, item.text, dict(item.metadata) or None)
+        with _refusals():
+            await self._thread.run(self._memory.update, known.id, item.text, dict(item.metadata) or None)
         return Receipt(items=[ReceiptItem(id=known.id, text=item.text, outcome="updated", kind=item.kind)])
 
     async def delete(self, ref: Ref, scope: Scope) -> bool:
@@ -209,12 +212,10 @@ class Mem0Target(Target):
         """Add texts with the same metadata in one call: Mem0 takes several messages, but one metadata for all."""
         messages = [{"role": "user", "content": item.text} for item in items]
         asked = self._model.use if self._model else ModelUse()
-        try:
+        with _refusals(ValueError):
             found = self._memory.add(
                 messages, **_ids(scope), metadata=_metadata(items[0]) or None, infer=self._llm is not None
             )["results"]
-        except ValueError as error:
-            raise Refused(str(error)) from error
         kept = [ReceiptItem(id=one["id"], text=one["memory"], kind=items[0].kind) for one in found]
         # A language model may find nothing in a text that is worth keeping.
         said = self._model.said(asked) if self._model else None
@@ -222,17 +223,13 @@ class Mem0Target(Target):
         return kept or [replace(dropped, text=item.text) for item in items]
 
     def _search(self, text: str, filters: dict[str, Tree], given: dict[str, Any]) -> Sequence[Hit]:
-        try:
+        with _refusals(ValueError):
             found = self._memory.search(text, filters=filters, explain=True, **given)
-        except ValueError as error:
-            raise Refused(str(error)) from error
         return [_hit(one) for one in found["results"]]
 
     def _list(self, filters: dict[str, Tree], limit: int | None) -> Sequence[Hit]:
-        try:
+        with _refusals(ValueError):
             found = self._memory.get_all(filters=filters, top_k=_EVERYTHING if limit is None else limit)
-        except ValueError as error:
-            raise Refused(str(error)) from error
         return [_hit(one) for one in found["results"]]
 
     def _delete_all(self, scope: Scope, kinds: Sequence[str]) -> bool:
@@ -327,6 +324,17 @@ def _open(configuration: dict[str, Tree]) -> Any:
     if telemetry.MEM0_TELEMETRY:
         raise SetupError("Mem0 was imported before, with its telemetry on: set MEM0_TELEMETRY=False and start again")
     return mem0.Memory.from_config(configuration)
+
+
+@contextmanager
+def _refusals(*kinds: type[Exception]) -> Iterator[None]:
+    """Tell what Mem0 refuses by errors of these kinds, and what Chroma inside it refuses, from a memory that breaks."""
+    try:
+        yield
+    except Exception as error:
+        if not isinstance(error, kinds) and not is_refusal(error):
+            raise
+        raise Refused(str(error)) from error
 
 
 def _ids(scope: Scope) -> dict[str, str]:

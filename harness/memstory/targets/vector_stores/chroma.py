@@ -212,12 +212,21 @@ def made(client: Any, name: str, metadata: Mapping[str, Tree] | None = None) -> 
     )
 
 
+def is_refusal(error: Exception) -> bool:
+    """Say whether Chroma raised it for what it was given: equal ids in one call, a name that metadata cannot have."""
+    # By names, for a memory that has Chroma inside need not have imported it.
+    kind = type(error)
+    return kind.__module__ == "chromadb.errors" and kind.__name__ in ("DuplicateIDError", "InvalidArgumentError")
+
+
 @contextmanager
 def _refusals() -> Iterator[None]:
     """Tell what Chroma refuses, such as a mapping in metadata or an unknown operator, from Chroma breaking."""
     try:
         yield
-    except (TypeError, ValueError) as error:
+    except Exception as error:
+        if not isinstance(error, (TypeError, ValueError)) and not is_refusal(error):
+            raise
         raise Refused(str(error)) from error
 
 
