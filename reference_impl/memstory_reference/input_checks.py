@@ -58,7 +58,8 @@ def checked_owner(owner: object, what: str = "owner") -> str:
     if not isinstance(owner, str):
         raise InputError(f"{what} must be text, not {type(owner).__name__}")
     if not owner.strip():
-        raise InputError(f"{what} is blank; say whose memory is meant")
+        advice = "say whose memory is meant" if what == "owner" else f"give it 1 to {MAX_OWNER_CHARACTERS} characters"
+        raise InputError(f"{what} is blank; {advice}")
     is_one_line = not any(unicodedata.category(sign) in _REFUSED_IN_NAMES for sign in owner)
     if len(owner) > MAX_OWNER_CHARACTERS or not is_one_line or not is_storable(owner):
         raise InputError(

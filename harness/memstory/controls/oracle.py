@@ -127,7 +127,7 @@ class Oracle(Target):
             if self._was_forgotten(item, scope):
                 receipts.append(_receipt(Hit(id=None, text=item.text), "discarded"))
                 continue
-            old = self._find(Ref(key=item.key, kind=item.kind), scope) if item.key else None
+            old = self._find(Ref(key=item.key, kind=item.kind), scope) if item.key is not None else None
             metadata = self._believed(item)
             hit = replace(old.hit if old else self._new(item), text=item.text, metadata=metadata)
             self._put(self._told(item, scope, hit), old)
@@ -209,7 +209,7 @@ class Oracle(Target):
     async def update(self, ref: Ref, item: Item, scope: Scope) -> Receipt:
         old = self._find(ref, scope)
         if old is None:
-            raise Refused(f"no memory has the {'id' if ref.id else 'key'} '{ref.id or ref.key}'")
+            raise Refused(f"no memory has the {'key' if ref.id is None else 'id'} '{ref.id or ref.key}'")
         hit = self._change(old, item)
         self._save()
         return Receipt(items=(_receipt(hit, "updated"),))
@@ -330,8 +330,8 @@ class Oracle(Target):
     def _find(self, ref: Ref, scope: Scope) -> Memory | None:
         # An id or a key names one thing, in whatever session it was said.
         for one in self._in(Scope(user=scope.user)):
-            named = one.hit.id == ref.id if ref.id else one.hit.key == ref.key
-            if named and (ref.id or ref.key) and (ref.kind is None or one.hit.kind == ref.kind):
+            named = ref.key is not None and one.hit.key == ref.key if ref.id is None else one.hit.id == ref.id
+            if named and (ref.kind is None or one.hit.kind == ref.kind):
                 return one
         return None
 

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib import import_module
 from importlib.util import find_spec
+from pathlib import Path
 from typing import Any, Final
 
 from memstory.contract.errors import NotSupported, Refused
@@ -24,6 +25,9 @@ COLUMNS: Final = "m.id, m.text, m.kind, m.key, m.created_at, m.metadata"
 
 _OTHER: Final = "pysqlite3"
 _VALUE: Final = "EXISTS (SELECT 1 FROM json_each(m.metadata) e WHERE e.key = ? AND e.value = ? AND e.type"
+# JSON in SQLite has whole numbers of 64 bits; of one beyond them it makes a float, and every second one is another's.
+_IS_HUGE: Final = "same_number(m.metadata, ?, ?)"
+_SQLITE_NUMBERS: Final = 2**63
 # SQLite has no booleans: without the type, true would be found as 1.
 _IS: Final = f"{_VALUE} NOT IN ('true', 'false'))"
 _IS_TRUE_OR_FALSE: Final = f"{_VALUE} IN ('true', 'false'))"
@@ -57,6 +61,15 @@ def loading_driver() -> Any:
 def name_of(driver: Any) -> str:
     """Return what a report says of `driver`."""
     return f"SQLite {driver.sqlite_version} by {driver.__name__}"
+
+
+def connected(driver: Any, path: Path) -> sqlite3.Connection:
+    """Return an open file with the table of memories; `driver` works as `sqlite3` does."""
+    connection: sqlite3.Connection = driver.connect(path)
+    connection.create_function("same_number", 3, _is_same_number, deterministic=True)
+    connection.execute("PRAGMA journal_mode = WAL")
+    connection.executescript(SCHEMA)
+    return connection
 
 
 def insert(connection: sqlite3.Connection, item: Item, scope: Scope, now: str, id_: str | None = None) -> str:
@@ -109,8 +122,21 @@ def having(metadata: dict[str, Tree]) -> list[Condition]:
     for name, value in metadata.items():
         if not isinstance(value, (str, int, float)):
             raise Refused(f"where: {name} is compared with a text, number or boolean, not with {value!r:.80}")
-        conditions.append(Condition(sql=_IS_TRUE_OR_FALSE if isinstance(value, bool) else _IS, values=[name, value]))
+        conditions.append(_has(name, value))
     return conditions
+
+
+def _has(name: str, value: str | float) -> Condition:
+    if isinstance(value, bool):
+        return Condition(sql=_IS_TRUE_OR_FALSE, values=[name, value])
+    if not isinstance(value, str) and abs(value) >= _SQLITE_NUMBERS:
+        return Condition(sql=_IS_HUGE, values=[name, json.dumps(value)])
+    return Condition(sql=_IS, values=[name, value])
+
+
+def _is_same_number(metadata: str, name: str, number: str) -> bool:
+    found = json.loads(metadata).get(name)
+    return isinstance(found, (int, float)) and not isinstance(found, bool) and bool(found == json.loads(number))
 
 
 def joined(conditions: Sequence[Condition]) -> tuple[str, list[Tree]]:

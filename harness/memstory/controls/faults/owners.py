@@ -120,7 +120,7 @@ class JoinedKeys(Mutant):
     def _find(self, ref: Ref, scope: Scope) -> Memory | None:
         wanted = f"{scope.user}.{ref.key}"
         named = [one for one in self._now_valid() if one.hit.key and f"{one.user}.{one.hit.key}" == wanted]
-        return named[0] if ref.key and named else super()._find(ref, scope)
+        return named[0] if ref.key is not None and named else super()._find(ref, scope)
 
 
 class SharedTexts(Mutant):

@@ -155,7 +155,7 @@ class MixedMetadata(Mutant):
     fault_name: ClassVar[str] = "mixed_metadata"
 
     async def add(self, items: Sequence[Item], scope: Scope) -> Receipt:
-        known = [self._find(Ref(key=item.key), scope) if item.key else None for item in items]
+        known = [self._find(Ref(key=item.key), scope) if item.key is not None else None for item in items]
         mixed = [
             replace(item, metadata={**old.hit.metadata, **item.metadata}) if old else item
             for item, old in zip(items, known, strict=True)

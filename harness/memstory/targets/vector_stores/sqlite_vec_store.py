@@ -2,14 +2,23 @@
 
 from __future__ import annotations
 
-import sqlite3
 from collections.abc import Sequence
 from contextlib import closing
 from pathlib import Path
 from typing import Any, Final
 
 from memstory.contract.target import Hit, Item, Query, Ref, Scope
-from memstory.targets.sqlite_store import COLUMNS, SCHEMA, Condition, find, hit_of, insert, joined, named, rewrite
+from memstory.targets.sqlite_store import (
+    COLUMNS,
+    Condition,
+    connected,
+    find,
+    hit_of,
+    insert,
+    joined,
+    named,
+    rewrite,
+)
 
 # A partition for each user: a search looks at the user's own vectors and at no others.
 _VECTORS: Final = """CREATE VIRTUAL TABLE IF NOT EXISTS vectors
@@ -28,12 +37,10 @@ class SqliteVecStore:
 
     def __init__(self, path: Path, driver: Any, vendor: Any, size: int) -> None:
         self._bytes = vendor.serialize_float32
-        self._connection: sqlite3.Connection = driver.connect(path)
+        self._connection = connected(driver, path)
         self._connection.enable_load_extension(True)  # noqa: FBT003  (the driver's way)
         vendor.load(self._connection)
         self._connection.enable_load_extension(False)  # noqa: FBT003  (the same)
-        self._connection.execute("PRAGMA journal_mode = WAL")
-        self._connection.executescript(SCHEMA)
         self._connection.execute(_VECTORS.format(size=size))
 
     def close(self) -> None:

@@ -100,7 +100,9 @@ def _index(own: _Texts, texts: list[str]) -> None:
 
 
 def _retrieve(own: _Texts, query: Query) -> list[Hit]:
-    count = min(query.top_k or _USUAL_COUNT, len(own.texts))
+    count = min(_USUAL_COUNT if query.top_k is None else query.top_k, len(own.texts))
+    if count == 0:
+        return []
     tokens = _import().tokenize(query.text, show_progress=False)
     places, scores = own.index.retrieve(tokens, k=count, show_progress=False)
     # The library fills up to k with texts that share no word with the query; their score is 0.

@@ -14,8 +14,8 @@ from typing import Final
 from memstory.contract.target import Hit, Item, Query, Ref, Scope
 from memstory.targets.sqlite_store import (
     COLUMNS,
-    SCHEMA,
     Condition,
+    connected,
     find,
     hit_of,
     insert,
@@ -36,9 +36,8 @@ class Fts5Store:
     """The file; use it in the thread that made it. Each method is one transaction."""
 
     def __init__(self, path: Path) -> None:
-        self._connection = sqlite3.connect(path)
-        self._connection.execute("PRAGMA journal_mode = WAL")
-        self._connection.executescript(SCHEMA + _WORDS)
+        self._connection = connected(sqlite3, path)
+        self._connection.execute(_WORDS)
 
     def close(self) -> None:
         """Close the file."""

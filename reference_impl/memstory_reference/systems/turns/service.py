@@ -117,7 +117,12 @@ class TurnsMemory:
             if old is None:
                 return None
             known = {name: value for name, value in old.fields.items() if name not in new.metadata}
-            merged = replace(new, kind=new.kind or old.kind, key=new.key or old.key, metadata={**known, **new.metadata})
+            merged = replace(
+                new,
+                kind=new.kind or old.kind,
+                key=old.key if new.key is None else new.key,
+                metadata={**known, **new.metadata},
+            )
             turn = checked_turn(merged, old.id, self._clock.now(), self.config.limits)
             self._refuse(owner, turn)
             (vector,) = await self._embedded([turn.embedded])

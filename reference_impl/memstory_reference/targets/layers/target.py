@@ -108,6 +108,8 @@ class LayersTarget(CorrectsInWords, LayersDesk):
     async def add(self, items: Sequence[Item], scope: Scope) -> Receipt:
         with self._in_harness_words():
             who = await self._who(scope)
+            if any(item.key is not None for item in items):
+                raise NotSupported("add.key")
             contents = [content_of_item(item) for item in items]
             done = await self._system.records.remember(who.owner, who.session, contents)
         return Receipt(items=[receipt_item(item, one) for item, one in zip(items, done, strict=True)])
@@ -121,7 +123,7 @@ class LayersTarget(CorrectsInWords, LayersDesk):
         self._check_query(query)
         layers = layers_of(query.kinds)
         with self._in_harness_words():
-            limit = query.top_k or self._options.config.top_k
+            limit = self._options.config.top_k if query.top_k is None else query.top_k
             found = await self._system.records.search((await self._who(scope)).owner, query.text, layers, limit)
         return [hit_of(one.record, one) for one in found]
 

@@ -177,7 +177,7 @@ class ObservationsTarget(ForgetsInWords, SystemTarget[ObservationService]):
             raise InputError(f"kind {item.kind!r} is unknown; allowed: {KIND}")
         given: dict[str, Tree] = dict(item.metadata)
         observation = Observation(
-            id=item.key or self._ports.new_id(),
+            id=self._ports.new_id() if item.key is None else item.key,
             title=str(given.pop("title", "")) or item.text[:80],
             narrative=item.text,
             facts=given.pop("facts", ()),
