@@ -244,6 +244,10 @@ def _vector_of(row: sqlite3.Row) -> NDArray[np.float32] | None:
 
 
 def _observation_of(row: sqlite3.Row) -> Observation:
+    if not all(isinstance(row[name], str) for name in ("id", "title", "narrative", "task", "task_type")):
+        raise TypeError("a text is none")
+    if not all(isinstance(row[name], (int, float, type(None))) for name in ("final_score", "rating")):
+        raise TypeError("a number is none")
     return Observation(
         id=row["id"],
         title=row["title"],

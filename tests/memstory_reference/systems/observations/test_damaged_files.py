@@ -99,10 +99,11 @@ async def test_damaged_rows_are_told_in_words(open_folder, folder, seed):
         await service.close()
 
 
-async def test_a_row_that_cannot_be_read_is_named(open_folder, folder):
+@pytest.mark.parametrize("damage", ["facts = '['", "narrative = x'00'", "task_type = x'00'", "rating = 'good'"])
+async def test_a_row_that_cannot_be_read_is_named(open_folder, folder, damage):
     with closing(sqlite3.connect(folder / OBSERVATIONS_FILE)) as rows, rows:
-        rows.execute("UPDATE observations SET facts = '[' WHERE id = 'r3'")
+        rows.execute(f"UPDATE observations SET {damage} WHERE id = 'r3'")  # noqa: S608  (a test's own words)
     service = await open_folder()
-    with pytest.raises(UnavailableError, match="'r3'"):
+    with pytest.raises(UnavailableError, match=f"{OBSERVATIONS_FILE}.*'r3'"):
         await service.get("r3", "ann")
     await service.close()

@@ -122,7 +122,7 @@ class SqliteRows:
             return bytes.fromhex(value)
         except ValueError as error:
             raise UnavailableError(
-                "the key that names the sessions of this store is damaged: restore a backup of the file"
+                f"{self._db.file}: the key that names the sessions of this store is damaged; restore a backup"
             ) from error
 
     def version(self) -> int:
@@ -146,16 +146,14 @@ class SqliteRows:
         found = dict[str, MemoryRecord]()
         # Nothing has an id that no text of SQLite can be.
         for marks, part in parts([one for one in ids if not _HALF.search(one)]):
-            rows = self._db.execute(
-                f"SELECT {_COLUMNS} {_FROM} WHERE r.id IN ({marks}) AND n.owner = ?", (*part, owner)
-            )
+            rows = self._db.rows(f"SELECT {_COLUMNS} {_FROM} WHERE r.id IN ({marks}) AND n.owner = ?", (*part, owner))
             found |= {record.id: record for record in self._whole(rows)}
         return [found[one] for one in dict.fromkeys(ids) if one in found]
 
     def listed(
         self, owner: str, layers: Sequence[Layer], standings: Sequence[Standing], limit: int | None
     ) -> list[MemoryRecord]:
-        rows = self._db.execute(
+        rows = self._db.rows(
             f"SELECT {_COLUMNS} {_FROM} WHERE n.owner = ? AND n.layer IN ({_marks(layers)}) "
             f"AND r.standing IN ({_marks(standings)}) ORDER BY r.created_at DESC, r.id LIMIT ?",
             (owner, *layers, *standings, -1 if limit is None else limit),
@@ -164,7 +162,7 @@ class SqliteRows:
 
     def vectors(self, owner: str, layer: Layer) -> list[tuple[str, NDArray[np.float32], int]]:
         """Return what is needed to search an owner's layer by vector."""
-        rows = self._db.execute(
+        rows = self._db.rows(
             f"SELECT r.id, r.vector, r.created_at {_FROM} WHERE n.owner = ? AND n.layer = ? "
             "AND r.standing = 'active' AND r.vector IS NOT NULL",
             (owner, layer),
@@ -176,7 +174,7 @@ class SqliteRows:
         found = dict.fromkeys(tokens, np.zeros(0, np.int64))
         for marks, part in parts(tokens):
             # Joined by SQLite and split by numpy: ten thousand rows one by one would take longer than all the rest.
-            rows = self._db.execute(
+            rows = self._db.rows(
                 f"SELECT t.token, group_concat(t.row) {_HELD} AND t.token IN ({marks}) GROUP BY t.token",
                 (owner, layer, *part),
             )
@@ -187,15 +185,17 @@ class SqliteRows:
         """Return the number, the id and the moment in microseconds of rows, newest first, ties by id."""
         found = list[tuple[int, str, int]]()
         for marks, part in parts(numbers):
-            rows = self._db.execute(
+            rows = self._db.rows(
                 f"SELECT r.row, r.id, r.created_at {_FROM} WHERE r.row IN ({marks}) AND r.created_at >= ?",
                 (*part, iso_now(since) if since else ""),
             )
-            found += [(row, name, at) for row, name, text in rows if (at := _moment(text)) is not None]
+            found += [
+                (row, name, at) for row, name, text in rows if _is_text(name) and (at := _moment(text)) is not None
+            ]
         return sorted(found, key=lambda one: (-one[2], one[1]))
 
     def counts(self, owner: str) -> dict[tuple[Layer, Standing], int]:
-        rows = self._db.execute(
+        rows = self._db.rows(
             f"SELECT n.layer, r.standing, count(*) {_FROM} WHERE n.owner = ? AND n.layer IN ({_marks(list(Layer))}) "
             f"AND r.standing IN ({_marks(list(Standing))}) GROUP BY 1, 2",
             (owner, *Layer, *Standing),
@@ -203,7 +203,7 @@ class SqliteRows:
         return {(Layer(layer), Standing(standing)): count for layer, standing, count in rows}
 
     def without_vector(self, owner: str, limit: int) -> list[MemoryRecord]:
-        rows = self._db.execute(
+        rows = self._db.rows(
             f"SELECT {_COLUMNS} {_FROM} WHERE n.owner = ? AND r.standing = 'active' AND r.vector IS NULL "
             "ORDER BY r.created_at, r.id LIMIT ?",
             (owner, limit),
@@ -212,7 +212,7 @@ class SqliteRows:
 
     def damaged(self, owner: str) -> list[str]:
         """Return the ids of rows that were changed outside memstory."""
-        rows = self._db.execute(f"SELECT {_COLUMNS} {_FROM} WHERE n.owner = ? ORDER BY r.row", (owner,))
+        rows = self._db.rows(f"SELECT {_COLUMNS} {_FROM} WHERE n.owner = ? ORDER BY r.row", (owner,))
         return [row["id"] for row in rows if self._record(row) is None]
 
     def delete(self, owner: str, ids: Sequence[str]) -> list[Gone]:
@@ -220,18 +220,22 @@ class SqliteRows:
         found = dict[str, Gone]()
         with self._db.transaction():
             for marks, part in parts([one for one in ids if not _HALF.search(one)]):
-                rows = self._db.execute(
+                rows = self._db.rows(
                     f"SELECT {_COLUMNS} {_FROM} WHERE r.id IN ({marks}) AND n.owner = ?", (*part, owner)
                 )
-                found |= {row["id"]: self._remove(row) for row in rows.fetchall()}
+                found |= {row["id"]: self._remove(row) for row in rows}
         if found:
             self._db.forget_log()
         return [found[one] for one in dict.fromkeys(ids) if one in found]
 
     def delete_owner(self, owner: str) -> list[Gone]:
         self.set_recall(owner, on=True)
-        rows = self._db.execute(f"SELECT r.id {_FROM} WHERE n.owner = ?", (owner,))
-        return self.delete(owner, [identifier for (identifier,) in rows.fetchall()])
+        with self._db.transaction():  # by no ids: one may be damaged
+            rows = self._db.rows(f"SELECT {_COLUMNS} {_FROM} WHERE n.owner = ?", (owner,))
+            gone = [self._remove(row) for row in rows]
+        if gone:
+            self._db.forget_log()
+        return gone
 
     def set_recall(self, owner: str, *, on: bool) -> None:
         sql = "DELETE FROM recall_off WHERE owner = ?" if on else "INSERT OR IGNORE INTO recall_off VALUES (?)"
@@ -383,4 +387,8 @@ def _moment(created_at: str) -> int | None:
 def _placed(identifier: str, stored: bytes, created_at: str) -> tuple[str, NDArray[np.float32], int] | None:
     """Return what is needed to search by vector; None if it is damaged: what was written has length 1."""
     moment, vector = _moment(created_at), unit_vector(stored)
-    return None if moment is None or vector is None else (identifier, vector, moment)
+    return None if moment is None or vector is None or not _is_text(identifier) else (identifier, vector, moment)
+
+
+def _is_text(identifier: object) -> bool:
+    return isinstance(identifier, str)

@@ -32,7 +32,7 @@ class ArchiveStore:
 
     def episodes(self, owner: str, session: str) -> list[tuple[MemoryChunk, str]]:
         """Return the uncompressed episodic memories of a session in the order of time, each with its hash."""
-        rows = self._db.execute(
+        rows = self._db.rows(
             f"SELECT {MEMORY_COLUMNS} FROM memories WHERE owner = ? AND kind = 'episodic' AND compressed = 0 "  # noqa: S608
             "AND session = ? ORDER BY created_at, row",
             (owner, session),

@@ -76,11 +76,11 @@ class PipelineStore:
                 f"SELECT {MEMORY_COLUMNS} FROM memories WHERE owner = ? AND hash IN ({marks}) "  # noqa: S608
                 "AND (compressed = 0 OR summary IS NULL) AND compression_source = 0"
             )
-            for memory, content_hash in whole(self._db.execute(sql, (owner, *part))):
+            for memory, content_hash in whole(self._db.rows(sql, (owner, *part))):
                 known.twins[twin_of(memory, content_hash)] = memory
         for marks, part in parts(keys):
             sql = f"SELECT * FROM preferences WHERE owner = ? AND replaced_by IS NULL AND key IN ({marks})"  # noqa: S608
-            for memory, content_hash in whole(self._db.execute(sql, (owner, *part))):
+            for memory, content_hash in whole(self._db.rows(sql, (owner, *part))):
                 known.preferences[str(memory.key)] = (memory, content_hash)
         return known
 
@@ -136,23 +136,23 @@ class PipelineStore:
         for marks, part in parts(ids):
             for columns, table in TABLES:
                 sql = f"SELECT {columns} FROM {table} WHERE owner = ? AND id IN ({marks})"  # noqa: S608
-                found |= {one.id: one for one, _ in whole(self._db.execute(sql, (owner, *part)))}
+                found |= {one.id: one for one, _ in whole(self._db.rows(sql, (owner, *part)))}
         return [found[one] for one in dict.fromkeys(ids) if one in found]
 
     def preference(self, owner: str, key: str) -> MemoryChunk | None:
         """Return the procedural memory that holds under a key."""
         sql = "SELECT * FROM preferences WHERE owner = ? AND key = ? AND replaced_by IS NULL"
-        return next((one for one, _ in whole(self._db.execute(sql, (owner, key)))), None)
+        return next((one for one, _ in whole(self._db.rows(sql, (owner, key)))), None)
 
     def history(self, owner: str, key: str) -> list[MemoryChunk]:
         """Return all that was ever said under a key, the newest first."""
         sql = "SELECT * FROM preferences WHERE owner = ? AND key = ? ORDER BY updated_at DESC, row DESC"
-        return [one for one, _ in whole(self._db.execute(sql, (owner, key)))]
+        return [one for one, _ in whole(self._db.rows(sql, (owner, key)))]
 
     def preferences(self, owner: str, limit: int | None = None, *, include_replaced: bool = False) -> list[MemoryChunk]:
         """Return procedural memories, the newest first."""
         those = "" if include_replaced else "AND replaced_by IS NULL "
-        rows = self._db.execute(
+        rows = self._db.rows(
             f"SELECT * FROM preferences WHERE owner = ? {those}ORDER BY updated_at DESC, row DESC LIMIT ?",  # noqa: S608
             (owner, -1 if limit is None else limit),
         )
@@ -164,7 +164,7 @@ class PipelineStore:
         found: dict[str, MemoryChunk] = {}
         for marks, part in parts(ids):
             query = f"SELECT {MEMORY_COLUMNS} FROM memories WHERE owner = ? AND id IN ({marks}) AND {sql}"  # noqa: S608
-            found |= {one.id: one for one, _ in whole(self._db.execute(query, (owner, *part, *parameters)))}
+            found |= {one.id: one for one, _ in whole(self._db.rows(query, (owner, *part, *parameters)))}
         return found
 
     def nearest(self, owner: str, vector: Vector, k: int, admission: Admission) -> dict[str, float]:
@@ -191,7 +191,7 @@ class PipelineStore:
     ) -> list[MemoryChunk]:
         """Return memories of all sorts, archived ones too, newest first."""
         marks = ", ".join("?" for _ in kinds)
-        rows = self._db.execute(
+        rows = self._db.rows(
             f"SELECT {MEMORY_COLUMNS} FROM memories WHERE owner = ? AND kind IN ({marks}) "  # noqa: S608
             "ORDER BY created_at DESC, row DESC LIMIT ?",
             (owner, *map(str, kinds), -1 if limit is None else limit),
@@ -261,7 +261,7 @@ class PipelineStore:
         held = dimension_of(self._db)
         found = []
         for table in ("memories", "preferences"):
-            rows = self._db.execute(f"SELECT id, content, vector FROM {table} WHERE owner = ?", (owner,))  # noqa: S608
+            rows = self._db.rows(f"SELECT id, content, vector FROM {table} WHERE owner = ?", (owner,))  # noqa: S608
             found += [(table, row[0], row[1]) for row in rows if not is_countable(vector_of(row[2]), held)]
         return found
 
@@ -282,7 +282,7 @@ class PipelineStore:
         return sum(
             len(found) - sum(1 for _ in whole(found))
             for columns, table in TABLES
-            for found in [self._db.execute(f"SELECT {columns} FROM {table} WHERE owner = ?", (owner,)).fetchall()]  # noqa: S608
+            for found in [self._db.rows(f"SELECT {columns} FROM {table} WHERE owner = ?", (owner,))]  # noqa: S608
         )
 
     def _keys(self, owner: str) -> dict[str, str | None]:

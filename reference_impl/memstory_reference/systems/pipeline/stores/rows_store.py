@@ -152,6 +152,8 @@ def whole(rows: Iterable[sqlite3.Row]) -> Iterator[tuple[MemoryChunk, str]]:
 def _unchanged(row: sqlite3.Row) -> MemoryChunk:
     if content_hash(row["content"]) != row["hash"]:
         raise ValueError("its text was changed outside memstory")
+    if not isinstance(row["importance"], (int, float)) or isinstance(row["session"], bytes):
+        raise TypeError("its session or its importance is none")
     return _preference_of(row) if "key" in row.keys() else _memory_of(row)  # noqa: SIM118  (a row is not a dict)
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import logging
 from collections import OrderedDict
 from collections.abc import Iterable, Sequence
+from itertools import chain
 
 from memstory_reference.storage.database_store import Database, parts
 from memstory_reference.storage.vector_matrix import VectorMatrix, usable
@@ -86,7 +87,7 @@ class MemoryVectors:
 
     def _put(self, matrix: VectorMatrix, sql: str, values: Sequence[object]) -> None:
         held = dimension_of(self._db)
-        for identifier, blob in self._db.execute(sql, values):
+        for identifier, blob in chain.from_iterable(self._db.batches(sql, values)):
             vector = usable(vector_of(blob))
-            if vector is not None and len(vector) == held:
+            if vector is not None and len(vector) == held and isinstance(identifier, str):
                 matrix.put(identifier, vector)

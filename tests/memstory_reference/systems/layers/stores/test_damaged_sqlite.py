@@ -76,6 +76,7 @@ DAMAGES = {
     "no JSON": "UPDATE records SET content = '{' WHERE id = 'a'",
     "other JSON": "UPDATE records SET content = '[1]' WHERE id = 'a'",
     "no UTF-8": "UPDATE records SET content = CAST(x'7bff' AS TEXT) WHERE id = 'a'",
+    "a date that is no UTF-8": "UPDATE records SET created_at = CAST(x'66ff' AS TEXT) WHERE id = 'a'",
     "a standing": "UPDATE records SET standing = 'actif' WHERE id = 'a'",
     "a count": "UPDATE records SET count = 7 WHERE id = 'a'",
 }
@@ -107,6 +108,19 @@ async def test_a_damaged_row_can_be_deleted_and_leaves_no_token(file, open_store
     with closing(sqlite3.connect(file)) as connection:
         rows = {row for (row,) in connection.execute("SELECT row FROM records")}
         assert {row for (row,) in connection.execute("SELECT DISTINCT row FROM tokens")} == rows
+
+
+@pytest.mark.usefixtures("filled")
+@pytest.mark.parametrize("damage", ["id = CAST(x'66ff' AS TEXT)", "content = '{'"])
+async def test_an_owner_is_forgotten_with_what_is_damaged(file, open_store, damage):
+    by_hand(file, f"UPDATE records SET {damage} WHERE id = 'a'")  # noqa: S608  (a test's own words)
+    store = open_store()
+    by_meaning = await store.asearch_similar("ann", Layer.SEMANTIC, EAST, 5)
+    assert {one.id for one in await store.aget("ann", [one.id for one in by_meaning])} == {"b", "c"}
+    assert await store.adelete_owner("ann") == 3
+    await store.aclose()
+    with closing(sqlite3.connect(file)) as connection:
+        assert connection.execute("SELECT count(*) FROM records").fetchone() == (1,)
 
 
 @pytest.mark.usefixtures("filled")
@@ -145,7 +159,7 @@ async def test_a_damaged_turn_is_left_out_and_a_damaged_session_begins_again(fil
 @pytest.mark.usefixtures("filled")
 async def test_a_damaged_session_key_is_told(file, open_store):
     by_hand(file, "UPDATE about SET value = 'no key' WHERE name = 'session_key'")
-    with pytest.raises(MemorySystemError, match="restore a backup"):
+    with pytest.raises(MemorySystemError, match=f"{FILE}.*restore a backup"):
         await open_store().asession_key()
 
 
