@@ -86,7 +86,7 @@ class Database:
             return self._db.execute(sql, parameters)
 
     def rows(self, sql: str, parameters: Sequence[object] = ()) -> list[sqlite3.Row]:
-        """Return all rows of a query, for a reader who leaves out a damaged one: a text that is no UTF-8 is bytes."""
+        """Return all rows of a query, for who leaves damaged ones out: a text that is not UTF-8 comes as bytes."""
         return [row for part in self.batches(sql, parameters) for row in part]
 
     def batches(self, sql: str, parameters: Sequence[object] = (), size: int = 500) -> Iterator[list[sqlite3.Row]]:
@@ -190,7 +190,7 @@ class Database:
         try:
             yield
         except (sqlite3.DatabaseError, UnicodeDecodeError) as problem:
-            # What SQLite says of a text that is no UTF-8 repeats the text.
+            # What SQLite says of a text that is not UTF-8 repeats the text.
             what = str(problem).partition(" with text ")[0]
             raise UnavailableError(
                 f"{self.file} cannot be used: {what}. Give it room on its disk, restore a backup, or use another folder"

@@ -112,7 +112,7 @@ class TurnsDesk:
         raise InputError("the turns memory keeps no archive; layers do, with --system layers")
 
     async def _of_each(self, ask: Callable[[str], Awaitable[T]]) -> dict[str, T]:
-        """Return what is asked of each owner; of several, one whose file is damaged is told of and left out."""
+        """Return what is asked of each owner; of several, one whose file is damaged is left out, and logged."""
         found = {}
         for owner in self.owners:
             try:
