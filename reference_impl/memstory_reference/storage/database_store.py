@@ -151,7 +151,7 @@ class Database:
         lost = ", ".join(f"{number} rows of {table}" for table, number in self._lost.items())
         LOG.error(
             "%s is damaged (%s; %d findings)%s. Restore a backup, or save what is left by an export",
-            *(self.file, " ".join(findings[0].split()), len(findings), f": {lost} cannot be read" if lost else ""),
+            *(self.file, " ".join(findings[0].split()), len(findings), f": some reads lack {lost}" if lost else ""),
         )
 
     def _prepare(self, schema: str, about: Mapping[str, str], migrations: Sequence[str]) -> None:
