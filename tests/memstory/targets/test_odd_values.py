@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from memstory.clock import StoryClock
+from memstory.contract.clock import StoryClock
+from memstory.contract.errors import NotSupported, Refused
+from memstory.contract.target import Environment, Item, Query, Ref, Scope
 from memstory.controls.oracle import OracleFactory
-from memstory.errors import NotSupported, Refused
-from memstory.target import Environment, Item, Query, Ref, Scope
 from memstory.targets.frameworks.langgraph import LanggraphFactory
 from memstory.targets.vector_stores.chroma import ChromaFactory
 from memstory.targets.vector_stores.sqlite_vec import SqliteVecFactory

@@ -12,9 +12,9 @@ from random import Random
 
 import pytest
 
-from memstory.clock import StoryClock
-from memstory.errors import SetupError, TargetError
-from memstory.target import Environment, Item, Query, Ref, Scope
+from memstory.contract.clock import StoryClock
+from memstory.contract.errors import SetupError, TargetError
+from memstory.contract.target import Environment, Item, Query, Ref, Scope
 from memstory.targets.discovery import load_targets
 
 SYSTEMS = ("layers", "manager", "observations", "pipeline", "topics", "turns")

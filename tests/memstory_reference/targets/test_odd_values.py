@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from memstory.clock import StoryClock
-from memstory.errors import NotSupported, Refused
-from memstory.target import Environment, Item, Query, Ref, Scope
+from memstory.contract.clock import StoryClock
+from memstory.contract.errors import NotSupported, Refused
+from memstory.contract.target import Environment, Item, Query, Ref, Scope
 from memstory.targets.discovery import load_targets
 
 ANN = Scope(user="case.ann", session="one")
