@@ -11,9 +11,6 @@ from pathlib import Path
 from typing import Any, ClassVar, Final
 
 from memstory.contract.clock import Clock
-from memstory.contract.errors import NotSupported
-from memstory.contract.target import (
-from memstory.contract.clock import Clock
 from memstory.contract.errors import NotSupported, Refused
 from memstory.contract.target import (
     Capability,
