@@ -52,9 +52,13 @@ def load_targets(names: Sequence[str], offers: Offers | None = None) -> Mapping[
 
 
 def load_spec(spec: str) -> TargetFactory:
-    """Return the factory that `module:Class` names, or the table that `FILE.toml#NAME` does."""
+    """Return the factory that `module:Class` or `control:NAME` names, or the table that `FILE.toml#NAME` does."""
     if is_table_spec(spec):
         return load_table(spec, load_spec)
+    if spec.startswith(CONTROL):
+        if spec.removeprefix(CONTROL) not in CONTROLS:
+            raise _unknown(spec, [*_BROAD_CONTROLS, ALL_CONTROLS])
+        return CONTROLS[spec.removeprefix(CONTROL)]()
     module, _, attribute = spec.partition(":")
     imported = _loaded(spec, lambda: import_module(module))
     if not hasattr(imported, attribute):
@@ -94,7 +98,7 @@ def _load(name: str, offers: Offers, within: Sequence[str]) -> Iterator[tuple[st
         yield from ((f"{CONTROL}{control}", factory()) for control, factory in CONTROLS.items())
         return
     if name.startswith(CONTROL):
-        yield name, _control(name)
+        yield name, load_spec(name)
         return
     if name in offers:
         found = offers[name]
@@ -125,12 +129,6 @@ def _loaded(name: str, load: Callable[[], Any], distribution: Distribution | Non
         where = "" if isinstance(error, SyntaxError) else f", at {frames[-1].filename}:{frames[-1].lineno}"
         reason = " ".join(str(error).split()) or "no reason given"
         raise SetupError(f"the target '{name}' cannot be loaded: {type(error).__name__}: {reason}{where}") from error
-
-
-def _control(name: str) -> TargetFactory:
-    if name.removeprefix(CONTROL) not in CONTROLS:
-        raise _unknown(name, [*_BROAD_CONTROLS, ALL_CONTROLS])
-    return CONTROLS[name.removeprefix(CONTROL)]()
 
 
 def _factory(name: str, found: Any, distribution: Distribution | None = None) -> TargetFactory:

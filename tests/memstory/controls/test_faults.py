@@ -1,28 +1,17 @@
 """The narrow mutants: each is the oracle but for one thing. `test_controls_on_stories` shows that stories find them."""
 
 import re
+from importlib import import_module
+from pkgutil import iter_modules
 
 import pytest
 
 from memstory.bundled import bundled_stories
 from memstory.case import cases_of
 from memstory.contract.clock import StoryClock
+from memstory.contract.errors import SetupError
 from memstory.contract.target import Environment, Item, Query, Ref, Scope
-from memstory.controls import BROAD, FAULTS, MUTANTS, OracleFactory
-from memstory.controls.faults import (
-    changes,
-    correcting,
-    durability,
-    expiry,
-    forgetting,
-    names,
-    owners,
-    resisting,
-    returning,
-    searching,
-    texts,
-    writes,
-)
+from memstory.controls import BROAD, FAULTS, MUTANTS, OracleFactory, faults
 from memstory.controls.mutants import Mutant
 from memstory.language.stories import load_stories
 from memstory.targets.discovery import load_spec
@@ -51,17 +40,20 @@ def opened(tmp_path):
     return make
 
 
-def test_every_fault_is_registered_under_its_own_name():
-    modules = (
-        *(changes, correcting, durability, expiry, forgetting, names, owners, resisting, returning, searching),
-        *(texts, writes),
-    )
+def test_every_fault_is_registered_under_the_name_of_its_class():
+    modules = [import_module(f"{faults.__name__}.{found.name}") for found in iter_modules(faults.__path__)]
     written = [
-        one for module in modules for one in vars(module).values()
-        if isinstance(one, type) and issubclass(one, Mutant) and "fault_name" in vars(one)
+        name for module in modules for name, one in vars(module).items()
+        if isinstance(one, type) and issubclass(one, Mutant) and one.__module__ == module.__name__ and name[0] != "_"
     ]  # fmt: skip
-    assert sorted(one.fault_name for one in written) == sorted(FAULTS)
-    assert {name: factory.mutant.fault_name for name, factory in FAULTS.items()} == {name: name for name in FAULTS}
+    assert len(FAULTS) == 192
+    assert sorted(name.replace("_", "") for name in FAULTS) == sorted(name.lower() for name in written)
+    assert FAULTS["short_of_top_k"].mutant.__name__ == "ShortOfTopK"
+
+
+def test_every_mutant_says_its_fault_in_one_line():
+    said = {name: (factory.__doc__ or "").strip() for name, factory in MUTANTS.items()}
+    assert {name: text for name, text in said.items() if not text.endswith(".") or "\n" in text} == {}
 
 
 @pytest.mark.parametrize("name", sorted(MUTANTS))
@@ -71,10 +63,8 @@ def test_another_process_finds_a_mutant_by_its_spec(name):
 
 
 def test_a_name_that_is_no_control_is_no_spec():
-    from memstory.controls import by_name  # noqa: PLC0415  (an attribute that is not there, asked for here only)
-
-    with pytest.raises(AttributeError, match="no control 'leaky_gte'"):
-        _ = by_name.leaky_gte
+    with pytest.raises(SetupError, match=r"'control:leaky_gte'.*'control:leaky_get'"):
+        load_spec("control:leaky_gte")
 
 
 def test_only_mutants_that_are_about_it_run_stories_that_kill():

@@ -5,41 +5,31 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import ClassVar
+from typing import Final
 
 from memstory.contract.errors import Refused
 from memstory.contract.target import Hit, Item, Query, Receipt, ReceiptItem, Ref, Scope
 from memstory.controls.mutants import Mutant
 from memstory.controls.oracle import Memory
 
-_UPDATES = 10
+_UPDATES: Final = 10
 """After so many updates a memory drops out of the index."""
 
-_DELETIONS = 10
+_DELETIONS: Final = 10
 """After so many deletions the index begins to have holes."""
+
+_MANY_DELETIONS: Final = 1000
 
 
 class StaleIndex(Mutant):
     """Finds an updated memory by its old words only."""
 
-    fault_name: ClassVar[str] = "stale_index"
-
-    def __init__(self) -> None:
-        super().__init__()
-        self._first: dict[str | None, str] = {}
-
-    def _put(self, new: Memory, old: Memory | None) -> None:
-        self._first.setdefault(new.hit.id, new.hit.text)
-        super()._put(new, old)
-
     def _indexed(self, hit: Hit) -> str:
-        return self._first.get(hit.id, hit.text)
+        return next((one.memory.hit.text for one in self._past if one.memory.hit.id == hit.id), hit.text)
 
 
 class StaleSearch(StaleIndex):
     """Shows an updated memory rightly, and finds it as it was."""
-
-    fault_name: ClassVar[str] = "stale_search"
 
     async def search(self, query: Query, scope: Scope) -> Sequence[Hit]:
         return [replace(hit, text=self._indexed(hit)) for hit in await super().search(query, scope)]
@@ -47,8 +37,6 @@ class StaleSearch(StaleIndex):
 
 class Reissuing(Mutant):
     """Gives an updated memory a new id, under which nobody looks for it."""
-
-    fault_name: ClassVar[str] = "reissuing"
 
     def _put(self, new: Memory, old: Memory | None) -> None:
         issued = self._new(Item(text=new.hit.text)).id if old else new.hit.id
@@ -58,11 +46,8 @@ class Reissuing(Mutant):
 class DroppingMetadata(Mutant):
     """Forgets the metadata of what is updated."""
 
-    fault_name: ClassVar[str] = "dropping_metadata"
-
     async def update(self, ref: Ref, item: Item, scope: Scope) -> Receipt:
-        old = self._find(ref, scope)
-        if old is not None:
+        if old := self._find(ref, scope):
             bare = replace(old, hit=replace(old.hit, metadata={}))
             self._memories = [bare if one == old else one for one in self._memories]
         return await super().update(ref, item, scope)
@@ -70,8 +55,6 @@ class DroppingMetadata(Mutant):
 
 class Resurrecting(Mutant):
     """Acknowledges the update of what was deleted, and has it again."""
-
-    fault_name: ClassVar[str] = "resurrecting"
 
     async def update(self, ref: Ref, item: Item, scope: Scope) -> Receipt:
         if self._find(ref, scope) is None:
@@ -81,8 +64,6 @@ class Resurrecting(Mutant):
 
 class SpillingUpdates(Mutant):
     """Changes every memory that says the same as the one that is updated."""
-
-    fault_name: ClassVar[str] = "spilling_updates"
 
     async def update(self, ref: Ref, item: Item, scope: Scope) -> Receipt:
         old = self._find(ref, scope)
@@ -94,8 +75,6 @@ class SpillingUpdates(Mutant):
 class SpillingDeletions(Mutant):
     """Deletes every memory that says the same as the one that is deleted."""
 
-    fault_name: ClassVar[str] = "spilling_deletions"
-
     async def delete(self, ref: Ref, scope: Scope) -> bool:
         found = self._find(ref, scope)
         twins = [one for one in self._in(scope) if found and one != found and one.hit.text == found.hit.text]
@@ -106,116 +85,72 @@ class SpillingDeletions(Mutant):
 class WearingOut(Mutant):
     """Does not find what was updated often."""
 
-    fault_name: ClassVar[str] = "wearing_out"
-
-    def __init__(self) -> None:
-        super().__init__()
-        self._updates: Counter[str | None] = Counter()
-
-    def _put(self, new: Memory, old: Memory | None) -> None:
-        self._updates[new.hit.id] += 1
-        super()._put(new, old)
-
     def _searched(self, scope: Scope) -> Sequence[Memory]:
-        return [one for one in self._in(scope) if self._updates[one.hit.id] <= _UPDATES]
+        updates = Counter(one.memory.hit.id for one in self._past)
+        return [one for one in self._in(scope) if updates[one.hit.id] < _UPDATES]
 
 
 class LostAmongDeleted(Mutant):
     """Finds nothing once a thousand memories were deleted."""
 
-    fault_name: ClassVar[str] = "lost_among_deleted"
-    _deleted = 0
-
-    def _forget(self, gone: Sequence[Memory], *, durable: bool) -> None:
-        super()._forget(gone, durable=durable)
-        self._deleted += len(gone)
-
     def _searched(self, scope: Scope) -> Sequence[Memory]:
-        return [] if self._deleted >= 1000 else super()._searched(scope)  # noqa: PLR2004  (as its name says)
+        return [] if len(self._deleted) >= _MANY_DELETIONS else super()._searched(scope)
 
 
-class _Remembering(Mutant):
-    """Knows what was deleted."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self._gone: list[Memory] = []
-
-    async def delete(self, ref: Ref, scope: Scope) -> bool:
-        before = list(self._memories)
-        found = await super().delete(ref, scope)
-        self._gone += [one for one in before if one not in self._memories]
-        return found
-
-    def _gone_in(self, scope: Scope) -> Sequence[Memory]:
-        return [one for one in self._gone if one.user == scope.user and scope.session in (None, one.session)]
-
-
-class FindingDeleted(_Remembering):
+class FindingDeleted(Mutant):
     """Still finds what was deleted, and shows it nowhere else."""
 
-    fault_name: ClassVar[str] = "finding_deleted"
-
     def _searched(self, scope: Scope) -> Sequence[Memory]:
-        return [*self._in(scope), *self._gone_in(scope)]
+        return [*self._in(scope), *self._deleted_in(scope)]
 
 
-class ListingDeleted(_Remembering):
+class ListingDeleted(Mutant):
     """Still lists what was deleted, and shows it nowhere else."""
 
-    fault_name: ClassVar[str] = "listing_deleted"
-
     def _listed(self, scope: Scope) -> Sequence[Memory]:
-        return [*self._in(scope), *self._gone_in(scope)]
+        return [*self._in(scope), *self._deleted_in(scope)]
 
 
-class GettingDeleted(_Remembering):
+def _is_named(hit: Hit, ref: Ref) -> bool:
+    return hit.id == ref.id if ref.id is not None else hit.key is not None and hit.key == ref.key
+
+
+class GettingDeleted(Mutant):
     """Still gives what was deleted to who knows its id or key, and shows it nowhere else."""
 
-    fault_name: ClassVar[str] = "getting_deleted"
-
     async def get(self, ref: Ref, scope: Scope) -> Hit | None:
-        gone = (one.hit for one in self._gone_in(Scope(user=scope.user)) if _is_named(one.hit, ref))
+        gone = (one.hit for one in self._deleted_in(Scope(user=scope.user)) if _is_named(one.hit, ref))
         return await super().get(ref, scope) or next(gone, None)
 
 
-class Tombstoned(_Remembering):
+class Tombstoned(Mutant):
     """Acknowledges and drops a text that is added again after it was deleted."""
 
-    fault_name: ClassVar[str] = "tombstoned"
-
-    def _put(self, new: Memory, old: Memory | None) -> None:
-        if not any(one.hit.text == new.hit.text for one in self._gone_in(Scope(user=new.user))):
-            super()._put(new, old)
+    def _loses(self, new: Memory, old: Memory | None) -> bool:
+        return any(one.hit.text == new.hit.text for one in self._deleted_in(Scope(user=new.user)))
 
 
-class CrowdingDeleted(_Remembering):
+class CrowdingDeleted(Mutant):
     """Lets what was deleted take places among the hits, and then leaves the places empty."""
 
-    fault_name: ClassVar[str] = "crowding_deleted"
-
     def _searched(self, scope: Scope) -> Sequence[Memory]:
-        return [*self._in(scope), *self._gone_in(scope)]
+        return [*self._in(scope), *self._deleted_in(scope)]
 
     async def search(self, query: Query, scope: Scope) -> Sequence[Hit]:
         live = {one.hit.id for one in self._in(scope)}
         return [hit for hit in await super().search(query, scope) if hit.id in live]
 
 
-class LosingReach(_Remembering):
+class LosingReach(Mutant):
     """After many deletions, does not find each fourth memory that is left."""
-
-    fault_name: ClassVar[str] = "losing_reach"
 
     def _searched(self, scope: Scope) -> Sequence[Memory]:
         left = self._in(scope)
-        return left if len(self._gone) < _DELETIONS else [one for place, one in enumerate(left) if place % 4]
+        return left if len(self._deleted) < _DELETIONS else [one for place, one in enumerate(left) if place % 4]
 
 
 class WipingOnMiss(Mutant):
     """Deletes everything of a user when asked to delete what it does not know."""
-
-    fault_name: ClassVar[str] = "wiping_on_miss"
 
     async def delete(self, ref: Ref, scope: Scope) -> bool:
         if ref == Ref() or self._find(ref, scope) is not None:
@@ -227,8 +162,6 @@ class WipingOnMiss(Mutant):
 class DeafWhenWiped(Mutant):
     """Once all of a user was deleted, acknowledges what the user tells and keeps none of it."""
 
-    fault_name: ClassVar[str] = "deaf_when_wiped"
-
     def __init__(self) -> None:
         super().__init__()
         self._wiped: set[str] = set()
@@ -238,22 +171,15 @@ class DeafWhenWiped(Mutant):
             self._wiped.add(scope.user)
         return await super().delete(ref, scope)
 
-    def _put(self, new: Memory, old: Memory | None) -> None:
-        if new.user not in self._wiped:
-            super()._put(new, old)
+    def _loses(self, new: Memory, old: Memory | None) -> bool:
+        return new.user in self._wiped
 
 
 class UnknownUpdates(Mutant):
     """Acknowledges the update of what it does not know, and does nothing."""
-
-    fault_name: ClassVar[str] = "unknown_updates"
 
     async def update(self, ref: Ref, item: Item, scope: Scope) -> Receipt:
         try:
             return await super().update(ref, item, scope)
         except Refused:
             return Receipt(items=[ReceiptItem(id=ref.id, text=item.text, outcome="updated", key=ref.key)])
-
-
-def _is_named(hit: Hit, ref: Ref) -> bool:
-    return hit.id == ref.id if ref.id is not None else hit.key is not None and hit.key == ref.key

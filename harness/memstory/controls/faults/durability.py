@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
-from contextlib import nullcontext, suppress
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import ClassVar
@@ -18,8 +18,6 @@ from memstory.controls.oracle import Memory
 class Renumbering(Mutant):
     """Gives its memories new ids each time it is opened."""
 
-    fault_name: ClassVar[str] = "renumbering"
-
     async def open(self, env: Environment, clock: Clock) -> None:
         await super().open(env, clock)
         for old in list(self._memories):
@@ -28,8 +26,6 @@ class Renumbering(Mutant):
 
 class CountingAnew(Mutant):
     """Restarts its count of ids after a restart, and overwrites the memories that have them."""
-
-    fault_name: ClassVar[str] = "counting_anew"
 
     async def open(self, env: Environment, clock: Clock) -> None:
         await super().open(env, clock)
@@ -41,8 +37,6 @@ class CountingAnew(Mutant):
 
 class RecyclingIds(Mutant):
     """Gives the id of a deleted memory to the next one."""
-
-    fault_name: ClassVar[str] = "recycling_ids"
 
     def _new(self, item: Item) -> Hit:
         taken = {one.hit.id for one in self._memories}
@@ -59,47 +53,41 @@ class _Unwritten(Mutant):
         if self._is_writing:
             super()._save()
 
+    @contextmanager
+    def _unwritten(self) -> Iterator[None]:
+        self._is_writing = False
+        yield
+        self._is_writing = True
+
 
 class UnwrittenUpdates(_Unwritten):
     """Changes its memories until it is closed, and has the old ones then."""
 
-    fault_name: ClassVar[str] = "unwritten_updates"
-
     async def update(self, ref: Ref, item: Item, scope: Scope) -> Receipt:
-        self._is_writing = False
-        receipt = await super().update(ref, item, scope)
-        self._is_writing = True
-        return receipt
+        with self._unwritten():
+            return await super().update(ref, item, scope)
 
 
 class UnwrittenKeys(_Unwritten):
     """Keeps the new value of a key until it is closed, and has the old one then."""
 
-    fault_name: ClassVar[str] = "unwritten_keys"
-
     async def add(self, items: Sequence[Item], scope: Scope) -> Receipt:
-        self._is_writing = not any(item.key and self._find(Ref(key=item.key), scope) for item in items)
-        receipt = await super().add(items, scope)
-        self._is_writing = True
-        return receipt
+        is_known = any(item.key and self._find(Ref(key=item.key), scope) for item in items)
+        with self._unwritten() if is_known else nullcontext():
+            return await super().add(items, scope)
 
 
 class UnwrittenDeletions(_Unwritten):
     """Forgets until it is closed, and knows all again then."""
 
-    fault_name: ClassVar[str] = "unwritten_deletions"
-
     async def delete(self, ref: Ref, scope: Scope) -> bool:
-        self._is_writing = False
-        found = await super().delete(ref, scope)
-        self._is_writing = True
-        return found
+        with self._unwritten():
+            return await super().delete(ref, scope)
 
 
 class WritingAtTheEnd(_Unwritten):
     """Writes when it is closed, and loses what was acknowledged when it is killed."""
 
-    fault_name: ClassVar[str] = "writing_at_the_end"
     can_be_killed: ClassVar[bool] = True
     _is_writing = False
 
@@ -112,8 +100,6 @@ class WritingAtTheEnd(_Unwritten):
 class RedatingAtOpening(Mutant):
     """Changes the dates of its memories each time it is opened."""
 
-    fault_name: ClassVar[str] = "redating_at_opening"
-
     async def open(self, env: Environment, clock: Clock) -> None:
         await super().open(env, clock)
         for old in list(self._memories):
@@ -123,7 +109,6 @@ class RedatingAtOpening(Mutant):
 class LeavingLocks(Mutant):
     """Leaves a lock behind when it is killed, and finds nothing while it is there."""
 
-    fault_name: ClassVar[str] = "leaving_locks"
     can_be_killed: ClassVar[bool] = True
     _lock: Path | None = None
     _is_locked_out = False
@@ -146,7 +131,6 @@ class LeavingLocks(Mutant):
 class TrustingIndex(Mutant):
     """Finds nothing, and says nothing, where the files of its index are gone."""
 
-    fault_name: ClassVar[str] = "trusting_index"
     _has_index = True
 
     async def open(self, env: Environment, clock: Clock) -> None:
@@ -161,7 +145,6 @@ class TrustingIndex(Mutant):
 class MixingEmbedders(Mutant):
     """Compares what it embedded with one model with questions that another one embedded."""
 
-    fault_name: ClassVar[str] = "mixing_embedders"
     _is_mixed = False
 
     async def open(self, env: Environment, clock: Clock) -> None:
@@ -176,8 +159,6 @@ class MixingEmbedders(Mutant):
 class CrowdedOut(Mutant):
     """Finds only what is among its last hundred memories."""
 
-    fault_name: ClassVar[str] = "crowded_out"
-
     def _searched(self, scope: Scope) -> Sequence[Memory]:
         return super()._searched(scope)[-100:]
 
@@ -185,23 +166,17 @@ class CrowdedOut(Mutant):
 class LosingUnread(Mutant):
     """Acknowledges a text of which its model did not say what to remember, and loses it."""
 
-    fault_name: ClassVar[str] = "losing_unread"
-    _is_unread = False
-
     def _read(self, items: Sequence[Item]) -> Sequence[Item]:
         self._misread += self._reader != "ok"
-        self._is_unread = self._reader != "ok"
         return items
 
-    def _put(self, new: Memory, old: Memory | None) -> None:
-        if not self._is_unread:
-            super()._put(new, old)
+    def _loses(self, new: Memory, old: Memory | None) -> bool:
+        return self._reader != "ok"
 
 
 class ReadingOnce(Mutant):
     """Reads its file when it is opened: of what another process writes it finds nothing, and overwrites it."""
 
-    fault_name: ClassVar[str] = "reading_once"
     can_be_killed: ClassVar[bool] = True
 
     async def open(self, env: Environment, clock: Clock) -> None:
@@ -212,7 +187,6 @@ class ReadingOnce(Mutant):
 class KeepingDeletedByOthers(Mutant):
     """Takes from another process what that has added, and not what it has deleted."""
 
-    fault_name: ClassVar[str] = "keeping_deleted_by_others"
     can_be_killed: ClassVar[bool] = True
 
     def _catch_up(self) -> None:
@@ -225,7 +199,6 @@ class KeepingDeletedByOthers(Mutant):
 class TakingNoTurns(Mutant):
     """Reads, then writes the whole file, whatever another process has written meanwhile."""
 
-    fault_name: ClassVar[str] = "taking_no_turns"
     can_be_killed: ClassVar[bool] = True
     _adding = 0
 

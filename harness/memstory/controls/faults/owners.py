@@ -1,18 +1,25 @@
-"""Faults of ownership: owners and sessions that see, change or lose what is not theirs."""
+"""Faults of ownership: owners and sessions that see, change or lose what is not theirs, and names taken for others."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+import re
+from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import replace
-from typing import ClassVar
+from fnmatch import fnmatchcase
+from typing import Final
+from unicodedata import normalize
 
 from memstory.contract.target import Hit, Item, Query, Receipt, Ref, Scope
 from memstory.controls.mutants import Mutant
 from memstory.controls.oracle import Memory
 
-_NEAREST = 10
+_NEAREST: Final = 10
 """So many of everybody's memories are looked at before the others' are left out."""
+
+_LONGEST_NAME: Final = 128
+_RESERVED: Final = frozenset({"all", "any", "default", "false", "none", "null", "public", "undefined", "0"})
 
 
 class _Finding(Mutant):
@@ -26,16 +33,12 @@ class _Finding(Mutant):
 class LeakyGet(_Finding):
     """Gives any memory to anyone who knows its id."""
 
-    fault_name: ClassVar[str] = "leaky_get"
-
     async def get(self, ref: Ref, scope: Scope) -> Hit | None:
         return await super().get(ref, self._scope_of(ref, scope))
 
 
 class LeakyUpdate(_Finding):
     """Lets anybody who knows an id change the memory."""
-
-    fault_name: ClassVar[str] = "leaky_update"
 
     async def update(self, ref: Ref, item: Item, scope: Scope) -> Receipt:
         return await super().update(ref, item, self._scope_of(ref, scope))
@@ -44,8 +47,6 @@ class LeakyUpdate(_Finding):
 class LeakyDelete(_Finding):
     """Lets anybody who knows an id delete the memory."""
 
-    fault_name: ClassVar[str] = "leaky_delete"
-
     async def delete(self, ref: Ref, scope: Scope) -> bool:
         return await super().delete(ref, self._scope_of(ref, scope))
 
@@ -53,16 +54,12 @@ class LeakyDelete(_Finding):
 class LeakySearch(Mutant):
     """Searches in everybody's memories."""
 
-    fault_name: ClassVar[str] = "leaky_search"
-
     def _searched(self, scope: Scope) -> Sequence[Memory]:
         return self._now_valid()
 
 
 class LeakingBehind(Mutant):
     """Gives another user's memory behind those that were asked for."""
-
-    fault_name: ClassVar[str] = "leaking_behind"
 
     async def search(self, query: Query, scope: Scope) -> Sequence[Hit]:
         others = [one.hit for one in self._now_valid() if one.user != scope.user]
@@ -72,8 +69,6 @@ class LeakingBehind(Mutant):
 class LeakyList(Mutant):
     """Lists everybody's memories."""
 
-    fault_name: ClassVar[str] = "leaky_list"
-
     def _listed(self, scope: Scope) -> Sequence[Memory]:
         return self._now_valid()
 
@@ -81,19 +76,14 @@ class LeakyList(Mutant):
 class LeakySessions(Mutant):
     """Answers from all sessions when it is asked about one."""
 
-    fault_name: ClassVar[str] = "leaky_sessions"
-
     def _searched(self, scope: Scope) -> Sequence[Memory]:
         return self._in(replace(scope, session=None))
 
-    def _listed(self, scope: Scope) -> Sequence[Memory]:
-        return self._in(replace(scope, session=None))
+    _listed = _searched
 
 
 class WipingOwners(Mutant):
     """Deletes everybody's memories when one user's are to go."""
-
-    fault_name: ClassVar[str] = "wiping_owners"
 
     async def delete(self, ref: Ref, scope: Scope) -> bool:
         if ref != Ref():
@@ -106,16 +96,12 @@ class WipingOwners(Mutant):
 class WipingSessions(Mutant):
     """Deletes all sessions of a user when one is to go."""
 
-    fault_name: ClassVar[str] = "wiping_sessions"
-
     async def delete(self, ref: Ref, scope: Scope) -> bool:
         return await super().delete(ref, replace(scope, session=None) if ref == Ref() else scope)
 
 
 class JoinedKeys(Mutant):
     """Joins user and key with a dot into one name, which two pairs can share."""
-
-    fault_name: ClassVar[str] = "joined_keys"
 
     def _find(self, ref: Ref, scope: Scope) -> Memory | None:
         wanted = f"{scope.user}.{ref.key}"
@@ -126,35 +112,25 @@ class JoinedKeys(Mutant):
 class SharedTexts(Mutant):
     """Keeps equal texts of all users as one, so that who deletes his deletes everybody's."""
 
-    fault_name: ClassVar[str] = "shared_texts"
-
     async def delete(self, ref: Ref, scope: Scope) -> bool:
-        found = self._find(ref, scope)
-        if found is not None:
-            text = found.hit.text
-            self._memories = [one for one in self._memories if one == found or one.hit.text != text]
+        if found := self._find(ref, scope):
+            self._memories = [one for one in self._memories if one == found or one.hit.text != found.hit.text]
         return await super().delete(ref, scope)
 
 
 class CrowdedOwners(Mutant):
     """Looks at everybody's nearest memories first, and leaves out the others' afterwards."""
 
-    fault_name: ClassVar[str] = "crowded_owners"
-
     async def search(self, query: Query, scope: Scope) -> Sequence[Hit]:
-        everybody = [await super(CrowdedOwners, self).search(query, Scope(user=user)) for user in self._users()]
-        nearest = sorted((hit for hits in everybody for hit in hits), key=lambda hit: -(hit.score or 0.0))[:_NEAREST]
+        users = dict.fromkeys(one.user for one in self._memories)
+        found = [hit for user in users for hit in await super(CrowdedOwners, self).search(query, Scope(user=user))]
         own = {one.hit.id for one in self._in(scope)}
-        return [hit for hit in nearest if hit.id in own]
-
-    def _users(self) -> Sequence[str]:
-        return list(dict.fromkeys(one.user for one in self._memories))
+        return [hit for hit in sorted(found, key=lambda hit: -(hit.score or 0.0))[:_NEAREST] if hit.id in own]
 
 
 class MixedUsers(Mutant):
     """Keeps the present user in one place, so that users who write at once are mixed up."""
 
-    fault_name: ClassVar[str] = "mixed_users"
     _present: Scope
 
     async def add(self, items: Sequence[Item], scope: Scope) -> Receipt:
@@ -166,8 +142,6 @@ class MixedUsers(Mutant):
 class KeepingShares(Mutant):
     """Keeps showing a memory after sharing it has ended."""
 
-    fault_name: ClassVar[str] = "keeping_shares"
-
     def _share(self, owner: str, other: str, *, on: bool) -> None:
         if on:
             super()._share(owner, other, on=on)
@@ -176,8 +150,6 @@ class KeepingShares(Mutant):
 class SharingWithAll(Mutant):
     """Shows what is shared with one user to everybody."""
 
-    fault_name: ClassVar[str] = "sharing_with_all"
-
     def _owners(self, scope: Scope) -> frozenset[str]:
         return frozenset({scope.user, *(owner for owner, _ in self._shared)})
 
@@ -185,12 +157,77 @@ class SharingWithAll(Mutant):
 class SharingCopies(Mutant):
     """Keeps the text for the prompt that it made of what was shared."""
 
-    fault_name: ClassVar[str] = "sharing_copies"
-
     def __init__(self) -> None:
         super().__init__()
         self._texts: dict[str, str] = {}
 
     async def context(self, query: Query, scope: Scope) -> str:
-        self._texts.setdefault(scope.user, await super().context(query, scope))
-        return self._texts[scope.user]
+        return self._texts.setdefault(scope.user, await super().context(query, scope))
+
+
+def _alike(form: Callable[[str], str]) -> Callable[[str, str], bool]:
+    """Return whether two names have the same form, as a function of the two."""
+    return lambda one, other: form(one) == form(other)
+
+
+class FoldingOwners(Mutant, sees=_alike(str.casefold)):
+    """Takes two users for one whose names differ in the case of letters."""
+
+
+class TidyingOwners(Mutant, sees=_alike(lambda name: re.sub(r"[^a-zA-Z0-9]", "_", name))):
+    """Takes two users for one whose names differ in characters that are not letters."""
+
+
+class CuttingOwners(Mutant, sees=_alike(lambda name: name[:_LONGEST_NAME])):
+    """Takes two users for one whose long names begin alike."""
+
+
+class TrimmingOwners(Mutant, sees=_alike(str.strip)):
+    """Takes two users for one whose names differ in the space around them."""
+
+
+class ComposingOwners(Mutant, sees=_alike(lambda name: normalize("NFKC", name))):
+    """Takes two users for one whose names look alike in Unicode."""
+
+
+def _number(name: str) -> str:
+    bare = name.strip('"').lstrip("+")
+    return f"{float(bare):g}" if re.fullmatch(r"[0-9]+(\.[0-9]*)?(e[0-9])?", bare) else name
+
+
+class CountingOwners(Mutant, sees=_alike(_number)):
+    """Takes a name that is written like a number for that number."""
+
+
+class PrefixOwners(Mutant, sees=lambda user, owner: owner.startswith(user)):
+    """Takes every user whose name begins with another user's name for that user."""
+
+
+def _is_pattern_of(pattern: str, name: str) -> bool:
+    """Return whether a pattern of SQL, of a shell or of `re` means `name`."""
+    with suppress(re.error):
+        if re.fullmatch(pattern, name):
+            return True
+    return name == pattern or fnmatchcase(name, pattern.replace("%", "*").replace("_", "?"))
+
+
+class PatternOwners(Mutant, sees=_is_pattern_of):
+    """Takes a name for a pattern, in which some characters mean any others."""
+
+
+class ReservedOwners(Mutant, sees=lambda user, owner: user == owner or user.casefold() in _RESERVED):
+    """Takes a name that means nothing or all to a program for nobody's, and then for everybody's."""
+
+
+def _is_like(name: str, other: str) -> bool:
+    plain, plain_other = (_number(normalize("NFKC", one).strip().casefold()) for one in (name, other))
+    return plain == plain_other or plain_other in _RESERVED or _is_pattern_of(other, name)
+
+
+class LooseDeletions(Mutant):
+    """Deletes the memories of all users whose names are somehow like the one that is to be forgotten."""
+
+    async def delete(self, ref: Ref, scope: Scope) -> bool:
+        if ref == Ref():
+            self._memories = [one for one in self._memories if not _is_like(one.user, scope.user)]
+        return await super().delete(ref, scope)

@@ -5,72 +5,57 @@ from __future__ import annotations
 import json
 import re
 import unicodedata
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any, Final
 
 from memstory.contract.clock import Clock
-from memstory.contract.target import Environment, Hit, Item, Json, Query, Receipt, Scope
+from memstory.contract.target import Environment, Hit, Item, Json, Query, Receipt, Ref, Scope
 from memstory.controls.mutants import Mutant
 from memstory.controls.oracle import Memory
 
-_LOOK_ALIKES = str.maketrans("аеорсухіАЕОРСХ", "aeopcyxiAEOPCX")  # noqa: RUF001  (that is what it is about)
+_LOOK_ALIKES: Final = str.maketrans("аеорсухіАЕОРСХ", "aeopcyxiAEOPCX")  # noqa: RUF001  (that is what it is about)
+
+
+def _folded(name: str) -> str:
+    return unicodedata.normalize("NFKC", name).translate(_LOOK_ALIKES)
 
 
 class CountingWords(Mutant):
     """Scores a text by how often it has the words of the question."""
 
-    fault_name: ClassVar[str] = "counting_words"
-
     def _place(self, hit: Hit, memory: Memory | None) -> tuple[Any, ...]:
         return (False, 0, -len(hit.text.split()), 0.0, hit.id or "")
 
 
-class TrustingAll(Mutant):
+class TrustingAll(Mutant, record=lambda item: replace(item, source=None)):
     """Takes the word of a page for that of the user."""
-
-    fault_name: ClassVar[str] = "trusting_all"
-
-    def _told(self, item: Item, scope: Scope, hit: Hit) -> Memory:
-        return super()._told(replace(item, source=None), scope, hit)
 
     def _place(self, hit: Hit, memory: Memory | None) -> tuple[Any, ...]:
         stuffed, source, score, begun, name = super()._place(hit, memory)
         return (stuffed, source, begun, score, name)
 
 
-class TrustingTools(Mutant):
+def _trusting(source: str) -> Callable[[Item], Item]:
+    """Return a function that takes what `source` says for the user's word."""
+    return lambda item: replace(item, source=None) if item.source == source else item
+
+
+class TrustingTools(Mutant, record=_trusting("tool")):
     """Takes the word of a tool for that of the user."""
 
-    fault_name: ClassVar[str] = "trusting_tools"
 
-    def _told(self, item: Item, scope: Scope, hit: Hit) -> Memory:
-        return super()._told(replace(item, source=None if item.source == "tool" else item.source), scope, hit)
-
-
-class TrustingAssistants(Mutant):
+class TrustingAssistants(Mutant, record=_trusting("assistant")):
     """Takes the word of an assistant for that of the user."""
 
-    fault_name: ClassVar[str] = "trusting_assistants"
 
-    def _told(self, item: Item, scope: Scope, hit: Hit) -> Memory:
-        return super()._told(replace(item, source=None if item.source == "assistant" else item.source), scope, hit)
-
-
-class IgnoringRoles(Mutant):
+class IgnoringRoles(Mutant, record=lambda item: replace(item, role=None)):
     """Takes what the assistant says about itself as said by the user."""
-
-    fault_name: ClassVar[str] = "ignoring_roles"
-
-    def _told(self, item: Item, scope: Scope, hit: Hit) -> Memory:
-        return super()._told(replace(item, role=None), scope, hit)
 
 
 class BelievingTags(Mutant):
     """Believes a page that claims to be verified."""
-
-    fault_name: ClassVar[str] = "believing_tags"
 
     def _believed(self, item: Item) -> dict[str, Json]:
         return dict(item.metadata)
@@ -79,16 +64,12 @@ class BelievingTags(Mutant):
 class DistrustingUsers(Mutant):
     """Drops what a user says is verified."""
 
-    fault_name: ClassVar[str] = "distrusting_users"
-
     def _believed(self, item: Item) -> dict[str, Json]:
         return {name: value for name, value in item.metadata.items() if name != "verified"}
 
 
 class Obeying(Mutant):
     """Does what a text asks it to do."""
-
-    fault_name: ClassVar[str] = "obeying"
 
     async def add(self, items: Sequence[Item], scope: Scope) -> Receipt:
         if any(re.search(r"(?i)\b(delete|forget|erase)\b.*\b(all|everything)\b", item.text) for item in items):
@@ -99,8 +80,6 @@ class Obeying(Mutant):
 class SplittingLines(Mutant):
     """Takes each line of a text for a memory that somebody told."""
 
-    fault_name: ClassVar[str] = "splitting_lines"
-
     async def add(self, items: Sequence[Item], scope: Scope) -> Receipt:
         whole = await super().add(items, scope)
         lines = [line for item in items for line in item.text.splitlines()[1:] if line]
@@ -108,20 +87,12 @@ class SplittingLines(Mutant):
         return whole
 
 
-class OperatorOwners(Mutant):
+class OperatorOwners(Mutant, sees=lambda user, owner: user == owner or re.search(r"[${}*%'\"\[\]]", user)):
     """Takes a user that looks like an operator for all users."""
-
-    fault_name: ClassVar[str] = "operator_owners"
-
-    def _in(self, scope: Scope) -> Sequence[Memory]:
-        is_operator = re.search(r"[${}*%'\"\[\]]", scope.user)
-        return self._now_valid() if is_operator else super()._in(scope)
 
 
 class OperatorValues(Mutant):
     """Takes a mapping as the value of a condition for an operator."""
-
-    fault_name: ClassVar[str] = "operator_values"
 
     def _fits(self, hit: Hit, where: Mapping[str, Json]) -> bool:
         return super()._fits(hit, {name: value for name, value in where.items() if not isinstance(value, Mapping)})
@@ -130,27 +101,18 @@ class OperatorValues(Mutant):
 class QuotedValues(Mutant):
     """Takes a quote in the value of a condition for its end."""
 
-    fault_name: ClassVar[str] = "quoted_values"
-
     def _fits(self, hit: Hit, where: Mapping[str, Json]) -> bool:
         return all("'" in str(value) for value in where.values()) if where else True
 
 
-class LookAlikeOwners(Mutant):
+class LookAlikeOwners(Mutant, sees=lambda user, owner: _folded(user) == _folded(owner)):
     """Takes letters that look alike for the same in the names of users."""
-
-    fault_name: ClassVar[str] = "look_alike_owners"
-
-    def _in(self, scope: Scope) -> Sequence[Memory]:
-        return [one for one in self._now_valid() if _folded(one.user) == _folded(scope.user)]
 
 
 class LookAlikeKeys(Mutant):
     """Takes letters that look alike for the same in keys."""
 
-    fault_name: ClassVar[str] = "look_alike_keys"
-
-    def _find(self, ref: Any, scope: Scope) -> Memory | None:
+    def _find(self, ref: Ref, scope: Scope) -> Memory | None:
         if ref.key is None:
             return super()._find(ref, scope)
         mine = self._in(Scope(user=scope.user))
@@ -159,8 +121,6 @@ class LookAlikeKeys(Mutant):
 
 class Echoing(Mutant):
     """Remembers again whatever it finds."""
-
-    fault_name: ClassVar[str] = "echoing"
 
     async def search(self, query: Query, scope: Scope) -> Sequence[Hit]:
         found = await super().search(query, scope)
@@ -171,8 +131,6 @@ class Echoing(Mutant):
 class Unsealed(Mutant):
     """Believes whatever its file says."""
 
-    fault_name: ClassVar[str] = "unsealed"
-
     def _is_sound(self, digest: str, text: str) -> bool:
         return True
 
@@ -180,20 +138,12 @@ class Unsealed(Mutant):
 class SealingLength(Mutant):
     """Notices only a file whose length was changed."""
 
-    fault_name: ClassVar[str] = "sealing_length"
-
     def _is_sound(self, digest: str, text: str) -> bool:
         return len(digest) == 64 and text == json.dumps(json.loads(text))  # noqa: PLR2004  (of SHA-256)
 
 
-def _folded(name: str) -> str:
-    return unicodedata.normalize("NFKC", name).translate(_LOOK_ALIKES)
-
-
 class SealingLetters(Mutant):
     """Notices only letters that came or went, and none that changed their places."""
-
-    fault_name: ClassVar[str] = "sealing_letters"
 
     def _seal(self, text: str) -> str:
         return super()._seal("".join(sorted(text)))
@@ -201,8 +151,6 @@ class SealingLetters(Mutant):
 
 class ReadingHalves(Mutant):
     """Takes a file that was cut for an empty one."""
-
-    fault_name: ClassVar[str] = "reading_halves"
 
     async def open(self, env: Environment, clock: Clock) -> None:
         file = Path(env.workspace) / "oracle.json"
@@ -213,8 +161,6 @@ class ReadingHalves(Mutant):
 
 class ObeyingDisguised(Mutant):
     """Does what a text asks it to do in other letters or with spaces between them."""
-
-    fault_name: ClassVar[str] = "obeying_disguised"
 
     async def add(self, items: Sequence[Item], scope: Scope) -> Receipt:
         plain = ["".join(_folded(item.text).casefold().split()) for item in items]

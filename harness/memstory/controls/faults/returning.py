@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import ClassVar
 
 from memstory.contract.clock import Clock
 from memstory.contract.target import Environment, Item, Json, Receipt, Ref, Scope
@@ -12,74 +11,53 @@ from memstory.controls.mutants import Mutant
 from memstory.controls.oracle import Memory
 
 
-class _Durable(Mutant):
-    """Lets what was deleted for good come back by some way."""
-
-    def _returns(self, item: Item, scope: Scope) -> bool:
-        raise NotImplementedError
-
-    def _was_forgotten(self, item: Item, scope: Scope) -> bool:
-        return super()._was_forgotten(item, scope) and not self._returns(item, scope)
-
-
-class Returning(_Durable):
+class Returning(Mutant):
     """Remembers again what was deleted for good."""
 
-    fault_name: ClassVar[str] = "returning"
-
-    def _returns(self, item: Item, scope: Scope) -> bool:
-        return True
+    def _was_forgotten(self, item: Item, scope: Scope) -> bool:
+        return False
 
 
-class ReturningByOthers(_Durable):
+class ReturningByOthers(Mutant):
     """Remembers again what was deleted for good when somebody other than the user says it."""
 
-    fault_name: ClassVar[str] = "returning_by_others"
-
-    def _returns(self, item: Item, scope: Scope) -> bool:
-        return item.source not in (None, "user")
+    def _was_forgotten(self, item: Item, scope: Scope) -> bool:
+        return item.source in (None, "user") and super()._was_forgotten(item, scope)
 
 
-class ReturningReworded(_Durable):
+class ReturningReworded(Mutant):
     """Remembers again what was deleted for good when it is written otherwise."""
 
-    fault_name: ClassVar[str] = "returning_reworded"
+    def _was_forgotten(self, item: Item, scope: Scope) -> bool:
+        is_reworded = item.text != " ".join(item.text.split()) or item.text.isupper()
+        return not is_reworded and super()._was_forgotten(item, scope)
 
-    def _returns(self, item: Item, scope: Scope) -> bool:
-        return item.text != " ".join(item.text.split()) or item.text.isupper()
 
-
-class ReturningQuoted(_Durable):
+class ReturningQuoted(Mutant):
     """Remembers again what was deleted for good when a longer text has it."""
 
-    fault_name: ClassVar[str] = "returning_quoted"
-
-    def _returns(self, item: Item, scope: Scope) -> bool:
+    def _was_forgotten(self, item: Item, scope: Scope) -> bool:
         whole = min(fingerprints(" ".join(sorted(words_of(item.text)))))
-        return f"{scope.user}/{whole}" not in self._forgotten
+        return f"{scope.user}/{whole}" in self._forgotten and super()._was_forgotten(item, scope)
 
 
-class ReturningUnderKeys(_Durable):
+class ReturningUnderKeys(Mutant):
     """Remembers again what was deleted for good when it comes under a key."""
 
-    fault_name: ClassVar[str] = "returning_under_keys"
-
-    def _returns(self, item: Item, scope: Scope) -> bool:
-        return item.key is not None
+    def _was_forgotten(self, item: Item, scope: Scope) -> bool:
+        return item.key is None and super()._was_forgotten(item, scope)
 
 
 class ReturningInBatches(Mutant):
     """Looks at the first item of a batch for what was deleted for good."""
 
-    fault_name: ClassVar[str] = "returning_in_batches"
-
     async def add(self, items: Sequence[Item], scope: Scope) -> Receipt:
         first = await super().add(items[:1], scope)
-        kept, self._forgotten = self._forgotten, set()
+        forgotten, self._forgotten = self._forgotten, set()
         try:
             rest = await super().add(items[1:], scope)
         finally:
-            self._forgotten = kept
+            self._forgotten = forgotten
             self._save()
         return Receipt(items=(*first.items, *rest.items))
 
@@ -87,25 +65,12 @@ class ReturningInBatches(Mutant):
 class ReturningInSessions(Mutant):
     """Forgets for good in one session alone."""
 
-    fault_name: ClassVar[str] = "returning_in_sessions"
-
-    def __init__(self) -> None:
-        super().__init__()
-        self._where: set[str | None] = set()
-
-    async def delete(self, ref: Ref, scope: Scope) -> bool:
-        found = self._find(ref, scope)
-        self._where |= {found.session} if found else set()
-        return await super().delete(ref, scope)
-
     def _was_forgotten(self, item: Item, scope: Scope) -> bool:
-        return super()._was_forgotten(item, scope) and scope.session in self._where
+        return super()._was_forgotten(item, scope) and scope.session in {one.session for one in self._deleted}
 
 
 class ReturningAfterRestarts(Mutant):
     """Does not write down what was deleted for good."""
-
-    fault_name: ClassVar[str] = "returning_after_restarts"
 
     async def open(self, env: Environment, clock: Clock) -> None:
         await super().open(env, clock)
@@ -115,8 +80,6 @@ class ReturningAfterRestarts(Mutant):
 class ReturningAfterWiping(Mutant):
     """Forgets for good one memory at a time only, not all of them."""
 
-    fault_name: ClassVar[str] = "returning_after_wiping"
-
     async def delete(self, ref: Ref, scope: Scope) -> bool:
         return await super().delete(ref if ref.id or ref.key else Ref(), scope)
 
@@ -124,16 +87,12 @@ class ReturningAfterWiping(Mutant):
 class ReturningAbout(Mutant):
     """Forgets for good what has an id only, not what is named in words."""
 
-    fault_name: ClassVar[str] = "returning_about"
-
     async def delete_about(self, about: Sequence[str], scope: Scope, *, durable: bool = False) -> int:
         return await super().delete_about(about, scope)
 
 
 class RefusingNew(Mutant):
     """Takes what is like a text that was deleted for good for the same."""
-
-    fault_name: ClassVar[str] = "refusing_new"
 
     def __init__(self) -> None:
         super().__init__()
@@ -151,22 +110,19 @@ class RefusingNew(Mutant):
 class ForgettingForAll(Mutant):
     """Lets nobody say any more what one user has deleted for good."""
 
-    fault_name: ClassVar[str] = "forgetting_for_all"
-
     def _was_forgotten(self, item: Item, scope: Scope) -> bool:
         users = {mark.rpartition("/")[0] for mark in self._forgotten}
         return any(super(ForgettingForAll, self)._was_forgotten(item, Scope(user=user)) for user in users)
 
 
-class ReturningByRestoring(_Durable):
+class ReturningByRestoring(Mutant):
     """Remembers again what was deleted for good when a snapshot of an earlier time is restored."""
 
-    fault_name: ClassVar[str] = "returning_by_restoring"
     _is_restoring = False
 
     async def run(self, job: str, args: Mapping[str, Json], scope: Scope) -> Json:
         self._is_restoring = job == "restore"
         return await super().run(job, args, scope)
 
-    def _returns(self, item: Item, scope: Scope) -> bool:
-        return self._is_restoring
+    def _was_forgotten(self, item: Item, scope: Scope) -> bool:
+        return not self._is_restoring and super()._was_forgotten(item, scope)

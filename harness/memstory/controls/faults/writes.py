@@ -6,22 +6,20 @@ import asyncio
 import re
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import ClassVar
+from typing import Final
 
 from memstory.contract.target import Hit, Item, Query, Receipt, ReceiptItem, Ref, Scope
 from memstory.controls.matching import words_of
 from memstory.controls.mutants import Mutant
 from memstory.controls.oracle import Memory
 
-_BATCH = 10
-_CONTRADICTION = 0.6
-_NEGATIONS = frozenset({"not", "no", "never"})
+_BATCH: Final = 10
+_CONTRADICTION: Final = 0.6
+_NEGATIONS: Final = frozenset({"not", "no", "never"})
 
 
 class LosingRaces(Mutant):
     """Reads all, waits, and writes all back: of memories that are added at once, one stays."""
-
-    fault_name: ClassVar[str] = "losing_races"
 
     async def add(self, items: Sequence[Item], scope: Scope) -> Receipt:
         before = list(self._memories)
@@ -33,41 +31,36 @@ class LosingRaces(Mutant):
 class RacingKeys(Mutant):
     """Looks whether a key is known, waits, and then adds: concurrent writes under one key are stored several times."""
 
-    fault_name: ClassVar[str] = "racing_keys"
+    _unknown: frozenset[str | None] = frozenset()
 
     async def add(self, items: Sequence[Item], scope: Scope) -> Receipt:
-        new = [item.key is not None and self._find(Ref(key=item.key), scope) is None for item in items]
+        keys = {item.key for item in items} - {None}
+        unknown = frozenset(key for key in keys if self._find(Ref(key=key), scope) is None)
         await asyncio.sleep(0)
-        self._unknown = {item.key for item, is_new in zip(items, new, strict=True) if is_new}
+        self._unknown = unknown
         try:
             return await super().add(items, scope)
         finally:
-            self._unknown = set()
-
-    _unknown: set[str | None] = set()  # noqa: RUF012  (never changed in place)
+            self._unknown = frozenset()
 
     def _find(self, ref: Ref, scope: Scope) -> Memory | None:
-        return None if ref.key is not None and ref.key in self._unknown else super()._find(ref, scope)
+        return None if ref.key in self._unknown else super()._find(ref, scope)
 
 
 class MergingUpdates(Mutant):
     """Joins the texts of updates that come at once."""
 
-    fault_name: ClassVar[str] = "merging_updates"
-
     async def update(self, ref: Ref, item: Item, scope: Scope) -> Receipt:
         before = await self.get(ref, scope)
         await asyncio.sleep(0)
         now = await self.get(ref, scope)
-        raced = before is not None and now is not None and before.text != now.text
-        text = f"{now.text} {item.text}" if raced and now is not None else item.text
-        return await super().update(ref, replace(item, text=text), scope)
+        if before and now and before.text != now.text:
+            item = replace(item, text=f"{now.text} {item.text}")
+        return await super().update(ref, item, scope)
 
 
 class Lagging(Mutant):
     """Finds the newest memory only after another was added."""
-
-    fault_name: ClassVar[str] = "lagging"
 
     def _searched(self, scope: Scope) -> Sequence[Memory]:
         return [one for one in self._in(scope) if one.hit.id != f"m{self._seed}-{self._made}"]
@@ -76,7 +69,6 @@ class Lagging(Mutant):
 class Rebuilding(Mutant):
     """Finds nothing while something is added."""
 
-    fault_name: ClassVar[str] = "rebuilding"
     _adding = 0
 
     async def add(self, items: Sequence[Item], scope: Scope) -> Receipt:
@@ -92,24 +84,21 @@ class Rebuilding(Mutant):
 class DoubledRetries(Mutant):
     """Stores a key twice when it is written twice."""
 
-    fault_name: ClassVar[str] = "doubled_retries"
-    _adding = False
+    _is_adding = False
 
     async def add(self, items: Sequence[Item], scope: Scope) -> Receipt:
-        self._adding = True
+        self._is_adding = True
         try:
             return await super().add(items, scope)
         finally:
-            self._adding = False
+            self._is_adding = False
 
     def _find(self, ref: Ref, scope: Scope) -> Memory | None:
-        return None if self._adding else super()._find(ref, scope)
+        return None if self._is_adding else super()._find(ref, scope)
 
 
 class CutBatches(Mutant):
     """Acknowledges a whole batch and stores its first ten items."""
-
-    fault_name: ClassVar[str] = "cut_batches"
 
     async def add(self, items: Sequence[Item], scope: Scope) -> Receipt:
         stored = await super().add(items[:_BATCH], scope)
@@ -120,18 +109,13 @@ class CutBatches(Mutant):
 class ReversedReceipts(Mutant):
     """Acknowledges the items of a batch in another order than they came."""
 
-    fault_name: ClassVar[str] = "reversed_receipts"
-
     async def add(self, items: Sequence[Item], scope: Scope) -> Receipt:
-        receipt = await super().add(items, scope)
-        ids = [one.id for one in receipt.items][::-1]
-        return Receipt(items=[replace(one, id=id_) for one, id_ in zip(receipt.items, ids, strict=True)])
+        receipts = (await super().add(items, scope)).items
+        return Receipt(items=[replace(one, id=other.id) for one, other in zip(receipts, receipts[::-1], strict=True)])
 
 
 class ConfusedTwins(Mutant):
     """Counts equal texts of a batch once, so that the acknowledgements after them name other memories."""
-
-    fault_name: ClassVar[str] = "confused_twins"
 
     async def add(self, items: Sequence[Item], scope: Scope) -> Receipt:
         return await super().add(list({item.text: item for item in items}.values()), scope)
@@ -139,8 +123,6 @@ class ConfusedTwins(Mutant):
 
 class LikeKeys(Mutant):
     """Compares keys by a pattern in which an underscore stands for any character."""
-
-    fault_name: ClassVar[str] = "like_keys"
 
     def _find(self, ref: Ref, scope: Scope) -> Memory | None:
         if ref.key is None:
@@ -152,21 +134,13 @@ class LikeKeys(Mutant):
 class MixedMetadata(Mutant):
     """Keeps the metadata of the old value when a key is written again."""
 
-    fault_name: ClassVar[str] = "mixed_metadata"
-
-    async def add(self, items: Sequence[Item], scope: Scope) -> Receipt:
-        known = [self._find(Ref(key=item.key), scope) if item.key is not None else None for item in items]
-        mixed = [
-            replace(item, metadata={**old.hit.metadata, **item.metadata}) if old else item
-            for item, old in zip(items, known, strict=True)
-        ]
-        return await super().add(mixed, scope)
+    def _put(self, new: Memory, old: Memory | None) -> None:
+        mixed = {**(old.hit.metadata if old else {}), **new.hit.metadata}
+        super()._put(replace(new, hit=replace(new.hit, metadata=mixed)), old)
 
 
 class RememberingQuestions(Mutant):
     """Remembers what it is asked."""
-
-    fault_name: ClassVar[str] = "remembering_questions"
 
     async def search(self, query: Query, scope: Scope) -> Sequence[Hit]:
         found = await super().search(query, scope)
@@ -180,17 +154,13 @@ class _Merging(Mutant):
     def _likeness(self, text: str) -> object:
         raise NotImplementedError
 
-    def _put(self, new: Memory, old: Memory | None) -> None:
-        mine = self._in(Scope(user=new.user))
-        alike = (one for one in mine if self._likeness(one.hit.text) == self._likeness(new.hit.text))
-        if old is not None or next(alike, None) is None:
-            super()._put(new, old)
+    def _loses(self, new: Memory, old: Memory | None) -> bool:
+        likeness = self._likeness(new.hit.text)
+        return old is None and any(self._likeness(one.hit.text) == likeness for one in self._in(Scope(user=new.user)))
 
 
 class MergingNumbers(_Merging):
     """Drops a text that differs from another in a number only."""
-
-    fault_name: ClassVar[str] = "merging_numbers"
 
     def _likeness(self, text: str) -> object:
         return re.sub(r"\d+", "#", text)
@@ -199,8 +169,6 @@ class MergingNumbers(_Merging):
 class MergingNegations(_Merging):
     """Drops the negation of a text."""
 
-    fault_name: ClassVar[str] = "merging_negations"
-
     def _likeness(self, text: str) -> object:
         return words_of(text) - _NEGATIONS
 
@@ -208,16 +176,18 @@ class MergingNegations(_Merging):
 class MergingOrders(_Merging):
     """Drops a text that has the words of another in another order."""
 
-    fault_name: ClassVar[str] = "merging_orders"
-
     def _likeness(self, text: str) -> object:
         return sorted(re.findall(r"\w+", text))
 
 
+def _overlap(one: Hit, other: Hit) -> bool:
+    """Return whether two texts share so many words that one may contradict the other."""
+    first, second = words_of(one.text), words_of(other.text)
+    return len(first & second) >= _CONTRADICTION * max(len(first | second), 1)
+
+
 class DeletingContradictions(Mutant):
     """Deletes what a new text contradicts, and the new text with it."""
-
-    fault_name: ClassVar[str] = "deleting_contradictions"
 
     def _put(self, new: Memory, old: Memory | None) -> None:
         mine = self._in(Scope(user=new.user)) if old is None else ()
@@ -230,17 +200,9 @@ class DeletingContradictions(Mutant):
 class RetiringNeighbours(Mutant):
     """Retires all that it knows of a person when one fact about the person changes."""
 
-    fault_name: ClassVar[str] = "retiring_neighbours"
-
     def _put(self, new: Memory, old: Memory | None) -> None:
         mine = self._in(Scope(user=new.user)) if old is None else ()
         if any(_overlap(one.hit, new.hit) for one in mine):
             retired = [one for one in mine if one.hit.text.split()[:1] == new.hit.text.split()[:1]]
             self._memories = [one for one in self._memories if one not in retired]
         super()._put(new, old)
-
-
-def _overlap(one: Hit, other: Hit) -> bool:
-    """Return whether two texts share so many words that one may contradict the other."""
-    first, second = words_of(one.text), words_of(other.text)
-    return len(first & second) >= _CONTRADICTION * max(len(first | second), 1)
