@@ -1,7 +1,10 @@
-"""Targets that test whether a story or a number proves anything; select one as `control:NAME`.
+"""Targets that test whether a story or a number proves anything; select one as `control:NAME`, or `control:all`.
 
 The oracle is a perfect small memory that every story must allow. The baselines do without a memory's work: a story that
-they pass does not discriminate. Each mutant is the oracle with one fault, which stories must find.
+they pass does not discriminate. Each mutant is the oracle with one fault, which stories must find: five have a broad
+fault, which touches all that they do, and the many in `faults` a narrow one. `CONTROLS` has the factory of each control
+by the name behind `control:`; `BASELINES`, `MUTANTS`, `BROAD` and `FAULTS` have those of one kind. An adapter's own
+tests can subclass `Oracle` and `OracleFactory`.
 """
 
 from __future__ import annotations
@@ -9,40 +12,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from memstory.contract.target import TargetFactory
-from memstory.controls.baselines import EverythingFactory, GrepFactory, NothingFactory, RandomFactory
+from memstory.controls import mutants
+from memstory.controls.baselines import BASELINES
 from memstory.controls.faults import FAULTS
-from memstory.controls.mutants import Amnesiac, Duplicating, Leaky, Stale, Undeleting, factory_of
 from memstory.controls.oracle import Oracle, OracleFactory
 
-__all__ = [
-    "BASELINES",
-    "BROAD",
-    "CONTROLS",
-    "FAULTS",
-    "MUTANTS",
-    "EverythingFactory",
-    "GrepFactory",
-    "NothingFactory",
-    "Oracle",
-    "OracleFactory",
-    "RandomFactory",
-]
+__all__ = ["BASELINES", "BROAD", "CONTROLS", "FAULTS", "MUTANTS", "Oracle", "OracleFactory"]
 
-BASELINES: Mapping[str, type[TargetFactory]] = {
-    "nothing": NothingFactory,
-    "random": RandomFactory,
-    "grep": GrepFactory,
-    "everything": EverythingFactory,
-}
-"""Memories that do none of the work."""
-
-BROAD: Mapping[str, type[TargetFactory]] = {
-    mutant.fault_name: factory_of(mutant) for mutant in (Amnesiac, Leaky, Stale, Undeleting, Duplicating)
-}
-"""The oracle with one fault each that touches all it does."""
-
+BROAD: Mapping[str, type[TargetFactory]] = mutants.factories_in(mutants)
 MUTANTS: Mapping[str, type[TargetFactory]] = {**BROAD, **FAULTS}
-"""The oracle with one fault each."""
-
 CONTROLS: Mapping[str, type[TargetFactory]] = {**BASELINES, "oracle": OracleFactory, **MUTANTS}
-"""By the name behind `control:`."""

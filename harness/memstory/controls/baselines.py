@@ -106,7 +106,7 @@ class NothingFactory(TargetFactory):
     """Makes memories that remember nothing; they claim all that a story may ask of any memory."""
 
     name: ClassVar[str] = "control:nothing"
-    spec: ClassVar[str | None] = "memstory.controls:NothingFactory"
+    spec: ClassVar[str | None] = "control:nothing"
 
     def capabilities(self, options: Mapping[str, Json]) -> frozenset[Capability]:
         return frozenset({*operations(), *FEATURES, *(f"option.{name}" for name in options)})
@@ -175,7 +175,7 @@ class RandomFactory(_UnrankedFactory):
     """Makes memories that find by chance."""
 
     name: ClassVar[str] = "control:random"
-    spec: ClassVar[str | None] = "memstory.controls:RandomFactory"
+    spec: ClassVar[str | None] = "control:random"
 
     def target(self) -> Target:
         return RandomMemory()
@@ -185,7 +185,7 @@ class GrepFactory(_UnrankedFactory):
     """Makes memories that find by substring."""
 
     name: ClassVar[str] = "control:grep"
-    spec: ClassVar[str | None] = "memstory.controls:GrepFactory"
+    spec: ClassVar[str | None] = "control:grep"
 
     def target(self) -> Target:
         return Grep()
@@ -195,7 +195,16 @@ class EverythingFactory(_UnrankedFactory):
     """Makes memories that return all there is."""
 
     name: ClassVar[str] = "control:everything"
-    spec: ClassVar[str | None] = "memstory.controls:EverythingFactory"
+    spec: ClassVar[str | None] = "control:everything"
 
     def target(self) -> Target:
         return Everything()
+
+
+BASELINES: Mapping[str, type[TargetFactory]] = {
+    "nothing": NothingFactory,
+    "random": RandomFactory,
+    "grep": GrepFactory,
+    "everything": EverythingFactory,
+}
+"""By the name behind `control:`."""

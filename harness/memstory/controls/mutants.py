@@ -10,13 +10,13 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from operator import eq
 from types import ModuleType
-from typing import ClassVar, TypedDict, Unpack, cast
+from typing import ClassVar, Final, TypedDict, Unpack, cast
 
 from memstory.contract.target import Capability, Hit, Item, Json, Query, Receipt, Ref, Scope, Target
 from memstory.controls.matching import is_about
 from memstory.controls.oracle import Memory, Oracle, OracleFactory
 
-_LOST = 3
+_LOST: Final = 3
 """The amnesiac loses the third memory, the sixth, the ninth …"""
 
 
@@ -127,14 +127,13 @@ class MutantFactory(OracleFactory):
 
 
 def factories_in(*modules: ModuleType) -> Mapping[str, type[MutantFactory]]:
-    """Return the factory of every mutant that these modules define, by its name."""
+    """Return the factory of every mutant that these modules define, by its name, in the order in which they stand."""
     homes = {module.__name__ for module in modules}
-    return {name: factory_of(mutant) for name, mutant in Mutant.by_name.items() if mutant.__module__ in homes}
+    return {name: _factory_of(mutant) for name, mutant in Mutant.by_name.items() if mutant.__module__ in homes}
 
 
-def factory_of(mutant: type[Mutant]) -> type[MutantFactory]:
-    """Return the factory of one mutant; another process finds it by its name."""
-    name = f"control:{mutant.fault_name}"
+def _factory_of(mutant: type[Mutant]) -> type[MutantFactory]:
+    name = f"control:{mutant.fault_name}"  # another process finds it by this
     members = {"__doc__": mutant.__doc__, "mutant": mutant, "name": name, "spec": name}
     return cast("type[MutantFactory]", type(f"{mutant.__name__}Factory", (MutantFactory,), members))
 

@@ -7,9 +7,12 @@ What a user said comes before what others said, and what repeats a few words com
 
 from __future__ import annotations
 
+import asyncio
+import fcntl
 import json
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -35,7 +38,6 @@ from memstory.contract.target import (
     TargetFactory,
 )
 from memstory.controls import matching
-from memstory.controls.shared_file import Turns
 from memstory.tasks.retrieval import Collection
 
 
@@ -68,6 +70,8 @@ add.verbatim add.exact get.id get.key search search.scores search.min_score sear
 restart restart.embedder crash other_process clock persistent scope.user scope.session scope.session_all expiry.at
 delete delete.reports_missing delete.scope delete.erases identifiers.spellings identifiers.scripts
 """
+_PAUSE_SECONDS: Final = 0.001
+"""Between two looks whether another process has ended its turn."""
 VERIFIED = "verified"
 EXPIRES_AT = "expires_at"
 """The metadata field with the moment, ISO 8601, from which on a memory is gone."""
@@ -383,6 +387,61 @@ class Oracle(Target):
 
 def _receipt(hit: Hit, outcome: str) -> ReceiptItem:
     return ReceiptItem(id=hit.id, text=hit.text, outcome=outcome, kind=hit.kind, key=hit.key)
+
+
+class Turns:
+    """The turns of one process at a file that several have open: one at a time works on it, and sees what others wrote.
+
+    What runs at the same time within the process shares its turn.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._seen: tuple[int, int, int] | None = None
+        self._inside = 0
+        self._lock = -1
+
+    @asynccontextmanager
+    async def turn(self) -> AsyncIterator[None]:
+        """Keep other processes out; the system lets go of the lock when this one is killed."""
+        while not self._inside and not self._take():  # noqa: ASYNC110  (another process wakes nobody here)
+            await asyncio.sleep(_PAUSE_SECONDS)
+        self._inside += 1
+        try:
+            yield
+        finally:
+            self._inside -= 1
+            if not self._inside:
+                os.close(self._lock)
+
+    def news(self) -> str | None:
+        """Return the file if it is not as this process left or read it, else None."""
+        now = self._state()
+        if now is None or now == self._seen:
+            return None
+        self._seen = now
+        return self._path.read_text(encoding="utf-8")
+
+    def note(self) -> None:
+        """Take the file as it is for one's own."""
+        self._seen = self._state()
+
+    def _take(self) -> bool:
+        # The folder: a file for the lock would be one more that a story looks into.
+        self._lock = os.open(self._path.parent, os.O_RDONLY)
+        try:
+            fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            os.close(self._lock)
+            return False
+        return True
+
+    def _state(self) -> tuple[int, int, int] | None:
+        try:
+            found = self._path.stat()
+        except FileNotFoundError:
+            return None
+        return found.st_ino, found.st_mtime_ns, found.st_size
 
 
 class OracleFactory(TargetFactory):
