@@ -41,7 +41,7 @@ class Nothing(Target):
     """Acknowledges everything and remembers nothing."""
 
     def __init__(self) -> None:
-        self._made = 0
+        self._count = 0
 
     async def open(self, env: Environment, clock: Clock) -> None:
         pass
@@ -98,8 +98,8 @@ class Nothing(Target):
         pass
 
     def _receipt(self, item: Item, outcome: str) -> ReceiptItem:
-        self._made += 1
-        return ReceiptItem(id=f"nothing-{self._made}", text=item.text, outcome=outcome, kind=item.kind, key=item.key)
+        self._count += 1
+        return ReceiptItem(id=f"nothing-{self._count}", text=item.text, outcome=outcome, kind=item.kind, key=item.key)
 
 
 class NothingFactory(TargetFactory):

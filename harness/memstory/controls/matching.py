@@ -37,11 +37,11 @@ def is_about(text: str, about: str) -> bool:
     (True, False)
     """
     if not any(character.isspace() for character in about):
-        return squeezed(about) in {squeezed(token) for token in text.split()}
+        return squeeze(about) in {squeeze(token) for token in text.split()}
     return words_of(about) <= words_of(text)
 
 
-def squeezed(token: str) -> str:
+def squeeze(token: str) -> str:
     """Return an identifier without case, accents, separators and quotes."""
     plain = unicodedata.normalize("NFKD", token).casefold().translate(_LATIN)
     return "".join(character for character in plain if character.isalnum())
@@ -60,7 +60,7 @@ def distrust(source: str | None) -> int:
 
 def fingerprints(text: str) -> frozenset[str]:
     """Return what tells a text, and each identifier in it, from others without holding it."""
-    identifiers = (squeezed(token) for token in text.split() if any(letter.isdigit() for letter in token))
+    identifiers = (squeeze(token) for token in text.split() if any(letter.isdigit() for letter in token))
     told = (" ".join(sorted(words_of(text))), *identifiers)
     return frozenset(blake2b(one.encode(), digest_size=8).hexdigest() for one in told)
 

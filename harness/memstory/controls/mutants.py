@@ -88,8 +88,8 @@ class Mutant(Oracle):
     def _received(self, item: Item) -> Item:
         return replace(item, text=self._at["text"](item.text), metadata=self._at["metadata"](item.metadata))
 
-    def _told(self, item: Item, scope: Scope, hit: Hit) -> Memory:
-        return super()._told(self._at["record"](item), scope, hit)
+    def _memory_of(self, item: Item, scope: Scope, hit: Hit) -> Memory:
+        return super()._memory_of(self._at["record"](item), scope, hit)
 
     def _in(self, scope: Scope) -> Sequence[Memory]:
         visible = [one for one in self._now_valid() if self._at["sees"](scope.user, one.user)]
@@ -148,7 +148,7 @@ class Amnesiac(_Broad):
     """Acknowledges every memory and loses each third one."""
 
     def _loses(self, new: Memory, old: Memory | None) -> bool:
-        return old is None and self._made % _LOST == 0
+        return old is None and self._count % _LOST == 0
 
 
 class Leaky(_Broad):

@@ -87,7 +87,7 @@ class Oracle(Target):
         self._exported: set[str] = set()
         self._log: list[Mapping[str, str | None]] = []
         self._shared: set[tuple[str, str]] = set()
-        self._reader, self._misread, self._made = "ok", 0, 0
+        self._reader, self._misreads, self._count = "ok", 0, 0
         self._path: Path | None = None
         self._clock: Clock | None = None
         self._seed, self._embedder = 0, "words"
@@ -122,7 +122,7 @@ class Oracle(Target):
         self._reader = mode
 
     async def faults_landed(self) -> Mapping[str, int]:
-        return {"model": self._misread}
+        return {"model": self._misreads}
 
     async def add(self, items: Sequence[Item], scope: Scope) -> Receipt:
         items = self._read(items)
@@ -134,7 +134,7 @@ class Oracle(Target):
             old = self._find(Ref(key=item.key, kind=item.kind), scope) if item.key is not None else None
             metadata = self._believed(item)
             hit = replace(old.hit if old else self._new(item), text=item.text, metadata=metadata)
-            self._put(self._told(item, scope, hit), old)
+            self._put(self._memory_of(item, scope, hit), old)
             receipts.append(_receipt(hit, "updated" if old else "stored"))
         self._save()
         return Receipt(items=tuple(receipts))
@@ -149,8 +149,8 @@ class Oracle(Target):
             return [replace(one.hit, score=1.0) for one in self._in(scope) if one.hit.text in gold][: query.top_k]
         asked = matching.words_of(query.text)
         scored = [
-            replace(one.hit, score=len(asked & matching.words_of(self._indexed(one.hit))) / max(1, len(asked)))
-            for one in (self._searched(scope) if query.as_of is None else self._as_of(query.as_of, scope))
+            replace(one.hit, score=len(asked & matching.words_of(self._index_text(one.hit))) / max(1, len(asked)))
+            for one in (self._searchable(scope) if query.as_of is None else self._as_of(query.as_of, scope))
             if not query.kinds or one.hit.kind in query.kinds
         ]
         least = max(query.min_score or 0.0, 1e-9)
@@ -160,11 +160,11 @@ class Oracle(Target):
 
     async def context(self, query: Query, scope: Scope) -> str:
         self._refuse_undeclared(query)
-        return "\n".join(one.hit.text for one in self._seen(scope))
+        return "\n".join(one.hit.text for one in self._visible(scope))
 
     async def run(self, job: str, args: Mapping[str, Json], scope: Scope) -> Json:
         if job == "reindex":
-            return {"memories": self._reindexed()}
+            return {"memories": self._reindex()}
         if job == "snapshot":
             return {"rows": encode([one.hit for one in self._in(scope)])}
         if job == "restore":
@@ -188,7 +188,7 @@ class Oracle(Target):
 
     def _read(self, items: Sequence[Item]) -> Sequence[Item]:
         """Ask the model what to keep of texts: all; an answer without it is refused aloud."""
-        self._misread += self._reader != "ok"
+        self._misreads += self._reader != "ok"
         if self._reader not in ("ok", "slow"):
             raise Refused("the model did not say what to remember; nothing is stored")
         return items
@@ -200,7 +200,7 @@ class Oracle(Target):
         """Return whose memories are seen: one's own, and what others share."""
         return frozenset({scope.user, *(owner for owner, other in self._shared if other == scope.user)})
 
-    def _reindexed(self) -> int:
+    def _reindex(self) -> int:
         return len(self._memories)
 
     def _refuse_undeclared(self, query: Query) -> None:
@@ -208,7 +208,7 @@ class Oracle(Target):
             raise NotSupported("search.budget")
 
     async def list(self, scope: Scope, kinds: Sequence[str] = (), limit: int | None = None) -> Sequence[Hit]:
-        return [one.hit for one in self._listed(scope) if not kinds or one.hit.kind in kinds][:limit]
+        return [one.hit for one in self._listable(scope) if not kinds or one.hit.kind in kinds][:limit]
 
     async def update(self, ref: Ref, item: Item, scope: Scope) -> Receipt:
         old = self._find(ref, scope)
@@ -244,7 +244,7 @@ class Oracle(Target):
         is_trusted = not matching.distrust(item.source)
         return {name: value for name, value in item.metadata.items() if is_trusted or name != VERIFIED}
 
-    def _told(self, item: Item, scope: Scope, hit: Hit) -> Memory:
+    def _memory_of(self, item: Item, scope: Scope, hit: Hit) -> Memory:
         now = self._clock.now() if self._clock else None
         until = now + timedelta(seconds=item.ttl) if now and item.ttl is not None else None
         return Memory(user=scope.user, session=scope.session, hit=hit, begun=now.isoformat() if now else None,
@@ -300,17 +300,17 @@ class Oracle(Target):
     def _seal(self, text: str) -> str:
         return matching.digest_of(text)
 
-    def _searched(self, scope: Scope) -> Sequence[Memory]:
-        return self._seen(scope)
+    def _searchable(self, scope: Scope) -> Sequence[Memory]:
+        return self._visible(scope)
 
-    def _listed(self, scope: Scope) -> Sequence[Memory]:
-        return self._seen(scope)
+    def _listable(self, scope: Scope) -> Sequence[Memory]:
+        return self._visible(scope)
 
-    def _seen(self, scope: Scope) -> Sequence[Memory]:
+    def _visible(self, scope: Scope) -> Sequence[Memory]:
         """Return one's own memories and those that others share; only one's own can be changed."""
         return [one for owner in sorted(self._owners(scope)) for one in self._in(replace(scope, user=owner))]
 
-    def _indexed(self, hit: Hit) -> str:
+    def _index_text(self, hit: Hit) -> str:
         return hit.text
 
     def _fits(self, hit: Hit, where: Mapping[str, Json]) -> bool:
@@ -340,9 +340,9 @@ class Oracle(Target):
         return None
 
     def _new(self, item: Item) -> Hit:
-        self._made += 1
+        self._count += 1
         now = self._clock.now().isoformat() if self._clock else None
-        return Hit(id=f"m{self._seed}-{self._made}", text=item.text, kind=item.kind, key=item.key, created_at=now)
+        return Hit(id=f"m{self._seed}-{self._count}", text=item.text, kind=item.kind, key=item.key, created_at=now)
 
     def _put(self, new: Memory, old: Memory | None) -> None:
         if old is None:
@@ -367,7 +367,7 @@ class Oracle(Target):
         if not self._is_sound(digest, text):
             raise Refused("the file of the memory was changed by somebody else")
         data = json.loads(text)
-        self._made, self._memories = data["made"], [decode(Memory, one) for one in data["memories"]]
+        self._count, self._memories = data["made"], [decode(Memory, one) for one in data["memories"]]
         self._past, self._forgotten = [decode(Past, one) for one in data["past"]], set(data["forgotten"])
         self._shared = {(owner, other) for owner, other in data["shared"]}
 
@@ -376,7 +376,7 @@ class Oracle(Target):
             return
         kept = {"memories": encode(self._memories), "past": encode(self._past), "forgotten": sorted(self._forgotten)}
         kept["shared"] = sorted(self._shared)
-        text = json.dumps({"made": self._made, **kept})
+        text = json.dumps({"made": self._count, **kept})
         draft = self._path.with_suffix(".tmp")
         draft.write_text(f"{self._seal(text)}\n{text}", encoding="utf-8")
         self._path.with_name("oracle.index").write_text(matching.digest_of(text), encoding="utf-8")

@@ -47,27 +47,28 @@ class Findings:
 
     `broken` are the rules that do not hold, each as a sentence; `kills` are the stories that find a mutant's fault,
     for each broad mutant and each narrow one that ran; `weak` are the baselines that pass a story;
-    `meant` is what stories say of controls, and why.
+    `declarations` are the outcomes that a story itself declares for controls, and why; `unseen` are the stories that no
+    control can run.
     """
 
     outcomes: Outcomes
     broken: Sequence[str]
     kills: Mapping[str, Sequence[str]]
     weak: Mapping[str, Sequence[str]]
-    meant: Mapping[str, tuple[str, str]]
+    declarations: Mapping[str, tuple[str, str]]
     unseen: Sequence[str]
 
 
 def judge_controls(run: Run) -> Findings:
     """Return what the controls say of the stories of a run."""
     outcomes: dict[str, dict[str, Outcome]] = {}
-    said: dict[str, Mapping[str, str]] = {}
-    meant: dict[str, tuple[str, str]] = {}
+    expected: dict[str, Mapping[str, str]] = {}
+    declarations: dict[str, tuple[str, str]] = {}
     for case in run.cases:
-        said[case.name] = case.control
+        expected[case.name] = case.control
         outcomes.setdefault(case.name, {})[case.target.removeprefix(PREFIX)] = case.outcome
         if case.control:
-            meant[case.name] = _meaning(case)
+            declarations[case.name] = _declaration(case)
     ran = {control for found in outcomes.values() for control in found}
     kills = {
         mutant: [story for story, found in outcomes.items() if _kills(found, mutant)]
@@ -78,13 +79,13 @@ def judge_controls(run: Run) -> Findings:
         outcomes=outcomes,
         broken=[
             *_incomplete(outcomes),
-            *_broken_by_stories(outcomes, said),
+            *_broken_by_stories(outcomes, expected),
             *_survivors(kills),
             *(wrong for case in run.cases if (wrong := _wrongly_measured(case))),
         ],
         kills=kills,
-        weak={story: passed for story, found in outcomes.items() if (passed := _passed_by(found, said[story]))},
-        meant=meant,
+        weak={story: passed for story, found in outcomes.items() if (passed := _passed_by(found, expected[story]))},
+        declarations=declarations,
         unseen=[story for story, found in outcomes.items() if set(found.values()) == {"unsupported"}],
     )
 
@@ -96,7 +97,7 @@ def render_controls(found: Findings) -> str:
         _verdict(found),
         f"## Mutants\n\n{_mutants(found)}",
         _section("Stories that discriminate little", _weak(found)),
-        _section("Meant so", _meant(found)),
+        _section("Meant so", _declarations(found)),
         _section("Stories that no control can run", inline(", ".join(found.unseen))),
         f"## Stories on controls\n\n{_matrix(found)}",
         f"## How to read this\n\n{_HOW_TO_READ}",
@@ -133,18 +134,18 @@ def _incomplete(outcomes: Outcomes) -> Iterator[str]:
     yield from (f"control:{name} was not run: name it with --target" for name in wanted if name not in ran)
 
 
-def _broken_by_stories(outcomes: Outcomes, said: Mapping[str, Mapping[str, str]]) -> Iterator[str]:
+def _broken_by_stories(outcomes: Outcomes, expected: Mapping[str, Mapping[str, str]]) -> Iterator[str]:
     for story, found in outcomes.items():
-        meant = said[story]
+        expectation = expected[story]
         if "invalid" in found.values():
             yield f"{story} cannot be run as written"
         if found.get("oracle") == "error":
             yield f"{story}: the oracle broke on it"
-        if found.get("oracle") == "failed" and "oracle" not in meant:
+        if found.get("oracle") == "failed" and "oracle" not in expectation:
             yield f"{story}: the oracle fails it, so no memory can be asked to pass; correct what it expects"
-        if found.get("nothing") == "passed" and "nothing" not in meant:
+        if found.get("nothing") == "passed" and "nothing" not in expectation:
             yield f"{story}: a memory that remembers nothing passes it; expect more, or say control: {{nothing: pass}}"
-        for name, outcome in meant.items():
+        for name, outcome in expectation.items():
             if name in found and found[name] != outcome:
                 yield f"{story} means control:{name} to have {outcome}, but it is {found[name]}"
 
@@ -171,11 +172,11 @@ def _wrongly_measured(case: CaseResult) -> str | None:
     return None
 
 
-def _passed_by(outcomes: Mapping[str, str], meant: Mapping[str, str]) -> list[str]:
-    return [name for name in BASELINES if outcomes.get(name) == "passed" and name not in meant]
+def _passed_by(outcomes: Mapping[str, str], expected: Mapping[str, str]) -> list[str]:
+    return [name for name in BASELINES if outcomes.get(name) == "passed" and name not in expected]
 
 
-def _meaning(case: CaseResult) -> tuple[str, str]:
+def _declaration(case: CaseResult) -> tuple[str, str]:
     return ", ".join(f"{name} {outcome}" for name, outcome in case.control.items()), case.control_because or ""
 
 
@@ -203,8 +204,8 @@ def _weak(found: Findings) -> str:
     return table(["Story", "Passed by"], rows) if rows else ""
 
 
-def _meant(found: Findings) -> str:
-    rows = [[inline(story), inline(said), inline(why)] for story, (said, why) in found.meant.items()]
+def _declarations(found: Findings) -> str:
+    rows = [[inline(story), inline(outcomes), inline(why)] for story, (outcomes, why) in found.declarations.items()]
     return table(["Story", "Means", "Because"], rows) if rows else ""
 
 

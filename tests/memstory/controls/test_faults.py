@@ -137,3 +137,32 @@ async def test_a_search_brings_less_or_more_than_it_should(opened, name, found):
     target = await opened(name)
     await target.add([Item(text="ferry"), Item(text="harbour")], ANN)
     assert [hit.text for hit in await target.search(Query(text="ferry", top_k=1), ANN)] == found
+
+
+@pytest.mark.parametrize(
+    ("name", "kept", "found"),
+    [
+        ("trimming", [("a ferry", {"deck": 2}), ("ferry", {"deck": 3})], 2),
+        ("text_metadata", [(" a ferry", {"deck": "2"}), ("ferry ", {"deck": "3"})], 2),
+        ("forgetting_early", [(" a ferry", {"deck": 2})], 1),
+        ("short_of_top_k", [(" a ferry", {"deck": 2}), ("ferry ", {"deck": 3})], 1),
+        ("dropping_last", [(" a ferry", {"deck": 2}), ("ferry ", {"deck": 3})], 1),
+    ],
+)
+async def test_a_fault_in_the_head_of_a_class_is_made_at_its_place_alone(opened, name, kept, found):
+    target = await opened(name)
+    items = [Item(text=" a ferry", metadata={"deck": 2}), Item(text="ferry ", metadata={"deck": 3}, ttl=60)]
+    await target.add(items, ANN)
+    assert [(hit.text, hit.metadata) for hit in await target.list(ANN)] == kept
+    hits = await target.search(Query(text="ferry", top_k=2), ANN)
+    assert [hit.text for hit in hits] == [text for text, _ in kept][:found]
+
+
+async def test_two_names_and_two_things_are_taken_for_one_where_the_head_of_a_class_says_so(opened):
+    target = await opened("folding_owners")
+    await target.add([Item(text="Room 112 is taken.")], Scope(user="Ann"))
+    assert [hit.text for hit in await target.list(ANN)] == ["Room 112 is taken."]
+    assert await target.list(BOB) == []
+    target = await opened("fuzzy_about")
+    await target.add([Item(text="Room 112 is taken."), Item(text="Room 225 is free.")], ANN)
+    assert await target.delete_about(["113"], ANN) == 1

@@ -68,7 +68,7 @@ def test_a_story_that_nothing_passes_must_say_that_it_is_meant_so(judge):
     assert "A1: a memory that remembers nothing passes it" in judge(three(nothing="passed")).broken[0]
     found = judge(three(nothing="passed"), meaning(nothing="passed"))
     assert (found.broken, found.weak) == ([], {})
-    assert found.meant == {"A1": ("nothing passed", "so it is")}
+    assert found.declarations == {"A1": ("nothing passed", "so it is")}
     assert "so it is" in render_controls(found)
 
 

@@ -24,7 +24,7 @@ _MANY_DELETIONS: Final = 1000
 class StaleIndex(Mutant):
     """Finds an updated memory by its old words only."""
 
-    def _indexed(self, hit: Hit) -> str:
+    def _index_text(self, hit: Hit) -> str:
         return next((one.memory.hit.text for one in self._past if one.memory.hit.id == hit.id), hit.text)
 
 
@@ -32,7 +32,7 @@ class StaleSearch(StaleIndex):
     """Shows an updated memory rightly, and finds it as it was."""
 
     async def search(self, query: Query, scope: Scope) -> Sequence[Hit]:
-        return [replace(hit, text=self._indexed(hit)) for hit in await super().search(query, scope)]
+        return [replace(hit, text=self._index_text(hit)) for hit in await super().search(query, scope)]
 
 
 class Reissuing(Mutant):
@@ -85,7 +85,7 @@ class SpillingDeletions(Mutant):
 class WearingOut(Mutant):
     """Does not find what was updated often."""
 
-    def _searched(self, scope: Scope) -> Sequence[Memory]:
+    def _searchable(self, scope: Scope) -> Sequence[Memory]:
         updates = Counter(one.memory.hit.id for one in self._past)
         return [one for one in self._in(scope) if updates[one.hit.id] < _UPDATES]
 
@@ -93,21 +93,21 @@ class WearingOut(Mutant):
 class LostAmongDeleted(Mutant):
     """Finds nothing once a thousand memories were deleted."""
 
-    def _searched(self, scope: Scope) -> Sequence[Memory]:
-        return [] if len(self._deleted) >= _MANY_DELETIONS else super()._searched(scope)
+    def _searchable(self, scope: Scope) -> Sequence[Memory]:
+        return [] if len(self._deleted) >= _MANY_DELETIONS else super()._searchable(scope)
 
 
 class FindingDeleted(Mutant):
     """Still finds what was deleted, and shows it nowhere else."""
 
-    def _searched(self, scope: Scope) -> Sequence[Memory]:
+    def _searchable(self, scope: Scope) -> Sequence[Memory]:
         return [*self._in(scope), *self._deleted_in(scope)]
 
 
 class ListingDeleted(Mutant):
     """Still lists what was deleted, and shows it nowhere else."""
 
-    def _listed(self, scope: Scope) -> Sequence[Memory]:
+    def _listable(self, scope: Scope) -> Sequence[Memory]:
         return [*self._in(scope), *self._deleted_in(scope)]
 
 
@@ -133,7 +133,7 @@ class Tombstoned(Mutant):
 class CrowdingDeleted(Mutant):
     """Lets what was deleted take places among the hits, and then leaves the places empty."""
 
-    def _searched(self, scope: Scope) -> Sequence[Memory]:
+    def _searchable(self, scope: Scope) -> Sequence[Memory]:
         return [*self._in(scope), *self._deleted_in(scope)]
 
     async def search(self, query: Query, scope: Scope) -> Sequence[Hit]:
@@ -144,7 +144,7 @@ class CrowdingDeleted(Mutant):
 class LosingReach(Mutant):
     """After many deletions, does not find each fourth memory that is left."""
 
-    def _searched(self, scope: Scope) -> Sequence[Memory]:
+    def _searchable(self, scope: Scope) -> Sequence[Memory]:
         left = self._in(scope)
         return left if len(self._deleted) < _DELETIONS else [one for place, one in enumerate(left) if place % 4]
 

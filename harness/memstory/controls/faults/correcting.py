@@ -119,6 +119,7 @@ class MergingValues(Mutant):
 class KeyedOnce(Mutant):
     """Keeps the first value of a key once it was deleted and told again."""
 
-    def _told(self, item: Item, scope: Scope, hit: Hit) -> Memory:
-        deleted = {one.hit.key: one.hit.text for one in self._deleted if one.user == scope.user and one.hit.key}
-        return super()._told(item, scope, replace(hit, text=deleted.get(item.key or "", hit.text)))
+    def _memory_of(self, item: Item, scope: Scope, hit: Hit) -> Memory:
+        deleted = {one.hit.key: one.hit.text for one in self._deleted if one.user == scope.user}
+        text = hit.text if item.key is None else deleted.get(item.key, hit.text)
+        return super()._memory_of(item, scope, replace(hit, text=text))

@@ -29,7 +29,7 @@ class CountingAnew(Mutant):
 
     async def open(self, env: Environment, clock: Clock) -> None:
         await super().open(env, clock)
-        self._made = 0
+        self._count = 0
 
     def _put(self, new: Memory, old: Memory | None) -> None:
         super()._put(new, old or next((one for one in self._memories if one.hit.id == new.hit.id), None))
@@ -40,7 +40,7 @@ class RecyclingIds(Mutant):
 
     def _new(self, item: Item) -> Hit:
         taken = {one.hit.id for one in self._memories}
-        self._made = next(number for number in range(len(taken) + 1) if f"m{self._seed}-{number + 1}" not in taken)
+        self._count = next(number for number in range(len(taken) + 1) if f"m{self._seed}-{number + 1}" not in taken)
         return super()._new(item)
 
 
@@ -72,7 +72,7 @@ class UnwrittenKeys(_Unwritten):
     """Keeps the new value of a key until it is closed, and has the old one then."""
 
     async def add(self, items: Sequence[Item], scope: Scope) -> Receipt:
-        is_known = any(item.key and self._find(Ref(key=item.key), scope) for item in items)
+        is_known = any(self._find(Ref(key=item.key), scope) for item in items if item.key is not None)
         with self._unwritten() if is_known else nullcontext():
             return await super().add(items, scope)
 
@@ -124,8 +124,8 @@ class LeavingLocks(Mutant):
             self._lock.unlink(missing_ok=True)
         await super().close()
 
-    def _searched(self, scope: Scope) -> Sequence[Memory]:
-        return [] if self._is_locked_out else super()._searched(scope)
+    def _searchable(self, scope: Scope) -> Sequence[Memory]:
+        return [] if self._is_locked_out else super()._searchable(scope)
 
 
 class TrustingIndex(Mutant):
@@ -138,8 +138,8 @@ class TrustingIndex(Mutant):
         self._has_index = (folder / "oracle.index").exists() or not (folder / "oracle.json").exists()
         await super().open(env, clock)
 
-    def _searched(self, scope: Scope) -> Sequence[Memory]:
-        return super()._searched(scope) if self._has_index else []
+    def _searchable(self, scope: Scope) -> Sequence[Memory]:
+        return super()._searchable(scope) if self._has_index else []
 
 
 class MixingEmbedders(Mutant):
@@ -159,15 +159,15 @@ class MixingEmbedders(Mutant):
 class CrowdedOut(Mutant):
     """Finds only what is among its last hundred memories."""
 
-    def _searched(self, scope: Scope) -> Sequence[Memory]:
-        return super()._searched(scope)[-100:]
+    def _searchable(self, scope: Scope) -> Sequence[Memory]:
+        return super()._searchable(scope)[-100:]
 
 
 class LosingUnread(Mutant):
     """Acknowledges a text of which its model did not say what to remember, and loses it."""
 
     def _read(self, items: Sequence[Item]) -> Sequence[Item]:
-        self._misread += self._reader != "ok"
+        self._misreads += self._reader != "ok"
         return items
 
     def _loses(self, new: Memory, old: Memory | None) -> bool:

@@ -8,7 +8,7 @@ from typing import Final
 
 from memstory.contract.clock import Clock
 from memstory.contract.target import Environment, Hit, Item, Query, Ref, Scope
-from memstory.controls.matching import is_about, squeezed, words_of
+from memstory.controls.matching import is_about, squeeze, words_of
 from memstory.controls.mutants import Mutant
 from memstory.controls.oracle import Memory, Oracle
 
@@ -17,7 +17,7 @@ _LONG: Final = 40
 
 
 def _longest(text: str) -> int:
-    return max((len(squeezed(token)) for token in text.split() if any(map(str.isdigit, token))), default=0)
+    return max((len(squeeze(token)) for token in text.split() if any(map(str.isdigit, token))), default=0)
 
 
 class SparingShort(Mutant):
@@ -61,10 +61,10 @@ class LooseAbout(Mutant, about=lambda text, thing: words_of(text) & words_of(thi
 
 
 def _identifiers(text: str) -> Sequence[str]:
-    return [squeezed(token) for token in text.split()]
+    return [squeeze(token) for token in text.split()]
 
 
-class PrefixAbout(Mutant, about=lambda text, thing: any(one.startswith(squeezed(thing)) for one in _identifiers(text))):
+class PrefixAbout(Mutant, about=lambda text, thing: any(one.startswith(squeeze(thing)) for one in _identifiers(text))):
     """Takes an identifier for all that begin with it."""
 
 
@@ -76,7 +76,7 @@ def _is_near(one: str, other: str) -> bool:
     return len(one) == len(other) and sum(a != b for a, b in zip(one, other, strict=True)) <= 1
 
 
-class FuzzyAbout(Mutant, about=lambda text, thing: any(_is_near(one, squeezed(thing)) for one in _identifiers(text))):
+class FuzzyAbout(Mutant, about=lambda text, thing: any(_is_near(one, squeeze(thing)) for one in _identifiers(text))):
     """Takes identifiers for the same that differ in one character."""
 
 
@@ -152,9 +152,9 @@ class LeavingFiles(Mutant):
 class RebuildingDeleted(Mutant):
     """Finds deleted memories again once its index is rebuilt."""
 
-    def _reindexed(self) -> int:
+    def _reindex(self) -> int:
         self._memories += self._deleted
-        return super()._reindexed()
+        return super()._reindex()
 
 
 class PrefixSessions(Mutant):
@@ -199,14 +199,14 @@ class _Expired(Mutant):
 class FindingExpired(_Expired):
     """Finds what is over."""
 
-    def _searched(self, scope: Scope) -> Sequence[Memory]:
+    def _searchable(self, scope: Scope) -> Sequence[Memory]:
         return self._all(scope)
 
 
 class ListingExpired(_Expired):
     """Lists what is over."""
 
-    def _listed(self, scope: Scope) -> Sequence[Memory]:
+    def _listable(self, scope: Scope) -> Sequence[Memory]:
         return self._all(scope)
 
 
@@ -226,9 +226,9 @@ class SpreadingTtl(Mutant):
 
     _ttl: float | None = None
 
-    def _told(self, item: Item, scope: Scope, hit: Hit) -> Memory:
+    def _memory_of(self, item: Item, scope: Scope, hit: Hit) -> Memory:
         self._ttl = self._ttl if item.ttl is None else item.ttl
-        return super()._told(replace(item, ttl=self._ttl), scope, hit)
+        return super()._memory_of(replace(item, ttl=self._ttl), scope, hit)
 
 
 class UnwrittenTtl(Mutant):

@@ -54,7 +54,7 @@ class LeakyDelete(_Finding):
 class LeakySearch(Mutant):
     """Searches in everybody's memories."""
 
-    def _searched(self, scope: Scope) -> Sequence[Memory]:
+    def _searchable(self, scope: Scope) -> Sequence[Memory]:
         return self._now_valid()
 
 
@@ -69,17 +69,17 @@ class LeakingBehind(Mutant):
 class LeakyList(Mutant):
     """Lists everybody's memories."""
 
-    def _listed(self, scope: Scope) -> Sequence[Memory]:
+    def _listable(self, scope: Scope) -> Sequence[Memory]:
         return self._now_valid()
 
 
 class LeakySessions(Mutant):
     """Answers from all sessions when it is asked about one."""
 
-    def _searched(self, scope: Scope) -> Sequence[Memory]:
+    def _searchable(self, scope: Scope) -> Sequence[Memory]:
         return self._in(replace(scope, session=None))
 
-    _listed = _searched
+    _listable = _searchable
 
 
 class WipingOwners(Mutant):

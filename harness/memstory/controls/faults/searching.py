@@ -162,7 +162,7 @@ class BrokenByEmptiness(Mutant):
             self._broken.add(scope.user)
         return await super().add(items, scope)
 
-    def _searched(self, scope: Scope) -> Sequence[Memory]:
+    def _searchable(self, scope: Scope) -> Sequence[Memory]:
         return [] if scope.user in self._broken else self._in(scope)
 
 

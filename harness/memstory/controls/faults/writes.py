@@ -62,8 +62,8 @@ class MergingUpdates(Mutant):
 class Lagging(Mutant):
     """Finds the newest memory only after another was added."""
 
-    def _searched(self, scope: Scope) -> Sequence[Memory]:
-        return [one for one in self._in(scope) if one.hit.id != f"m{self._seed}-{self._made}"]
+    def _searchable(self, scope: Scope) -> Sequence[Memory]:
+        return [one for one in self._in(scope) if one.hit.id != f"m{self._seed}-{self._count}"]
 
 
 class Rebuilding(Mutant):
@@ -77,7 +77,7 @@ class Rebuilding(Mutant):
         self._adding -= 1
         return await super().add(items, scope)
 
-    def _searched(self, scope: Scope) -> Sequence[Memory]:
+    def _searchable(self, scope: Scope) -> Sequence[Memory]:
         return [] if self._adding else self._in(scope)
 
 
