@@ -118,6 +118,11 @@ class NothingFactory(TargetFactory):
 class Unranked(Oracle):
     """Remembers faithfully; its subclasses say what is found."""
 
+    name: ClassVar[str]
+
+    async def about(self) -> Mapping[str, str]:
+        return {"memory": f"{self.name} (a control, not a backend)"}
+
     async def search(self, query: Query, scope: Scope) -> Sequence[Hit]:
         present = [one.hit for one in self._in(scope) if not query.kinds or one.hit.kind in query.kinds]
         found = self._found(present, query)[: query.top_k]
@@ -130,8 +135,7 @@ class Unranked(Oracle):
 class RandomMemory(Unranked):
     """Finds what chance gives; the same seed and query find the same."""
 
-    async def about(self) -> Mapping[str, str]:
-        return {"memory": "random (a control, not a backend)"}
+    name: ClassVar[str] = "random"
 
     def _found(self, present: Sequence[Hit], query: Query) -> Sequence[Hit]:
         draw = Random(f"{self._seed}/{query.text}")  # noqa: S311  (chance that can be repeated, not a secret)
@@ -141,8 +145,7 @@ class RandomMemory(Unranked):
 class Grep(Unranked):
     """Finds every memory that has a longer word of the query in it as a substring, the oldest first."""
 
-    async def about(self) -> Mapping[str, str]:
-        return {"memory": "grep (a control, not a backend)"}
+    name: ClassVar[str] = "grep"
 
     def _found(self, present: Sequence[Hit], query: Query) -> Sequence[Hit]:
         words = re.findall(r"\w+", query.text.casefold())
@@ -153,8 +156,7 @@ class Grep(Unranked):
 class Everything(Unranked):
     """Finds all that it remembers, the newest first."""
 
-    async def about(self) -> Mapping[str, str]:
-        return {"memory": "everything (a control, not a backend)"}
+    name: ClassVar[str] = "everything"
 
     def _found(self, present: Sequence[Hit], query: Query) -> Sequence[Hit]:
         return present[::-1]
@@ -163,6 +165,11 @@ class Everything(Unranked):
 class _UnrankedFactory(TargetFactory):
     """Claims no looking up and no forgetting: with those a story would test what these memories do right."""
 
+    memory: ClassVar[type[Unranked]]
+
+    def __init_subclass__(cls, memory: type[Unranked]) -> None:
+        cls.memory, cls.name, cls.spec = memory, f"control:{memory.name}", f"control:{memory.name}"
+
     def capabilities(self, options: Mapping[str, Json]) -> frozenset[Capability]:
         words = (
             "add add.key add.metadata add.source add.role add.verbatim search search.scores search.min_score "
@@ -170,35 +177,20 @@ class _UnrankedFactory(TargetFactory):
         )
         return frozenset({*words.split(), *(f"option.{name}" for name in options)})
 
+    def target(self) -> Target:
+        return self.memory()
 
-class RandomFactory(_UnrankedFactory):
+
+class RandomFactory(_UnrankedFactory, memory=RandomMemory):
     """Makes memories that find by chance."""
 
-    name: ClassVar[str] = "control:random"
-    spec: ClassVar[str | None] = "control:random"
 
-    def target(self) -> Target:
-        return RandomMemory()
-
-
-class GrepFactory(_UnrankedFactory):
+class GrepFactory(_UnrankedFactory, memory=Grep):
     """Makes memories that find by substring."""
 
-    name: ClassVar[str] = "control:grep"
-    spec: ClassVar[str | None] = "control:grep"
 
-    def target(self) -> Target:
-        return Grep()
-
-
-class EverythingFactory(_UnrankedFactory):
+class EverythingFactory(_UnrankedFactory, memory=Everything):
     """Makes memories that return all there is."""
-
-    name: ClassVar[str] = "control:everything"
-    spec: ClassVar[str | None] = "control:everything"
-
-    def target(self) -> Target:
-        return Everything()
 
 
 BASELINES: Mapping[str, type[TargetFactory]] = {
