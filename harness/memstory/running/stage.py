@@ -172,7 +172,7 @@ def open_stage(env: Environment, factory: TargetFactory, *, hosted: bool, shim: 
     own, others = host_folders(workspace)
 
     def make() -> Connection:
-        return HostedTarget(factory, own) if hosted else GuardedTarget(factory.target())
+        return HostedTarget(factory, own) if hosted else GuardedTarget(factory.target(), factory.abilities(env.options))
 
     return Stage(
         env=env,

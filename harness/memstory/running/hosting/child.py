@@ -107,7 +107,8 @@ class Child:
             factory = load_spec(self._spec)
             await factory.start(self._folder)
             self._factory = factory
-        target, self._clock = GuardedTarget(self._factory.target()), StoryClock(now)
+        able = self._factory.abilities(env.options)
+        target, self._clock = GuardedTarget(self._factory.target(), able), StoryClock(now)
         await target.open(env, self._clock)
         self._target = target
 

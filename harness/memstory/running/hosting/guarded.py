@@ -16,9 +16,9 @@ from operator import attrgetter
 from typing import Any, TypeVar, Union, get_args, get_origin, get_type_hints
 
 from memstory.contract.clock import Clock
-from memstory.contract.errors import TargetError
-from memstory.contract.target import Environment, ModelUse, Request, Target, hints
-from memstory.running.endings import told
+from memstory.contract.errors import NotSupported, TargetError
+from memstory.contract.target import Capability, Environment, ModelUse, Request, Target, hints
+from memstory.running.endings import message_of, told
 
 Answer = TypeVar("Answer")
 Check = Callable[[Any], str]
@@ -36,11 +36,13 @@ _WORDS: Mapping[Any, tuple[str, tuple[type, ...]]] = {
 class GuardedTarget:
     """`inner` as the harness talks to it.
 
-    An answer of another type than `memstory.contract.target` declares is a TargetError that says where and what it is.
+    An answer of another type than `memstory.contract.target` declares is a TargetError that says where and what it is;
+    so is a NotSupported of an operation for something that the target declares, which is `able`.
     """
 
-    def __init__(self, inner: Target) -> None:
+    def __init__(self, inner: Target, able: frozenset[Capability]) -> None:
         self.inner = inner
+        self._able = able
 
     async def open(self, env: Environment, clock: Clock) -> None:
         with contained():
@@ -60,7 +62,14 @@ class GuardedTarget:
 
     async def perform(self, request: Request[Answer]) -> Answer:
         with contained():
-            answer = await self.inner.perform(request)
+            try:
+                answer = await self.inner.perform(request)
+            except NotSupported as error:
+                # Of one that is raised while it opens, the machine may be the cause.
+                if error.capability not in self._able:
+                    raise
+                denied = f"the target declares '{error.capability}', and says that it does not support it"
+                raise TargetError(f"{denied}: {message_of(error)}") from error
         wrong = answer_check(request.op)(answer)
         if wrong:
             raise TargetError(f"'{request.op}' of the target returned a malformed answer: it{wrong}")

@@ -68,7 +68,7 @@ class ModelInside(Target):
     async def add(self, items: Sequence[Item], scope: Scope) -> Receipt:
         if self.model is None:
             reason = "its language model decides what to keep: choose one, --target-option llm=openai:MODEL"
-            raise NotSupported("add", reason)
+            raise NotSupported("model", reason)
         if any(item.key is not None for item in items):
             raise NotSupported("add.key")
         return Receipt(items=[receipt for item in items for receipt in await self._added(item, scope)])
@@ -95,8 +95,10 @@ class ModelInside(Target):
         return bool(known)
 
     async def inspect(self, what: str, args: Mapping[str, Json], scope: Scope) -> Json:
-        if what != "model" or self.model is None:
-            raise NotSupported(f"inspect.{what}", "only the language model can be looked at, and there is none")
+        if what != "model":
+            raise NotSupported(f"inspect.{what}")
+        if self.model is None:
+            raise NotSupported("model", "only the language model can be looked at, and there is none")
         since = args.get("since", 0)
         return self.model.data(since if isinstance(since, int) else 0)
 

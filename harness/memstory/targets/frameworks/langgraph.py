@@ -209,7 +209,7 @@ def _page_size(options: Mapping[str, Tree]) -> int | None:
 
 def _filter(scope: Scope, kinds: Sequence[str], where: Mapping[str, Json]) -> dict[str, Json] | None:
     if len(kinds) > 1:
-        raise NotSupported("search", "the filter of a LangGraph store takes one kind at a time")
+        raise NotSupported("search.kinds", "the filter of a LangGraph store takes one kind at a time")
     session = {_SESSION: scope.session} if scope.session is not None else {}
     kind = {_KIND: kinds[0]} if kinds else {}
     return {**where, **session, **kind} or None

@@ -153,7 +153,8 @@ def _refuse_unmapped(operation: Operation, values: Values) -> None:
     for name in ("kinds", "kind", *_LIMITING):
         if values.get(name) is not None and name not in operation.names:
             raise NotSupported(
-                _LIMITING.get(name, operation.name), f"'{operation.name}' has no {{{name}}} in {operation.where}"
+                _LIMITING.get(name, f"{operation.name}.{name}"),
+                f"'{operation.name}' has no {{{name}}} in {operation.where}",
             )
 
 

@@ -25,12 +25,30 @@ class Answering(Target):
 
 
 async def search(answer):
-    return await GuardedTarget(Answering(answer)).perform(Request.of(Target.search, Query(text="q"), ANN))
+    return await GuardedTarget(Answering(answer), frozenset()).perform(Request.of(Target.search, Query(text="q"), ANN))
 
 
 @pytest.mark.parametrize("answer", [[], (), [HIT], (HIT, HIT), [Hit(id=None, text="", score=3)]])
 async def test_what_fits_passes_as_it_is(answer):
     assert await search(answer) is answer
+
+
+@pytest.mark.parametrize(
+    ("able", "kind", "said"),
+    [
+        ({"search"}, TargetError, "the target declares 'search', and says that it does not support it: no index"),
+        ({"list"}, NotSupported, "no index"),
+    ],
+)
+async def test_a_target_that_declines_what_it_declares_is_broken(able, kind, said):
+    def decline():
+        raise NotSupported("search", "no index")
+
+    with pytest.raises(kind) as raised:
+        await GuardedTarget(Answering(decline), frozenset(able)).perform(
+            Request.of(Target.search, Query(text="q"), ANN)
+        )
+    assert str(raised.value) == said
 
 
 @pytest.mark.parametrize(
@@ -143,4 +161,4 @@ async def test_an_operation_that_is_no_coroutine_says_what_to_do():
             return []
 
     with pytest.raises(TargetError, match="'search' of the target is not a coroutine: define it with 'async def'"):
-        await GuardedTarget(Plain()).perform(Request.of(Target.search, Query(text="q"), ANN))
+        await GuardedTarget(Plain(), frozenset()).perform(Request.of(Target.search, Query(text="q"), ANN))

@@ -77,6 +77,9 @@ class OddFactory(TargetFactory):
     name = "odd"
     spec = "odd_target:OddFactory"
 
+    def capabilities(self, options):
+        return frozenset()
+
     def target(self):
         return Odd()
 

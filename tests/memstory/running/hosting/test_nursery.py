@@ -46,6 +46,9 @@ class Nursed(Oracle):
 class NursedFactory(TargetFactory):
     name, spec = "nursed", "nursed_target:NursedFactory"
 
+    def capabilities(self, options):
+        return frozenset()
+
     def target(self):
         return Nursed()
 """
