@@ -2,23 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from typing import Final
 
 from memstory.case import Case
 from memstory.judging.score_verdicts import score_verdicts, wanted_metrics
 from memstory.judging.step_verdicts import StepPlace, locate, step_verdicts
 from memstory.language.matchers.means import scores_of, warnings_of
-from memstory.language.story import Story, Trials
-from memstory.results.outcomes import KEPT_NOTHING, CaseResult, Outcome, Score, TrialResult, Verdict
-from memstory.results.recording import Failure, Recording, StepRecord
+from memstory.language.story import Story
+from memstory.results.outcomes import KEPT_NOTHING, WORST_FIRST, CaseResult, Outcome, Score, TrialResult, Verdict
+from memstory.results.recording import Failure, FailureKind, Recording, StepRecord
 from memstory.results.totals import with_totals
+
+_BROKE_OFF: Final[Mapping[FailureKind, str]] = {
+    "invalid": "then the story could not go on",
+    "error": "then the target broke off",
+    "unsupported": "then the target could not go on",
+}
+_BESIDE: Final[Mapping[Outcome, str]] = {"invalid": "invalid", "error": "broke", "unsupported": "unsupported"}
+"""Trials that neither passed nor failed, in words."""
 
 
 def evaluate(case: Case, recordings: Sequence[Recording]) -> CaseResult:
     """Judge all trials of a case."""
     story = case.story
     trials = tuple(judge_trial(story, recording) for recording in recordings)
-    outcome, reason = _measured(trials) if story.measure else _together(trials, story.trials)
+    outcome, reason = _together(trials, story)
     result = CaseResult(
         id=case.id,
         story=story.id,
@@ -74,19 +84,19 @@ def _outcome(
     story: Story, recording: Recording, verdicts: Sequence[Verdict], scores: Sequence[Score]
 ) -> tuple[Outcome, str | None]:
     failure = recording.failure
-    if failure is not None and failure.kind != "failed":
-        return failure.kind, _failure_reason(story, failure)
     # What a model said of an answer is shown apart; it decides no case.
     judged = [verdict for verdict in verdicts if verdict.kind == "judged"]
     verdicts = [verdict for verdict in verdicts if verdict.kind != "judged"]
     failing = [verdict for verdict in verdicts if not verdict.passed]
-    if story.measure and (scores or verdicts):
-        return "measured", _told(verdicts, failing)
-    if failing:
+    if failing and not story.measure:
+        # What was seen counts, however the case went on.
         more = f" (and {len(failing) - 1} more)" if len(failing) > 1 else ""
-        return "failed", verdict_line(story, failing[0]) + more
-    if failure is not None:
+        return "failed", verdict_line(story, failing[0]) + more + _then(story, failure)
+    is_measured = bool(story.measure and (scores or verdicts))
+    if failure is not None and not (is_measured and failure.kind == "failed"):
         return failure.kind, _failure_reason(story, failure)
+    if is_measured:
+        return "measured", _told(verdicts, failing)
     if story.retrieval is not None and not scores:
         return "error", f"{story.mark} retrieval: no question could be measured"
     return _by_judge(judged) if judged and not verdicts else ("passed", None)
@@ -107,6 +117,13 @@ def verdict_line(story: Story, verdict: Verdict) -> str:
     return _one_line(f"{verdict.where}{place}: {verdict.reason}")
 
 
+def _then(story: Story, failure: Failure | None) -> str:
+    if failure is None or failure.kind not in _BROKE_OFF:
+        return ""
+    step = locate(story, failure.step) if failure.step else None
+    return _one_line(f"; {_BROKE_OFF[failure.kind]}: {f'{step.label}: ' if step else ''}{failure.message}")
+
+
 def _failure_reason(story: Story, failure: Failure) -> str:
     step = locate(story, failure.step) if failure.step else None
     if failure.kind == "unsupported" and step is None:
@@ -125,35 +142,22 @@ def _one_line(text: str) -> str:
     return " ".join(text.split())
 
 
-def _measured(trials: Sequence[TrialResult]) -> tuple[Outcome, str | None]:
-    """Aggregate where nothing is asked for: measured, unless a trial could not be."""
+def _together(trials: Sequence[TrialResult], story: Story) -> tuple[Outcome, str | None]:
+    """Aggregate: enough trials that pass make the case pass, else its worst trial says how it ended.
+
+    Trials that broke may be among those that are not needed. What is wrong with the story, or with the target's
+    abilities, is the same in every trial, so that no number of others makes up for it.
+    """
     if not trials:
         return "error", "nothing was recorded"
-    worst = next((trial for trial in trials if trial.outcome != "measured"), trials[0])
-    return worst.outcome, worst.reason
-
-
-def _together(trials: Sequence[TrialResult], rule: Trials) -> tuple[Outcome, str | None]:
-    """Aggregate: trials that broke count neither as passed nor as failed, so they may leave it undecided."""
-    if not trials:
-        return "error", "nothing was recorded"
-    for outcome in _deciding(trials):
-        return outcome, next(trial.reason for trial in trials if trial.outcome == outcome)
-    passed = sum(trial.outcome == "passed" for trial in trials)
-    broken = sum(trial.outcome == "error" for trial in trials)
-    first = next((trial.reason for trial in trials if trial.outcome != "passed"), None)
-    if len(trials) == 1:
-        return trials[0].outcome, first
-    at_least = min(rule.at_least, len(trials))
-    said = f"{passed} of {len(trials)} trials passed, {at_least} needed"
-    if broken:
-        said += f", {broken} broke"
-    if passed >= at_least:
-        return "passed", None if first is None else f"flaky: {said}; first miss: {first}"
-    return ("error" if passed + broken >= at_least else "failed"), f"{said}; first miss: {first}"
-
-
-def _deciding(trials: Sequence[TrialResult]) -> Iterator[Outcome]:
-    """Outcomes that say the same of every trial: what is wrong is the story, or the target's abilities."""
-    present = {trial.outcome for trial in trials}
-    yield from (outcome for outcome in ("invalid", "unsupported") if outcome in present)
+    worst = min(trials, key=lambda trial: WORST_FIRST.index(trial.outcome))
+    if story.measure or len(trials) == 1 or worst.outcome not in {"failed", "error"}:
+        return worst.outcome, worst.reason
+    count = Counter(trial.outcome for trial in trials)
+    at_least = min(story.trials.at_least, len(trials))
+    said = f"{count['passed']} of {len(trials)} trials passed, {at_least} needed"
+    said += "".join(f", {count[one]} {word}" for one, word in _BESIDE.items() if count[one])
+    said += f"; first miss: {worst.reason}"
+    if count["passed"] >= at_least and not (count["invalid"] or count["unsupported"]):
+        return "passed", f"flaky: {said}"
+    return worst.outcome, said

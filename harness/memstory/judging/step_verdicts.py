@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from memstory.contract.target import ToolSchema, Tree
 from memstory.judging.leaks import owners_of, strangers
 from memstory.language.matchers import Context, judge
+from memstory.language.matchers.talk.judged import NAME as JUDGED
 from memstory.language.references import pick
 from memstory.language.story import Expectation, Matcher, Step, Story
 from memstory.language.words import WORDS
-from memstory.results.outcomes import Verdict
+from memstory.results.outcomes import OF_ANOTHER, Verdict
 from memstory.results.recording import Probe, Recording, StepRecord
 
 
@@ -56,14 +57,26 @@ def step_verdicts(story: Story, recording: Recording) -> tuple[Verdict, ...]:
         if place is None:
             continue
         contents.update(_saved_texts(place.step, record))
-        verdicts += _of_record(place.step, record, contents, recording.tools)
+        is_cut = recording.failure is not None and tuple(recording.failure.step) == path
+        step = _looked_at(place.step, record) if is_cut else place.step
+        verdicts += _of_record(step, record, contents, recording.tools)
         verdicts += (
-            _bare(place.step, record, "hits", "owner", f"hits have a memory of another user: {text!r:.60}")
+            _bare(place.step, record, "hits", OF_ANOTHER, f"hits have a memory of another user: {text!r:.60}")
             for text in strangers(record, owners)
         )
     if recording.failure is None:
         verdicts += _left_out(story, records)
     return tuple(verdicts)
+
+
+def _looked_at(step: Step, record: StepRecord) -> Step:
+    """Return a step without expectations of what was not looked at any more, where the target broke at its end."""
+    expect = [
+        replace(one, matchers=[check for check in one.matchers if check.name != JUDGED or record.judged])
+        for one in step.expect
+        if one.field != "honest" or record.witness
+    ]
+    return replace(step, expect=expect)
 
 
 def holds(step: Step, record: StepRecord) -> bool:

@@ -25,6 +25,8 @@ _SAME_ERROR = 100
 _QUIET_STYLES = frozenset({"auto", "line", "no"})
 _INDENT = "    "
 _PLACE = re.compile(r"^(\S+:\d+:\d+):? (?:step [\d.]+(?:, pass [\d.]+)? \((\w+)\): )?")
+_MORE = re.compile(r"(?: \(and \d+ more\))?(?:; then the (?:target|story) [a-z ]+: .*)?$")
+"""What a reason says after the hits: of further failures, and how the case broke off."""
 _COUNT = re.compile(r"^hits count (\d+), expected (.+)$")
 
 
@@ -58,7 +60,7 @@ def _said(reason: str) -> str:
     head, hits, tail = reason.partition("; the hits are: ")
     count = _COUNT.match(head)
     said = f"expected {count[2]} hit{'' if count[2] == '1' else 's'}, got {count[1]}" if count else head
-    more = re.search(r" \(and \d+ more\)$", tail if hits else "")
+    more = _MORE.search(tail if hits else "")
     return f"{said}{more[0]}" if more else said
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from memstory.results.outcomes import OUTCOMES, CaseResult, TrialResult
+from memstory.results.outcomes import CaseResult, TrialResult
 from memstory.results.recording import QuestionRecord
 from memstory.results.runs import Run, make_run
 
@@ -25,7 +25,7 @@ def joint_baseline(runs: Sequence[Run]) -> Run:
     Each case is that of the run in which it ended worst: what fails now and then is not known to pass.
     """
     several = zip(*(run.cases for run in runs), strict=True)
-    cases = [max(same, key=lambda case: OUTCOMES.index(case.outcome)) for same in several]
+    cases = [min(same, key=lambda case: (case.severity, not case.leaked)) for same in several]
     steady = {target: not varying for target, varying in varying_cases(runs).items()}
     joint = make_run(cases, runs[0].fingerprint)
     return as_baseline(replace(joint, redacted=runs[0].redacted, steady=steady))

@@ -13,9 +13,22 @@ Outcome = Literal["passed", "failed", "measured", "unsupported", "error", "inval
 OUTCOMES: Final[Sequence[Outcome]] = get_args(Outcome)
 Harm = Literal["leak", "loss", "wrong", "rank", "cosmetic"]
 """What a failure does to a user, the worst first; a story says it in `harm:`."""
+HARMS: Final[Sequence[Harm]] = get_args(Harm)
+
+WORST_FIRST: Final[Sequence[Outcome]] = ("failed", "invalid", "error", "unsupported", "measured", "passed")
+"""Which outcome counts where there are several: what was seen before what kept it from being seen.
+
+A wrong story comes before a broken target, for until it is mended no run says more; what was measured before what
+passed, for nothing was asked of it.
+"""
+WRONG: Final[frozenset[Outcome]] = frozenset({"failed", "invalid", "error"})
+"""Outcomes that somebody has to act on."""
 
 KEPT_NOTHING: Final = "nothing was kept of it"
 """In the warning of an `add` of which a memory kept nothing, after it had asked its model."""
+
+OF_ANOTHER: Final = "owner"
+"""The `check` of a verdict on hits that hold what another user stored: a leak, whatever the story looks for."""
 
 NO_HITS: Final = "no hits"
 """The `kind` of a failed verdict on hits that were none at all: a memory that returns nothing leaks nothing."""
@@ -172,6 +185,11 @@ class CaseResult:
     def retrieval(self) -> Sequence[RetrievalRecord]:
         """The retrieval tasks of the trial that stands for the case."""
         return self.deciding.recording.retrieval if self.deciding else ()
+
+    @property
+    def severity(self) -> tuple[int, int]:
+        """How bad the case ended, less being worse: by its outcome, failures among them by their harm."""
+        return WORST_FIRST.index(self.outcome), HARMS.index(self.harm or "wrong")
 
     @property
     def is_lost(self) -> bool:

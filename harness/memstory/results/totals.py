@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
-from memstory.results.outcomes import NO_HITS, CaseResult, Harm, Rate, Score, TrialResult
+from memstory.results.outcomes import NO_HITS, OF_ANOTHER, CaseResult, Harm, Rate, Score, TrialResult
 from memstory.scoring.metrics import mean
 from memstory.scoring.statistics import pass_at_k, pass_hat_k, wilson_interval
 
@@ -37,6 +37,8 @@ def _leaked(trials: Sequence[TrialResult]) -> bool | None:
 
 def _harm(case: CaseResult) -> Harm | None:
     failing = [one for trial in case.trials for one in trial.verdicts if not one.passed]
+    if any(one.check == OF_ANOTHER for one in failing):
+        return "leak"
     gave_nothing = bool(failing) and all(one.kind == NO_HITS for one in failing)
     return "loss" if case.harm == "leak" and gave_nothing else case.harm
 

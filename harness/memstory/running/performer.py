@@ -88,7 +88,7 @@ class Performer:
 
     async def _perform_one(self, step: Step, path: tuple[int, ...], branch: Branch) -> None:
         self._begun = path
-        until = max((expected.eventually_seconds or 0.0 for expected in step.expect), default=0.0)
+        until = _waits(step)
         begun, pause, asked = perf_counter(), _FIRST_PAUSE_SECONDS, self._stage.model_use
         record = await self._attempt(step, path, branch)
         while until and self._holds and perf_counter() - begun < until and not self._holds(step, record):
@@ -123,14 +123,8 @@ class Performer:
         # Of steps that run at once, nobody can say whose the embedder's time was.
         is_known = word.request is not None and not self._at_once
         embedding = self._stage.embedding_since(embedded) if is_known else None
-        if word.is_settled and self._settles:
-            await self._stage.settle()
-        after = await self._witnessed(step, args, scope) if before is not None else None
-        branch.twins += _twins(args, scope.user) if step.op == "add" and error is None else []
-        probed = await self._probe(step, scope, branch, result) if step.forbid else None
-        judged = await judgements(self._judge, step, args.get("text", ""), result, branch.names) if result else {}
-        branch.names.update({name: pick(result, field_path) for name, field_path in step.save.items()})
-        return StepRecord(
+        saved = {name: pick(result, field_path) for name, field_path in step.save.items()}
+        record = StepRecord(
             path=path,
             op=step.op,
             args=args,
@@ -139,13 +133,26 @@ class Performer:
             at=at,
             result=result,
             error=error,
-            names=dict(branch.names),
+            names={**branch.names, **saved},
             seconds=seconds,
             embedding_seconds=embedding,
-            probe=probed,
-            judged=judged,
-            witness=Witness(before=before, after=after) if before is not None and after is not None else None,
         )
+        prober = Prober(stage=self._stage, able=self._able, scope=scope, in_files=self._in_files)
+        try:
+            if word.is_settled and self._settles:
+                await self._stage.settle()
+            after = await self._witnessed(step, args, scope) if before is not None else None
+            branch.twins += _twins(args, scope.user) if step.op == "add" and error is None else []
+            probed = await self._probe(step, prober, branch, result) if step.forbid else None
+            judged = await judgements(self._judge, step, args.get("text", ""), result, branch.names) if result else {}
+        except BaseException:
+            # What was seen by then counts, unless it was to come right later.
+            if not _waits(step):
+                branch.records.append(replace(record, probe=prober.found_so_far))
+            raise
+        branch.names.update(saved)
+        witness = Witness(before=before, after=after) if before is not None and after is not None else None
+        return replace(record, probe=probed, judged=judged, witness=witness)
 
     async def _witnessed(self, step: Step, args: Mapping[str, Tree], scope: Scope) -> Sequence[str] | None:
         wanted = [one.argument for expected in step.expect if expected.field == "honest" for one in expected.matchers]
@@ -155,10 +162,9 @@ class Performer:
         prober = Prober(stage=self._stage, able=self._able, scope=scope)
         return await prober.texts(asked)
 
-    async def _probe(self, step: Step, scope: Scope, branch: Branch, result: Tree) -> Probe:
+    async def _probe(self, step: Step, prober: Prober, branch: Branch, result: Tree) -> Probe:
         texts = [str(text) for text in substitute([*step.forbid], branch.names)]
         seen = None if step.op in ECHOES else result
-        prober = Prober(stage=self._stage, able=self._able, scope=scope, in_files=self._in_files)
         return await prober.probe(texts, branch.twins, seen)
 
     async def _do(self, op: str, args: Mapping[str, Tree], scope: Scope) -> Tree:
@@ -252,6 +258,11 @@ class Performer:
         else:
             await self._stage.kill()
         await self._stage.revive()
+
+
+def _waits(step: Step) -> float:
+    """Return for how many seconds a step is asked again until all that it expects is so."""
+    return max((expected.eventually_seconds or 0.0 for expected in step.expect), default=0.0)
 
 
 def _twins(args: Mapping[str, Tree], user: str) -> list[Twin]:

@@ -72,13 +72,50 @@ def test_a_case_that_lacks_a_value_fails_where_it_is_used_if_no_expectation_saw_
     assert found.reason == "stories/x.yaml:6:5 step 2 (get): '${it}' is used, but nothing had it"
 
 
-@pytest.mark.parametrize("kind", ["unsupported", "error", "invalid"])
-def test_what_kept_a_case_from_its_end_is_its_outcome_even_if_a_check_failed_before(kind):
-    failure = Failure(kind=kind, message="the target broke", step=(1,))
-    found = result(story("  - say: hi\n    expect: {answer: x}\n  - settle:\n"), recorded(said("y"), failure=failure))
-    assert found.outcome == kind
-    assert found.reason == "stories/x.yaml:6:5 step 2 (settle): the target broke"
-    assert [verdict.passed for verdict in found.trials[0].verdicts] == [False]
+BROKE = [
+    ("error", "then the target broke off: step 2 (settle): it is gone"),
+    ("unsupported", "then the target could not go on: step 2 (settle): it is gone"),
+    ("invalid", "then the story could not go on: step 2 (settle): it is gone"),
+]
+
+
+@pytest.mark.parametrize(("kind", "words"), BROKE)
+def test_a_check_that_failed_before_a_case_broke_off_is_its_outcome(kind, words):
+    failure = Failure(kind=kind, message="it is gone", step=(1,))
+    one = story("  - say: hi\n    expect: {answer: x}\n  - settle:\n", "harm: leak\n")
+    found = result(one, recorded(said("y"), failure=failure))
+    assert (found.outcome, found.harm) == ("failed", "leak")
+    assert found.reason == f"stories/x.yaml:5:14 step 1 (say): answer is 'y', not 'x'; {words}"
+
+
+@pytest.mark.parametrize(("kind", "_words"), BROKE)
+def test_a_case_that_broke_off_before_any_check_failed_is_what_broke_it(kind, _words):
+    failure = Failure(kind=kind, message="it is gone", step=(1,))
+    found = result(story("  - say: hi\n    expect: {answer: x}\n  - settle:\n"), recorded(said("x"), failure=failure))
+    assert (found.outcome, found.reason) == (kind, "stories/x.yaml:6:5 step 2 (settle): it is gone")
+
+
+def test_a_story_that_only_measures_is_not_failed_by_what_it_saw_before_it_broke():
+    broken = recorded(said("y"), failure=Failure(kind="error", message="gone", step=(1,)))
+    one = story("  - say: hi\n    expect: {answer: x}\n  - settle:\n", "measure: true\n")
+    assert result(one, broken).outcome == "error"
+
+
+def test_a_memory_of_another_user_is_a_leak_whatever_harm_the_story_names():
+    hit = {"id": "1", "text": "Ana's PIN is 4711"}
+    told = StepRecord(path=(0,), op="add", args={}, user="ana", session=None, at="",
+                      result={"items": [{**hit, "outcome": "stored"}]})  # fmt: skip
+    seen = StepRecord(path=(1,), op="search", args={}, user="ben", session=None, at="", result=[hit])
+    one = story("  - add: Ana's PIN is 4711\n  - search: PIN\n", "harm: rank\n")
+    found = result(one, recorded(told, seen))
+    assert (found.outcome, found.harm) == ("failed", "leak")
+
+
+def test_what_a_step_could_not_look_at_any_more_is_not_judged():
+    one = story("  - say: hi\n    expect: {answer: {contains: tea, judged: It is tea}, honest: {claims: saved}}\n")
+    found = result(one, recorded(said("tea"), failure=Failure(kind="error", message="it is gone", step=(0,))))
+    assert found.outcome == "error"
+    assert [verdict.check for verdict in found.trials[0].verdicts] == ["contains"]
 
 
 def test_a_step_without_a_record_fails_where_nothing_else_explains_it():
@@ -196,10 +233,16 @@ TRIED = "trials: 3\npass: {at_least: 2}\n"
         ("ok ok ok", "passed", None),
         ("ok no ok", "passed", "flaky: 2 of 3 trials passed, 2 needed; first miss: "),
         ("no ok no", "failed", "1 of 3 trials passed, 2 needed; first miss: "),
-        ("ok broke no", "error", "1 of 3 trials passed, 2 needed, 1 broke; first miss: "),
+        ("ok broke no", "failed", "1 of 3 trials passed, 2 needed, 1 broke; first miss: stories/x.yaml:5:14 step 1"),
+        ("broke ok broke", "error", "1 of 3 trials passed, 2 needed, 2 broke; first miss: stories/x.yaml:1:1"),
         ("ok broke ok", "passed", "flaky: 2 of 3 trials passed, 2 needed, 1 broke"),
         ("no broke no", "failed", "0 of 3 trials passed, 2 needed, 1 broke"),
         ("ok unsupported ok", "unsupported", "no clock"),
+        ("no unsupported ok", "failed", "1 of 3 trials passed, 2 needed, 1 unsupported; first miss: stories/x"),
+        ("ok no ok unsupported", "failed", "2 of 4 trials passed, 2 needed, 1 unsupported; first miss: "),
+        ("unsupported broke ok", "error", "1 of 3 trials passed, 2 needed, 1 broke, 1 unsupported; first miss: "),
+        ("seen ok ok", "passed", "flaky: 2 of 3 trials passed, 2 needed; first miss: "),
+        ("seen ok unsupported", "failed", "then the target broke off: "),
     ],
 )
 def test_trials_are_aggregated_by_the_rule_of_passing(answers, outcome, words):
@@ -207,12 +250,21 @@ def test_trials_are_aggregated_by_the_rule_of_passing(answers, outcome, words):
         if word in ("broke", "unsupported"):
             kind = "error" if word == "broke" else "unsupported"
             return recorded(failure=Failure(kind=kind, message="no clock"))
+        if word == "seen":
+            return recorded(said("no"), failure=Failure(kind="error", message="no clock"))
         return recorded(said(word))
 
     found = result(story("  - say: hi\n    expect: {answer: ok}\n", TRIED), *map(trial, answers.split()))
     assert found.outcome == outcome
     assert found.reason is None if words is None else words in found.reason
-    assert found.seconds == pytest.approx(1.5)
+    assert found.seconds == pytest.approx(0.5 * len(answers.split()))
+
+
+def test_trials_of_a_story_that_only_a_judge_looks_at_are_measured():
+    one = story("  - say: hi\n    expect: {answer: {judged: Ana drinks tea}}\n", "trials: 3\n")
+    step = replace(said("tea"), judged={"Ana drinks tea": True})
+    found = result(one, *[recorded(step)] * 3)
+    assert (found.outcome, found.reason) == ("measured", "judged: 1 of 1 answers fit")
 
 
 def retrieval_story(metrics):

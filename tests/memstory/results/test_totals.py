@@ -4,6 +4,7 @@ import pytest
 
 from memstory.results.baseline import as_baseline
 from memstory.results.fingerprint import make_fingerprint
+from memstory.results.outcomes import HARMS, OUTCOMES, WORST_FIRST
 from memstory.results.runs import make_run
 from memstory.results.totals import with_totals
 
@@ -21,6 +22,14 @@ def test_trials_that_broke_count_in_no_rate(make_case):
     trials = [make_case.trial("passed", 0), make_case.trial("error", 1)]
     case = with_totals(make_case(outcome="error", trials=trials))
     assert (case.rate.passed, case.rate.trials) == (1, 1)
+
+
+def test_every_outcome_and_harm_has_its_place_in_the_one_order(make_case):
+    ends = [("failed", harm) for harm in HARMS] + [(one, None) for one in WORST_FIRST if one != "failed"]
+    ranks = [make_case(outcome=outcome, harm=harm).severity for outcome, harm in ends]
+    assert ranks == sorted(set(ranks))
+    assert set(WORST_FIRST) == set(OUTCOMES)
+    assert make_case(outcome="failed").severity == make_case(outcome="failed", harm="wrong").severity
 
 
 def test_metrics_are_the_totals_and_their_mean_over_trials(make_case):

@@ -195,6 +195,37 @@ async def test_parallel_passes_overlap_and_are_recorded_in_the_order_of_their_nu
     assert [record.user for record in recording.steps[:3]] == ["u0", "u1", "u2"]
 
 
+class AnswersAndBreaks(Oracle):
+    how = "breaks"
+
+    async def say(self, text, scope):
+        self.how = "now"
+        return Turn(answer=f"You said {text}")
+
+    async def settle(self):
+        if self.how == "now":
+            raise RuntimeError("the queue is gone")
+
+
+class AnswersAndHangs(AnswersAndBreaks):
+    async def settle(self):
+        if self.how == "now":
+            await asyncio.Event().wait()
+
+
+@pytest.mark.parametrize("kind", [AnswersAndBreaks, AnswersAndHangs])
+async def test_an_answer_is_recorded_though_the_target_breaks_as_it_settles(go, kind):
+    recording = await go(step("say", text="tea"), factory=ToyFactory(kind), run_options={"case_seconds": 0.2})
+    assert (recording.failure.kind, recording.failure.step) == ("error", (0,))
+    assert [record.result["answer"] for record in recording.steps] == ["You said tea"]
+
+
+async def test_an_answer_that_is_to_come_right_later_is_not_recorded_when_the_target_breaks(go):
+    expect = (Expectation(field="answer", matchers=(), mark=MARK, eventually_seconds=5.0),)
+    recording = await go(step("say", text="tea", expect=expect), factory=ToyFactory(AnswersAndBreaks))
+    assert (recording.failure.kind, recording.steps) == ("error", ())
+
+
 async def test_a_pass_that_breaks_names_its_own_step(go):
     class Picky(Oracle):
         async def add(self, items, scope):

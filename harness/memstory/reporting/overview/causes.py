@@ -5,13 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Final, get_args
+from typing import Final
 
 from memstory.reporting.comparing.columns import Column
-from memstory.results.outcomes import CaseResult, Harm, Outcome
-
-HARMS: Final[Sequence[str]] = (*get_args(Harm), "error")
-"""The worst first. A story that names none is `wrong`; a case that ended as an error did not show its harm."""
+from memstory.results.outcomes import WRONG, CaseResult, Outcome
 
 _PLACE: Final = re.compile(r"^\S+:\d+:\d+:? (?:step [\d.]+(?:, pass \d+)? \([a-z_]+\): )?")
 _VARIES: Final = re.compile(r"'(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\"|\d+(?:\.\d+)?|\([^()]*\)")
@@ -23,6 +20,7 @@ _SAME_WORDS: Final = 6
 class Cause:
     """Cases of one column that failed alike; `reason` is that of the first.
 
+    `harm` is `wrong` where the story names none, and `error` where a case did not show its harm.
     A story that could not be read is listed once, for the first column.
     """
 
@@ -39,7 +37,7 @@ def causes(columns: Sequence[Column]) -> list[Cause]:
     seen: set[str] = set()
     for column in columns:
         for case in column.cases.values():
-            if case.outcome not in {"failed", "error", "invalid"} or (not case.target and case.id in seen):
+            if case.outcome not in WRONG or (not case.target and case.id in seen):
                 continue
             seen.add(case.id)
             harm = harm_of(case) if case.outcome == "failed" else "error"
@@ -48,7 +46,7 @@ def causes(columns: Sequence[Column]) -> list[Cause]:
         Cause(harm=harm, column=column, outcome=outcome, reason=short_reason(group[0]), cases=tuple(group))
         for (harm, column, outcome, _), group in groups.items()
     ]
-    return sorted(found, key=lambda one: (HARMS.index(one.harm), -len(one.cases), one.column))
+    return sorted(found, key=lambda one: (one.cases[0].severity, -len(one.cases), one.column))
 
 
 def harm_of(case: CaseResult) -> str:

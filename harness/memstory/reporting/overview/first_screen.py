@@ -9,10 +9,10 @@ from typing import Final
 from memstory.reporting import views
 from memstory.reporting.comparing.columns import Column
 from memstory.reporting.escaping import inline, table
-from memstory.reporting.overview.causes import HARMS, Cause
+from memstory.reporting.overview.causes import Cause
 from memstory.reporting.overview.links import Links
 from memstory.reporting.overview.target_totals import target_totals
-from memstory.results.outcomes import OUTCOMES, Outcome
+from memstory.results.outcomes import OUTCOMES, WORST_FIRST, Outcome
 from memstory.results.runs import Run, counted
 
 _WRONG: Final[Mapping[Outcome, str]] = {
@@ -27,7 +27,7 @@ def conclusion(run: Run) -> str:
     """Return what the run came to in a few sentences of markdown."""
     counts, cases = run.summary, len(run.cases)
     ran = counts["passed"] + counts["failed"]
-    wrong = [f"{counts[name]} {words}" for name, words in _WRONG.items() if counts[name]]
+    wrong = [f"{counts[name]} {words}" for name in WORST_FIRST if (words := _WRONG.get(name)) and counts[name]]
     if not ran:
         first = f"**Nothing was judged**: none of {counted(cases, 'case')} ran to its end."
     elif wrong:
@@ -48,15 +48,15 @@ def conclusion(run: Run) -> str:
 
 
 def harms_in_words(found: Sequence[Cause]) -> str:
-    """Return the failures by harm, the worst first; empty if there is none.
+    """Return the failures by harm, in the order of their causes, the worst first; empty if there is none.
 
     >>> harms_in_words([])
     ''
     """
-    counts = Counter(dict.fromkeys(HARMS, 0))
+    counts: Counter[str] = Counter()
     for cause in found:
         counts[cause.harm] += len(cause.cases)
-    said = ", ".join(f"{counts[harm]} {harm}" for harm in HARMS if counts[harm])
+    said = ", ".join(f"{count} {harm}" for harm, count in counts.items())
     return f"By harm: {said} ({counted(len(found), 'cause')})." if found else ""
 
 

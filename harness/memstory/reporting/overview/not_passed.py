@@ -11,7 +11,7 @@ from memstory.reporting.comparing.columns import columns_of
 from memstory.reporting.escaping import fenced, inline, table
 from memstory.reporting.overview.causes import causes, short_reason
 from memstory.reporting.overview.links import Links
-from memstory.results.outcomes import AgentStep, CaseResult, Outcome, TrialResult, Verdict
+from memstory.results.outcomes import WORST_FIRST, AgentStep, CaseResult, Outcome, TrialResult, Verdict
 from memstory.results.runs import NamedRun, Run
 
 TITLES: Final[Mapping[Outcome, str]] = {"failed": "Failures", "error": "Errors", "invalid": "Invalid stories"}
@@ -22,7 +22,7 @@ def went_wrong(run: Run, links: Links) -> str:
     """Return a section for each outcome that somebody has to act on; empty if there is none."""
     sections = []
     first = {cause.cases[0].id for cause in causes(columns_of([NamedRun(name="", run=run)]))}
-    for outcome, title in TITLES.items():
+    for outcome, title in sorted(TITLES.items(), key=lambda one: WORST_FIRST.index(one[0])):
         found = [case for case in views.with_outcome(run, outcome) if not case.is_lost]
         if found:
             parts = [_case(case, links) for case in found if case.id in first]
@@ -72,6 +72,9 @@ def _of_trial(trial: TrialResult, verdicts: Sequence[Verdict], links: Links) -> 
     if happened := "\n".join(line for step in trial.agent for line in _happened(step)):
         yield f"What the agent did:\n\n{happened}"
     failure = trial.recording.failure
+    if failure and verdicts:
+        step = f" in step {views.step_number(failure.step)}" if failure.step else ""
+        yield f"Then it ended{step}: {failure.kind}: {inline(failure.message)}"
     if failure and failure.detail:
         block = fenced(failure.detail, DETAIL_LIMIT)
         yield f"<details><summary>Details</summary>\n\n{block}\n\n</details>"

@@ -23,7 +23,7 @@ from memstory.reporting.overview.target_totals import target_totals
 from memstory.reporting.page.case_details import details, packed, without_times
 from memstory.reporting.page.plots import plots
 from memstory.reporting.page.story_lines import LinesOf
-from memstory.results.outcomes import OUTCOMES, CaseResult
+from memstory.results.outcomes import HARMS, OUTCOMES, WRONG, CaseResult
 from memstory.results.runs import NamedRun, Run, counted, natural
 
 SIGNS: Final[Mapping[str, str]] = {
@@ -35,7 +35,6 @@ _SHADES: Final = 10
 _MOST_CAUSES: Final = 50
 _MOST_CHANGES: Final = 200
 _TITLE_LIMIT: Final = 200
-_WRONG: Final = frozenset({"failed", "error", "invalid"})
 _ALWAYS: Final = frozenset({"passed", "failed"})
 """Outcomes that have a column even if no case ended so."""
 
@@ -150,7 +149,7 @@ def _stories(columns: Sequence[Column]) -> list[str]:
     return sorted(
         found,
         key=lambda story: (
-            all(case.outcome not in _WRONG for case in found[story]),
+            all(case.outcome not in WRONG for case in found[story]),
             -len(found[story]),
             natural(story),
         ),

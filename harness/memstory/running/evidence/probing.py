@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import Any, Final
@@ -47,11 +47,19 @@ class Prober:
     able: frozenset[Capability]
     scope: Scope
     in_files: bool = False
+    _found: dict[str, list[str]] = field(default_factory=dict)
+    _looked: list[str] = field(default_factory=list)
+
+    @property
+    def found_so_far(self) -> Probe | None:
+        """What a look that was cut short has found; None where that is nothing, for the rest was not looked at."""
+        found = [Forbidden(text=text, found=places) for text, places in self._found.items() if places]
+        return Probe(forbidden=found, looked=self._looked, twins=()) if found else None
 
     async def probe(self, texts: Sequence[str], twins: Sequence[Twin], result: Tree) -> Probe:
         """Return where `texts` still are, in `result` or anywhere, and which twins are not found."""
-        found: dict[str, list[str]] = {text: [] for text in texts}
-        looked: list[str] = []
+        found, looked = self._found, self._looked
+        found.update({text: [] for text in texts})
         async for place, about, seen in self._seen(texts, twins, result):
             looked += [] if place in looked else [place]
             for text in found_in(about, seen):

@@ -128,6 +128,18 @@ def test_what_failed_in_one_of_the_runs_is_not_known_to_pass(run):
     assert (joint.cases[0].outcome, dict(joint.steady), joint.summary["failed"]) == ("failed", {"mine": False}, 1)
 
 
+@pytest.mark.parametrize("others", [("error", "passed"), ("unsupported", "invalid")])
+def test_what_was_seen_in_one_of_the_runs_counts_before_what_kept_others_from_seeing_it(run, others):
+    runs = [run("one", run.case("S1", outcome)).run for outcome in ("failed", *others)]
+    assert joint_baseline(runs).cases[0].outcome == "failed"
+
+
+def test_of_runs_that_failed_the_one_that_left_something_behind_counts(run):
+    failed = run("one", run.case("S1", "failed")).run
+    runs = [replace(failed, cases=[replace(failed.cases[0], leaked=leaked)]) for leaked in (False, True, False)]
+    assert joint_baseline(runs).cases[0].leaked
+
+
 @pytest.mark.parametrize(
     ("runs", "said"),
     [

@@ -5,6 +5,7 @@ import pytest
 from memstory.contract.target import Hit
 from memstory.controls import CONTROLS, OracleFactory
 from memstory.controls.oracle import Oracle
+from memstory.errors import NotSupported
 from memstory.language.stories import parse_stories
 from memstory.playing import play
 from memstory.results.containment import is_in
@@ -72,6 +73,28 @@ async def test_a_context_or_a_log_that_still_holds_the_text_is_a_leak():
 
     result = await play(read(), factory_with(Summarising, "context", "inspect.log"))
     assert "is still in: context, log" in result.reason
+
+
+async def test_a_leak_that_was_found_counts_though_the_target_breaks_in_the_next_place():
+    class Breaking(CONTROLS["undeleting"]().target().__class__):
+        async def context(self, query, scope):
+            raise RuntimeError("connection reset")
+
+    result = await play(read(), factory_with(Breaking, "context"))
+    assert (result.outcome, result.leaked) == ("failed", True)
+    assert "forbid: 'Kestrel' is still in: list, search; then the target broke off: " in result.reason
+    sound = await play(read(), factory_with(type("Sound", (Oracle,), {"context": Breaking.context}), "context"))
+    assert (sound.outcome, sound.leaked) == ("error", None)
+
+
+async def test_a_place_that_is_declared_and_cannot_be_looked_at_is_an_error():
+    class Declining(Oracle):
+        async def context(self, query, scope):
+            raise NotSupported("context")
+
+    result = await play(read(), factory_with(Declining, "context"))
+    assert result.outcome == "error"
+    assert "the target declares 'context', and says that it does not support it" in result.reason
 
 
 async def test_a_memory_that_remembers_nothing_fails_by_the_twin_and_holds_no_forbidden_text():
