@@ -25,6 +25,7 @@ from memstory.pytest_plugin.session import SessionState
 from memstory.reporting.measured import headline
 from memstory.results.outcomes import CaseResult
 from memstory.results.secrecy.redaction_level import Level
+from memstory.results.totals import run_again
 from memstory.running.endings import told
 
 
@@ -89,18 +90,23 @@ class StoryItem(pytest.Function, BracketedItem):
 
     def _recorded(self, result: CaseResult) -> CaseResult:
         try:
-            return self.state.record(result, self.case.story.redact)
+            return self._with_runs_before(result)
         except SetupError as error:  # the disk: what says so may fit where the case did not
             result = broken(self.case, error)
         except Exception as error:  # noqa: BLE001  (the rim: what a target answers may refuse to be written)
             unwritable = TargetError(f"what the target answered cannot be written: {told(error)}")
             result = broken(self.case, unwritable)
         try:
-            return self.state.record(result, self.case.story.redact)
+            return self._with_runs_before(result)
         except SetupError as error:
             # No later case could be written either.
             self.session.shouldstop = f"no result can be written: {error}"
             return result
+
+    def _with_runs_before(self, result: CaseResult) -> CaseResult:
+        """Record this run of the case; return it together with those that another plugin had it run before."""
+        recorded = self.state.record(result, self.case.story.redact)
+        return run_again(self.result, recorded) if self.result else recorded
 
     def reportinfo(self) -> tuple[os.PathLike[str], int, str]:
         return self.path, self.case.story.mark.line - 1, self.name

@@ -73,8 +73,10 @@ def _facts(case: CaseResult) -> Iterator[tuple[str, str, str]]:
     """Yield `(kind, what, value)`; taken from cases, for a target that could not be asked has recorded no data."""
     yield "text", "text of the story", case.digest
     if case.trials:
-        yield "trials", "number of trials", str(len(case.trials))
-        yield "seeds", "seed", json.dumps([trial.recording.seed for trial in case.trials])
+        # Each trial has its own; a case that was run again has them again.
+        seeds = [*dict.fromkeys(trial.recording.seed for trial in case.trials)]
+        yield "trials", "number of trials", str(len(seeds))
+        yield "seeds", "seed", json.dumps(seeds)
     for record in case.retrieval:
         at = f" at {name}" if (name := level_name(record.level)) else ""
         yield "data", f"data of '{record.name}'{at}", record.digest[:_DIGEST_SHOWN]

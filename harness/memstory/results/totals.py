@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
@@ -28,6 +29,30 @@ def with_totals(case: CaseResult) -> CaseResult:
         # The first that ended as the case did.
         shown=next((place for place, trial in enumerate(case.trials) if trial.outcome == case.outcome), 0),
     )
+
+
+def run_again(before: CaseResult, now: CaseResult) -> CaseResult:
+    """Return the one result of a case that somebody ran again, pytest-rerunfailures say: it ends as its worst run.
+
+    It has the trials of all runs, each numbered as in its own.
+    """
+    worst = min(before, now, key=lambda case: case.severity)
+    reason = worst.reason
+    if before.outcome != now.outcome and not (worst is before and _was_run_again(before)):
+        reason = f"flaky: {before.outcome} first, {now.outcome} when run again: {worst.reason}"
+    return with_totals(
+        replace(
+            worst,
+            reason=reason,
+            trials=(*before.trials, *now.trials),
+            seconds=before.seconds + now.seconds,
+            redacted=Counter(before.redacted) + Counter(now.redacted),
+        )
+    )
+
+
+def _was_run_again(case: CaseResult) -> bool:
+    return len({trial.recording.trial for trial in case.trials}) < len(case.trials)
 
 
 def _leaked(trials: Sequence[TrialResult]) -> bool | None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import reduce
 from typing import Literal
 
 from memstory.case import Case
@@ -18,6 +19,7 @@ from memstory.results.outcomes import CaseResult, Outcome
 from memstory.results.recording import Recording, StepRecord
 from memstory.results.runs import counted
 from memstory.results.secrecy.redaction import told
+from memstory.results.totals import run_again
 from memstory.running.environments import owner_of
 from memstory.tasks.perturbation import levels_of
 
@@ -49,13 +51,26 @@ def rejudged(recorded: CaseResult, story: Story | None) -> Rejudged:
     changed = story.digest != recorded.digest
     if changed and (difference := _does_other_things(story, recorded)):
         return _cannot(recorded, f"{difference}: run it again")
-    recordings = [trial.recording for trial in recorded.trials]
-    # As many trials as were recorded, as a run with `--trials` does.
-    story = replace(story, trials=story.trials.times(len(recordings)))
-    result = evaluate(Case(story=story, target=recorded.target), recordings)
+    result = reduce(run_again, (_judged(story, recorded.target, run) for run in _runs(recorded)))
     return Rejudged(
         id=recorded.id, was=recorded.outcome, now=result.outcome, reason=result.reason, story_changed=changed
     )
+
+
+def _runs(recorded: CaseResult) -> Sequence[Sequence[Recording]]:
+    """Return the recordings of each time that the case was run: usually once, more often where it was run again."""
+    runs: list[list[Recording]] = [[]]
+    for recording in (trial.recording for trial in recorded.trials):
+        if runs[-1] and recording.trial <= runs[-1][-1].trial:
+            runs.append([])
+        runs[-1].append(recording)
+    return runs
+
+
+def _judged(story: Story, target: str, recordings: Sequence[Recording]) -> CaseResult:
+    # As many trials as were recorded, as a run with `--trials` does.
+    story = replace(story, trials=story.trials.times(len(recordings)))
+    return evaluate(Case(story=story, target=target), recordings)
 
 
 def _cannot(recorded: CaseResult, reason: str) -> Rejudged:

@@ -14,6 +14,7 @@ from memstory.contract.errors import SetupError
 from memstory.contract.target import Tree
 from memstory.results.folder.whole_files import make_again, writing
 from memstory.results.outcomes import CaseResult
+from memstory.results.totals import run_again
 
 SPOOL_NAME: Final = "spool.jsonl"
 
@@ -51,7 +52,7 @@ class Spool:
                 raise OSError(errno.ENOSPC, f"only {written} of {len(line)} bytes found room")
 
     def read(self) -> list[CaseResult]:
-        """Return the cases in the order they ended; of a case that ran again, the last."""
+        """Return the cases in the order they ended; one that ran again is one case, with all its trials."""
         return list(self.load().results)
 
     def load(self) -> Spooled:
@@ -72,8 +73,8 @@ class Spool:
                 torn += 1
                 continue
             result = self._decoded(tree)
-            results.pop(result.id, None)
-            results[result.id] = result
+            before = results.pop(result.id, None)
+            results[result.id] = run_again(before, result) if before else result
         return Spooled(results=tuple(results.values()), torn=torn)
 
     def _decoded(self, tree: Tree) -> CaseResult:
