@@ -24,10 +24,10 @@ from memstory.reporting.terminal import terminal_summary, unsupported_reasons
 from memstory.reporting.writing import PAGE_NAME, Beside, begin_reports, write_reports
 from memstory.results.fingerprint import make_fingerprint
 from memstory.results.folder.last_run import LastRun
-from memstory.results.folder.selected_cases import SELECTED_NAME, lost, read_selected, write_selected
+from memstory.results.folder.selected_cases import ISOLATE, SELECTED_NAME, lost, read_selected, write_selected
 from memstory.results.folder.spool import Spool
-from memstory.results.outcomes import CaseResult
-from memstory.results.runs import Part, Run, make_run
+from memstory.results.outcomes import WRONG, CaseResult
+from memstory.results.runs import Part, Run, counted, make_run, some
 from memstory.results.secrecy.redaction import redacted, redacted_together
 from memstory.results.secrecy.redaction_level import Level, stricter
 from memstory.results.secrecy.secret_values import Secrets, known_secrets
@@ -217,11 +217,23 @@ def _report(session: pytest.Session, state: SessionState) -> None:
     if missing and session.exitstatus == pytest.ExitCode.OK:
         session.exitstatus = pytest.ExitCode.INTERNAL_ERROR
     if run.cases:
-        state.summary = "\n".join([_summary(state, run, session, beside.last), *_tell_service(run, beside.last)])
+        lines = [_summary(state, run, session, beside.last), *_tell_service(run, beside.last)]
+        state.summary = "\n".join([*lines, *_overruled(session, cases)])
     elif state.shard is not None:
         state.summary = f"No story falls to this shard; {state.folder / 'results.json'} says so."
         if session.exitstatus == pytest.ExitCode.NO_TESTS_COLLECTED and state.shard.of:
             session.exitstatus = pytest.ExitCode.OK
+
+
+def _overruled(session: pytest.Session, cases: Sequence[CaseResult]) -> Iterator[str]:
+    """Make the run fail and say why, where pytest was kept from counting what failed: by a patch or by xfail marks."""
+    wrong = [case.id for case in cases if case.outcome in WRONG]
+    if wrong and session.exitstatus == pytest.ExitCode.OK:
+        session.exitstatus = pytest.ExitCode.TESTS_FAILED
+        yield (
+            f"pytest counts no failure, but {counted(len(wrong), 'case')} did not end well: {some(wrong)}."
+            " The exit code is 1."
+        )
 
 
 def _tell_service(run: Run, last: Run | None) -> Iterator[str]:
@@ -263,7 +275,8 @@ def _why_lost(session: pytest.Session) -> str:
         return "the run was interrupted"
     if session.shouldfail or session.shouldstop:
         return f"the run was stopped: {session.shouldfail or session.shouldstop}"
-    return "the process that ran it ended, pytest did, or a target removed the report's folder"
+    why = "the process that ran it ended, pytest did, or a target removed the report's folder"
+    return why if session.config.getoption("memstory_isolate") else f"{why}; {ISOLATE}"
 
 
 def _cut_short(run: Run) -> Iterator[str]:

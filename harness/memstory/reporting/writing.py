@@ -24,7 +24,7 @@ from memstory.results.fingerprint import make_fingerprint
 from memstory.results.folder.holding import Hold
 from memstory.results.folder.recordings_file import RECORDINGS_NAME, read_recordings, with_steps, write_recordings
 from memstory.results.folder.results_file import RESULTS_NAME, read_results, write_results
-from memstory.results.folder.selected_cases import SELECTED_NAME, lost, read_selected
+from memstory.results.folder.selected_cases import ISOLATE, SELECTED_NAME, lost, read_selected
 from memstory.results.folder.spool import SPOOL_NAME, Spool
 from memstory.results.folder.whole_files import make_again, write_text
 from memstory.results.outcomes import CaseResult
@@ -122,7 +122,7 @@ def write_reports(folder: Path, run: Run, *, recordings: bool = True, beside: Be
 
 
 def report_from_spool(
-    folder: Path, why: str = "the run was killed, or a target ended its process", patience_seconds: float = 0.0
+    folder: Path, why: str = f"the run was killed, or a target ended its process; {ISOLATE}", patience_seconds: float = 0.0
 ) -> str:
     """Write the reports of a run that was killed, or `report.md` again from `results.json`; return what was done.
 

@@ -121,6 +121,10 @@ class Ran:
     def said(self):
         return (self.folder / "out.txt").read_text("utf-8", "replace")[-4000:]
 
+    def reasons(self):
+        document = json.loads((self.folder / "reports/latest/results.json").read_text("utf-8"))
+        return {case["id"]: case["reason"] for case in document["cases"] if case["outcome"] == "error"}
+
     def results(self):
         document = json.loads((self.folder / "reports/latest/results.json").read_text("utf-8"))
         return document["complete"], {case["id"]: case["outcome"] for case in document["cases"]}
@@ -154,6 +158,17 @@ def test_no_case_is_lost_in_process(tmp_path, mood):
 )
 def test_no_case_is_lost_in_another_process(tmp_path, mood, mode):
     check(tmp_path, mood, mode)
+
+
+@pytest.mark.parametrize("mood", ["segfaults", "exits_at_once"])
+def test_where_one_case_ended_all_others_it_is_said_how_to_run_them(tmp_path, mood):
+    (tmp_path / "isolated").mkdir()
+    told, ran = Ran(tmp_path, mood, ()).end(), Ran(tmp_path / "isolated", mood, ("--isolate",)).end()
+    assert set(told.reasons()) == {case.format(mood) for case in CASES}
+    assert all("--isolate gives each case its own process" in reason for reason in told.reasons().values())
+    assert "memstory: --isolate gives each case its own process" in told.said
+    assert set(ran.reasons()) == {f"H1[hostile_targets:{mood}]"}
+    assert "--isolate gives" not in ran.said
 
 
 @pytest.mark.parametrize("mood", ["exits_at_once_while_it_loads", "exits_at_once_while_it_stops"])

@@ -14,7 +14,7 @@ from typing import Final
 
 from memstory.commands.output import complain
 from memstory.contract.errors import SetupError
-from memstory.results.folder.selected_cases import SELECTED_NAME
+from memstory.results.folder.selected_cases import ISOLATE, SELECTED_NAME
 from memstory.results.folder.spool import SPOOL_NAME
 from memstory.running.hosting.marked import end_marked
 from memstory.running.own_folder import OwnFolder, clear_dead_folders
@@ -67,7 +67,8 @@ def _settled(code: int, told: Mapping[str, str]) -> int:
         from memstory.reporting.writing import report_from_spool  # noqa: PLC0415
 
         try:
-            complain(report_from_spool(folder, f"pytest ended with {how} before it", _PATIENCE_SECONDS))
+            complain(report_from_spool(folder, f"pytest ended with {how} before it; {ISOLATE}", _PATIENCE_SECONDS))
+            complain(ISOLATE)
         except SetupError as error:
             complain(str(error))
     return shown or _LOST

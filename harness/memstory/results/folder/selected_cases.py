@@ -15,6 +15,9 @@ from memstory.results.outcomes import CaseResult
 
 SELECTED_NAME: Final = "selected.jsonl"
 
+ISOLATE: Final = "--isolate gives each case its own process, so that none can end the others"
+"""What to do where a target ended the process of the run."""
+
 
 def write_selected(folder: Path, cases: Iterable[CaseResult]) -> None:
     """Write down cases that have no trials yet."""
