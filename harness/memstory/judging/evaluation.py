@@ -61,6 +61,7 @@ def judge_trial(story: Story, recording: Recording) -> TrialResult:
     warnings = (
         *(warning for task in recording.retrieval for warning in warnings_of(task)),
         *(_kept_nothing(story, step) for step in recording.steps if _is_silent_loss(story, step)),
+        *map(_one_line, recording.left),
     )
     return TrialResult(
         outcome=outcome, reason=reason, verdicts=verdicts, scores=scores, recording=recording, warnings=warnings

@@ -122,7 +122,9 @@ def write_reports(folder: Path, run: Run, *, recordings: bool = True, beside: Be
 
 
 def report_from_spool(
-    folder: Path, why: str = f"the run was killed, or a target ended its process; {ISOLATE}", patience_seconds: float = 0.0
+    folder: Path,
+    why: str = f"the run was killed, or a target ended its process; {ISOLATE}",
+    patience_seconds: float = 0.0,
 ) -> str:
     """Write the reports of a run that was killed, or `report.md` again from `results.json`; return what was done.
 

@@ -150,7 +150,7 @@ class Recording:
     """One run (trial) of one case.
 
     `about` is what the target said about itself; `tools` are the schemas that it had announced, against which recorded
-    calls are validated.
+    calls are validated. `left` says what became of tasks that the target left behind, where that was not good.
     """
 
     story: str
@@ -163,3 +163,4 @@ class Recording:
     about: Mapping[str, str] = field(default_factory=dict)
     failure: Failure | None = None
     seconds: float = 0.0
+    left: Sequence[str] = ()

@@ -26,6 +26,7 @@ from memstory.running.asking import Asked, Progress, run_retrieval
 from memstory.running.endings import failure_of
 from memstory.running.environments import make_environment
 from memstory.running.evidence.judgements import is_judged
+from memstory.running.left_tasks import LeftTasks
 from memstory.running.performer import Branch, Holds, Performer
 from memstory.running.stage import Stage, open_stage
 
@@ -84,19 +85,11 @@ async def run(
     begun = perf_counter()
     bounds = Bounds(base=options.base or _folder(case), workspace=workspace, anywhere=options.any_path)
     running = _Run(case=case, factory=factory, options=options, bounds=bounds, holds=holds)
-    failure: Failure | None = None
-    limit = asyncio.timeout(options.seconds(case))
-    try:
-        # The exam is the judge's and not the case's: its time does not count.
-        await running.examine()
-        async with limit:
-            await running.go(make_environment(case, bounds, seed=trial, options=options.target))
-    except Exception as error:  # noqa: BLE001  (the rim: any error of a backend becomes a recorded failure)
-        failure = running.timed_out(error) if limit.expired() else running.failed(error)
-    except asyncio.CancelledError:
-        await running.close()
-        raise
-    failure = await running.close(failure)
+    left = LeftTasks()
+    with left.watched():
+        failure = await running.carry_out(trial)
+        seconds = perf_counter() - begun
+        told = await left.told()
     return Recording(
         story=case.story.id,
         target=case.target,
@@ -104,7 +97,8 @@ async def run(
         seed=trial,
         steps=tuple(running.branch.records),
         failure=failure,
-        seconds=perf_counter() - begun,
+        seconds=seconds,
+        left=tuple(told),
         **running.parts,
     )
 
@@ -122,6 +116,22 @@ class _Run:
     parts: dict[str, Any] = field(default_factory=dict)
     stage: Stage | None = None
     performer: Performer | None = None
+
+    async def carry_out(self, trial: int) -> Failure | None:
+        """Do all that belongs to the run, and close the target; return why it did not come to its end, if so."""
+        failure: Failure | None = None
+        limit = asyncio.timeout(self.options.seconds(self.case))
+        try:
+            # The exam is the judge's and not the case's: its time does not count.
+            await self.examine()
+            async with limit:
+                await self.go(make_environment(self.case, self.bounds, seed=trial, options=self.options.target))
+        except Exception as error:  # noqa: BLE001  (the rim: any error of a backend becomes a recorded failure)
+            failure = self.timed_out(error) if limit.expired() else self.failed(error)
+        except asyncio.CancelledError:
+            await self.close()
+            raise
+        return await self.close(failure)
 
     async def examine(self) -> None:
         """Let the judge pass its exam, where the story needs one."""

@@ -133,3 +133,32 @@ def test_the_report_says_how_a_failed_case_went_on(case, project):
     report = (project.path / "reports/latest/report.md").read_text("utf-8")
     assert "1 leak (1 cause)" in report
     assert "Then it ended in step 2: error: RuntimeError: connection reset" in report
+
+
+LEAVING = """
+import asyncio
+from memstory.controls import Oracle, OracleFactory
+
+class Leaving(Oracle):
+    async def search(self, query, scope):
+        self.task = asyncio.create_task(self.write())
+        return []
+
+    async def write(self):
+        raise OSError("disk full")
+
+class LeavingFactory(OracleFactory):
+    spec = "leaving:LeavingFactory"
+    def target(self):
+        return Leaving()
+"""
+
+
+@pytest.mark.parametrize("words", [(), ("--isolate",), ("-n", "1")])
+def test_an_exception_in_a_task_that_was_left_behind_is_a_warning_of_its_case(case, project, words):
+    project.pytester.makepyfile(leaving=LEAVING)
+    found, result = case("", *words, target="leaving:LeavingFactory")
+    assert (found["outcome"], result.ret) == ("passed", 0)
+    assert found["warnings"] == ["the target left a task behind that broke, write: OSError: disk full"]
+    report = (project.path / "reports/latest/report.md").read_text("utf-8")
+    assert "## Warnings\n\n- the target left a task behind that broke, write: OSError: disk full" in report

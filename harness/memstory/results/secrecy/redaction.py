@@ -163,6 +163,15 @@ class _Texts:
             for name in ("reason", "expected", "actual", "difference"):
                 verdict[name] = self._marked(verdict[name])
         trial["reason"] = self._reason(trial["reason"], trial["outcome"])
+        hidden = {" ".join(text.split()): self._without_error(text) for text in recording["left"]}
+        recording["left"] = [self._without_error(text) for text in recording["left"]]
+        for holder in (trial, self._tree):
+            holder["warnings"] = [hidden.get(text, text) for text in holder["warnings"]]
+
+    def _without_error(self, text: str) -> str:
+        """Keep of a task that was left behind all but what its exception says."""
+        what, _, error = text.partition(": ")
+        return f"{what}: {self._marked(error)}"
 
     def _reason(self, reason: str | None, outcome: str) -> str | None:
         """Keep why a target cannot do a thing, and the place in the story of all other reasons."""

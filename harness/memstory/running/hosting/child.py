@@ -27,6 +27,7 @@ from memstory.contract.errors import SetupError, TargetError
 from memstory.contract.target import Connection, Environment, Request, Target, TargetFactory, Tree, hints
 from memstory.running.hosting.guarded import GuardedTarget
 from memstory.running.hosting.protocol import LONGEST_LINE, error_to_json, to_line
+from memstory.running.left_tasks import LeftTasks
 from memstory.targets.discovery import load_spec, missing_vendor
 
 _LIFECYCLE = frozenset({"open", "close"})
@@ -46,6 +47,7 @@ class Child:
         self._target: Connection | None = None
         self._busy: set[asyncio.Task[None]] = set()
         self._lifecycle: asyncio.Queue[Tree] = asyncio.Queue()
+        self._left = LeftTasks()
 
     async def serve(self) -> None:
         """Answer until the parent goes away."""
@@ -73,11 +75,13 @@ class Child:
     async def _answer(self, request: Tree) -> None:
         reply = {"id": request["id"]}
         try:
-            reply["value"] = encode(await self._do(request))
+            with self._left.watched():
+                reply["value"] = encode(await self._do(request))
         except BaseException as error:  # noqa: BLE001  (carried to the parent, which raises it again)
             reply["error"] = error_to_json(error)
         reply["embedding_seconds"] = None if self._target is None else self._target.embedding_seconds
         reply["model_use"] = None if self._target is None else encode(self._target.model_use)
+        reply["left"] = await self._left.told() if request["op"] == "close" else []
         self._writer.write(to_line(reply))
         with contextlib.suppress(ConnectionError):
             await self._writer.drain()

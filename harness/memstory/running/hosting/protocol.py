@@ -1,7 +1,7 @@
 """Messages between the harness and a target in its own process: one JSON object per line, in both directions.
 
 A request is `{id, op, now, args}` (to open: `{id, op, now, env}`), a reply `{id, value}` or `{id, error}`,
-with the target's `embedding_seconds` and `model_use`; replies come in any order.
+with the target's `embedding_seconds`, its `model_use` and, at the end, what it `left`; replies come in any order.
 """
 
 from __future__ import annotations

@@ -183,3 +183,15 @@ def test_secrets_are_counted_apart_from_texts(leaky):
 @pytest.mark.parametrize(("one", "other", "wins"), [("none", "secrets", "secrets"), ("texts", "secrets", "texts")])
 def test_of_two_levels_the_stricter_wins(one, other, wins):
     assert stricter(one, other) == stricter(other, one) == wins
+
+
+def test_of_a_task_that_was_left_behind_it_stays_which_it_was_and_not_what_its_exception_says(make_case):
+    said = "the target left a task behind that broke, write: OSError: Ana likes tea"
+    trial = make_case.trial()
+    trial = replace(trial, recording=replace(trial.recording, left=(said,)), warnings=("k is large", said))
+    case = redacted(make_case(trials=[trial], warnings=("k is large", said)), "texts", NONE)
+    (kept, hidden), (left,) = case.warnings, case.trials[0].recording.left
+    assert kept == "k is large"
+    assert hidden == left == case.trials[0].warnings[1]
+    assert hidden.startswith("the target left a task behind that broke, write: [text ")
+    assert "tea" not in str(case.warnings)
