@@ -27,7 +27,7 @@ from memstory.language.words.step_parsing import MODIFIERS
 from memstory.pytest_plugin.options import add_options
 from memstory.reporting.views import SYMBOLS
 from memstory.results.derived_schema import results_schema
-from memstory.results.outcomes import Outcome
+from memstory.results.outcomes import HARMS, WORST_FIRST, Outcome
 from memstory.targets.discovery import known_names, load_targets
 from memstory.targets.mapping.table_check import schema as table_schema
 
@@ -95,7 +95,11 @@ OUTCOMES = {
         "the target lacks a capability, or the machine the data; the reason is reported",
         "nobody",
     ),
-    "error": ("ERROR", "the target broke instead of answering, or could not be started", "the adapter or the machine"),
+    "error": (
+        "ERROR",
+        "the target broke instead of answering, says that it cannot do what it declares, or could not be started",
+        "the adapter or the machine",
+    ),
     "invalid": (
         "FAILED",
         "the story is wrong: `file:line:column`, what was found, what is allowed",
@@ -160,9 +164,24 @@ OUTCOMES_TAIL = """
 `measured`, `unsupported` and `error` count neither for nor against a target, and are always shown.
 
 A story with `trials` runs several times, each time with its own seed, and passes if as many trials pass as `pass`
-asks for; it is called flaky if any did not. Trials that broke decide nothing. Nothing is run again in silence.
+asks for; it is called flaky if any did not. A trial that broke is none that passed, and otherwise decides nothing.
 
 A run whose stories were all unsupported counts as a failure: nothing was found out.
+
+## Where there are several
+
+A case, its trials and the runs of a baseline can end in several ways. The worst counts, unless enough trials pass:
+{order}. Of failures the worst harm comes first: {harms}.
+
+- **What was seen counts**, however the case went on: a leak in step 2 is a failure, with its harm, though the target
+  breaks, hangs or says `NotSupported` in step 3. The reason says both.
+- **Nothing is run again in silence.** What another plugin runs again, such as `--reruns` of pytest-rerunfailures, is
+  one case with the trials of all runs, and ends as its worst run: `flaky: failed first, passed when run again`, with
+  the first failure. For a memory that varies, say `trials` and `pass` in the story.
+- **A run in which a case failed never ends with exit code 0**, also where an `xfail` mark or a patch keeps pytest
+  from counting it; a line says so.
+- **A warning is no outcome.** An exception in a background task that the target left behind, which asyncio would
+  drop, is a warning of its case.
 """
 OPTIONS_HEAD = """
 # Options
@@ -319,7 +338,8 @@ def matchers_page() -> str:
 def outcomes_page() -> str:
     """Return the page on outcomes."""
     rows = [[f"{SYMBOLS[name]} {code(name)}", *OUTCOMES[name]] for name in get_args(Outcome)]
-    return page(OUTCOMES_HEAD, table(["outcome", "pytest shows", "meaning", "who acts"], rows), OUTCOMES_TAIL)
+    tail = OUTCOMES_TAIL.format(order=", ".join(map(code, WORST_FIRST)), harms=", ".join(map(code, HARMS)))
+    return page(OUTCOMES_HEAD, table(["outcome", "pytest shows", "meaning", "who acts"], rows), tail)
 
 
 class Recorder:

@@ -1,7 +1,8 @@
 """What a memory backend looks like to the harness: operations, capabilities, and the values they pass.
 
 An adapter subclasses `Target` and overrides the operations that its backend supports; a `TargetFactory` holds what is
-expensive to start. Every other operation raises `NotSupported`, and a case that needs it is `unsupported`.
+expensive to start. Every other operation raises `NotSupported`, and a case that needs it is `unsupported`; where the
+operation is declared, it is an `error`.
 """
 
 from __future__ import annotations

@@ -150,7 +150,7 @@ class Recording:
     """One run (trial) of one case.
 
     `about` is what the target said about itself; `tools` are the schemas that it had announced, against which recorded
-    calls are validated. `left` says what became of tasks that the target left behind, where that was not good.
+    calls are validated. `left` has a line for each task that the target left behind and that broke, or still runs.
     """
 
     story: str
