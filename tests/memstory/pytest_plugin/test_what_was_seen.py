@@ -11,8 +11,8 @@ pytest_plugins = ["pytester"]
 LEAKY = """
 import asyncio, os
 from memstory.controls import Oracle, OracleFactory
-from memstory.errors import NotSupported, TargetError
-from memstory.target import Hit
+from memstory.contract.errors import NotSupported, TargetError
+from memstory.contract.target import Hit
 
 HIT = Hit(id="1", text="Ana's sister is Ines", score=1.0)
 

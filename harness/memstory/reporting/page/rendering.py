@@ -18,7 +18,7 @@ from memstory.reporting.comparing.owed import HEADER, HOW_TO_READ, best_first, o
 from memstory.reporting.comparing.sections import Section
 from memstory.reporting.escaping import shorten, visible
 from memstory.reporting.overview.case_changes import changes_by_target, changes_since
-from memstory.reporting.overview.causes import Cause, causes, harm_of
+from memstory.reporting.overview.causes import causes, harm_of
 from memstory.reporting.overview.target_totals import target_totals
 from memstory.reporting.page.case_details import details, packed, without_times
 from memstory.reporting.page.plots import plots

@@ -2,10 +2,10 @@
 
 import pytest
 
+from memstory.contract.errors import NotSupported
 from memstory.contract.target import Hit
 from memstory.controls import CONTROLS, OracleFactory
 from memstory.controls.oracle import Oracle
-from memstory.errors import NotSupported
 from memstory.language.stories import parse_stories
 from memstory.playing import play
 from memstory.results.containment import is_in
