@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import re
-import unicodedata
 from collections.abc import Callable, Iterable
 from functools import lru_cache
 
 import snowballstemmer
 
 from memstory_reference.text.folding import folded
-from memstory_reference.text.keywords import segmented
+from memstory_reference.text.keywords import plain_words
 
 _WORD = re.compile(r"[^\W_]+")
 _POINTING = frozenset(["a", "an", "the", "my", "our", "your", "his", "her", "its", "their", "this", "that"])
@@ -18,18 +17,6 @@ _LONGEST = 64
 """Characters of a word that count: a run of a megabyte is one word, and no index wants it."""
 
 _stem: Callable[[str], str] = snowballstemmer.stemmer("porter").stemWord
-
-
-def plain_words(text: str) -> list[str]:
-    """Return the words in their order, lower case and without accents.
-
-    >>> plain_words("Café, at 5 o'clock!"), plain_words("我用Python")
-    (['cafe', 'at', '5', 'o', 'clock'], ['我', '用', 'python'])
-    """
-    if text.isascii():  # nearly all, in a third of the time
-        return _WORD.findall(text.lower())
-    decomposed = unicodedata.normalize("NFKD", segmented(text).lower())
-    return _WORD.findall("".join(one for one in decomposed if not unicodedata.combining(one)))
 
 
 def stems(text: str) -> list[str]:

@@ -1,10 +1,11 @@
 import sqlite3
+import unicodedata
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from memstory_reference.text.keywords import MAX_KEYWORDS, extract_keywords, fts_query, matched, segmented
+from memstory_reference.text.keywords import MAX_KEYWORDS, extract_keywords, fts_query, indexed, matched, plain_words
 
 
 def words(text):
@@ -33,6 +34,17 @@ def test_ideographs_are_found_inside_a_longer_run():
     assert [keyword.text for keyword in matched(extract_keywords("猫"), "我喜欢猫咪")] == ["猫"]
 
 
+@given(st.text(alphabet=st.characters(codec="ascii")))
+def test_an_ascii_text_has_the_words_that_it_has_beside_a_word_of_other_letters(text):
+    assert plain_words(text) == plain_words(f"é {text}")[1:]
+
+
+def test_accents_make_no_difference_and_no_second_word():
+    assert words("Café cafe CAFÉ") == ["café"]
+    assert matched(extract_keywords("café"), "the Cafe")
+    assert matched(extract_keywords("cafe"), "the cafe\u0301")
+
+
 def test_a_keyword_is_not_found_inside_a_longer_word():
     assert matched(extract_keywords("cat"), "concatenate") == ()
 
@@ -59,14 +71,30 @@ SYNTAX = [
 @pytest.fixture(scope="module")
 def index():
     database = sqlite3.connect(":memory:")
-    database.execute("CREATE VIRTUAL TABLE words USING fts5(body, other)")
-    database.execute("INSERT INTO words VALUES (?, ?)", (segmented(BODY), "8.7"))
+    database.execute("CREATE VIRTUAL TABLE words USING fts5(body, other, tokenize = 'ascii')")
+    database.execute("INSERT INTO words VALUES (?, ?)", (indexed(BODY), "8.7"))
     yield database
     database.close()
 
 
+# Signs near a word of BODY: a tokenizer, a case or a normal form may make a letter of it of one, or a space.
+NEAR = [*"\u0300\u200b\u00ad_\u0130\u0131\u017f\u212a\ufb01ß\U0001e922\U000e0041", "\u0323\u0306"]
+
+
+@st.composite
+def near_words(draw):
+    """Words of BODY with such signs in them, composed or not, in either case."""
+    signs = [sign for word in draw(st.lists(st.sampled_from(BODY.split()), max_size=3)) for sign in (*word, " ")]
+    for place, sign in draw(st.lists(st.tuples(st.integers(0, 20), st.sampled_from(NEAR)), max_size=3)):
+        signs.insert(place, sign)
+    text = unicodedata.normalize(draw(st.sampled_from(["NFC", "NFD"])), "".join(signs))
+    return text.upper() if draw(st.booleans()) else text
+
+
 @settings(max_examples=400, deadline=None)
-@given(st.text() | st.lists(st.sampled_from(SYNTAX), max_size=8).map(" ".join))
+@given(st.text() | st.lists(st.sampled_from(SYNTAX), max_size=8).map(" ".join) | near_words())
+@example("ÌD")
+@example("\U0001e922id")
 def test_no_text_breaks_or_bends_a_full_text_query(index, text):
     keywords = extract_keywords(text)
     query = f"body : ({fts_query(keywords)})"

@@ -66,7 +66,7 @@ class Fts5Target(TableTarget):
 
 
 class Fts5Factory(TargetFactory):
-    """SQLite's full-text search, ranked by bm25; words count as they are written, without stemming."""
+    """SQLite's full-text search, ranked by bm25; case and accents of words do not count, and nothing is stemmed."""
 
     name: ClassVar[str] = "fts5"
     spec: ClassVar[str | None] = "memstory.targets.words.fts5:Fts5Factory"

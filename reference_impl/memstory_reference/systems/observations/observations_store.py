@@ -22,9 +22,9 @@ from memstory_reference.errors import UnavailableError
 from memstory_reference.storage.database_store import Database, parts
 from memstory_reference.storage.vector_matrix import usable
 from memstory_reference.systems.observations.observation import Observation, normal_task
-from memstory_reference.text.keywords import Keyword, fts_query, segmented
+from memstory_reference.text.keywords import Keyword, fts_query, indexed
 
-SCHEMA_VERSION = "1"
+SCHEMA_VERSION = "2"
 
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS observations (
@@ -44,11 +44,12 @@ CREATE TABLE IF NOT EXISTS observations (
     UNIQUE (owner, id)
 );
 CREATE INDEX IF NOT EXISTS by_time ON observations (owner, timestamp DESC, row DESC);
-CREATE VIRTUAL TABLE IF NOT EXISTS words USING fts5(owner_tag, title, narrative, facts, task, tokenize = 'unicode61');
+CREATE VIRTUAL TABLE IF NOT EXISTS words USING fts5(owner_tag, title, narrative, facts, task, tokenize = 'ascii');
 CREATE TABLE IF NOT EXISTS outbox (
     sequence INTEGER PRIMARY KEY AUTOINCREMENT, owner TEXT NOT NULL, id TEXT NOT NULL
 );
 """
+_MIGRATIONS = ("DROP TABLE words",)
 _INSERT = """
 INSERT OR IGNORE INTO observations
     (owner, id, title, narrative, facts, task, task_type, final_score, rating, timestamp, sources, vector)
@@ -69,8 +70,11 @@ class ObservationsStore:
     """Blocking; one connection, used by one thread at a time."""
 
     def __init__(self, file: Path, *, model: str) -> None:
-        self._db = Database(file, schema=_SCHEMA, about={"schema": SCHEMA_VERSION, "model": model})
+        self._db = Database(
+            file, schema=_SCHEMA, about={"schema": SCHEMA_VERSION, "model": model}, migrations=_MIGRATIONS
+        )
         self.lane = self._db.lane
+        self._index_all()
 
     async def aclose(self) -> None:
         """Close the file; closing twice is harmless."""
@@ -210,13 +214,27 @@ class ObservationsStore:
             sql = f"SELECT {columns} FROM observations WHERE owner = ? AND id IN ({marks})"  # noqa: S608  (no input)
             yield from self._db.execute(sql, (owner, *part))
 
+    def _index_all(self) -> None:
+        # A file of schema 1 has lost its words. As bytes, for a row that is damaged must not keep it from being opened.
+        if self._db.execute("SELECT EXISTS (SELECT 1 FROM words)").fetchone()[0]:
+            return
+        columns = ", ".join(f"CAST({column} AS BLOB)" for column in ("owner", "title", "narrative", "facts", "task"))
+        with self._db.transaction():
+            rows = self._db.execute(f"SELECT row, {columns} FROM observations").fetchall()  # noqa: S608  (no input)
+            for row, *texts in rows:
+                owner, title, narrative, facts, task = ((one or b"").decode("utf-8", "replace") for one in texts)
+                self._index_words(row, owner, (title, narrative, _text_of_facts(facts), task))
+
     def _index(self, owner: str, observation: Observation, row: int | None) -> None:
-        words = (observation.title, observation.narrative, "\n".join(observation.facts), observation.task)
+        facts = "\n".join(observation.facts)
+        self._index_words(row, owner, (observation.title, observation.narrative, facts, observation.task))
+        self._db.execute("INSERT INTO outbox (owner, id) VALUES (?, ?)", (owner, observation.id))
+
+    def _index_words(self, row: int | None, owner: str, texts: Iterable[str]) -> None:
         self._db.execute(
             "INSERT INTO words (rowid, owner_tag, title, narrative, facts, task) VALUES (?, ?, ?, ?, ?, ?)",
-            (row, _tag(owner), *map(segmented, words)),
+            (row, _tag(owner), *map(indexed, texts)),
         )
-        self._db.execute("INSERT INTO outbox (owner, id) VALUES (?, ?)", (owner, observation.id))
 
 
 def _tag(owner: str) -> str:
@@ -260,6 +278,13 @@ def _observation_of(row: sqlite3.Row) -> Observation:
         timestamp=datetime.fromisoformat(row["timestamp"]),
         sources=_texts_of(row["sources"]),
     )
+
+
+def _text_of_facts(facts: str) -> str:
+    try:
+        return "\n".join(_texts_of(facts))
+    except ValueError:
+        return facts
 
 
 def _texts_of(text: str) -> tuple[str, ...]:

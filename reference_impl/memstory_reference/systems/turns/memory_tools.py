@@ -9,7 +9,7 @@ from memstory_reference.ports import ToolSpec, Tree
 from memstory_reference.systems.turns.conditions import Conditions
 from memstory_reference.systems.turns.service import TurnsMemory
 from memstory_reference.systems.turns.turn import NewTurn, Turn, moment_of
-from memstory_reference.text.stems import plain_words
+from memstory_reference.text.keywords import plain_words
 from memstory_reference.tooling.local_tools import LocalTools, call_local
 from memstory_reference.tooling.tools import ToolOutcome
 

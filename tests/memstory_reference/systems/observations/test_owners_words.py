@@ -1,5 +1,8 @@
 """Words count by an owner's own rows: in the smallest store, and whatever others write."""
 
+import sqlite3
+from contextlib import closing
+
 import pytest
 
 GARDEN = "A visit to the botanical garden with long notes on orchids."
@@ -47,3 +50,28 @@ async def test_repeats_of_one_task_starve_no_other(on_words, run_of):
     assert sorted((await found(on_words, "token budget control for LLM agents", top_k=3))[1:]) == ["o1", "o2"]
     named = await found(on_words, "token budget control for LLM agents", top_k=3, min_sim=0.99)
     assert sorted(named[1:]) == ["o1", "o2"]
+
+
+@pytest.mark.parametrize(
+    ("said", "asked"),
+    [("Café Réunion", "cafe reunion"), ("Cafe Reunion", "CAFÉ RE\u0301UNION"), ("Đặng Thị", "Đăng thi")],
+)
+async def test_names_are_found_with_their_accents_and_without(on_words, run_of, said, asked):
+    await on_words.store([run_of("o1", f"Visited {said}."), run_of("o2", "Visited nothing.")], "ann")
+    assert await found(on_words, asked, min_sim=0.99) == ["o1"]
+
+
+async def test_a_file_whose_words_an_earlier_version_indexed_is_indexed_again(open_words, run_of, tmp_path):
+    service = await open_words()
+    await service.store([run_of("garden", GARDEN, facts=PRICES)], "ann")
+    await service.store([run_of("bent", "Café Réunion.")], "bob")
+    await service.close()
+    with closing(sqlite3.connect(tmp_path / "observations.sqlite3")) as file, file:
+        file.executescript(
+            "DROP TABLE words; UPDATE about SET value = '1' WHERE name = 'schema';"
+            "CREATE VIRTUAL TABLE words USING fts5(owner_tag, title, narrative, facts, task, tokenize = 'unicode61');"
+            "UPDATE observations SET facts = '[' WHERE id = 'bent'"
+        )
+    service = await open_words()
+    assert await found(service, min_sim=0.99) == ["garden"]
+    await service.close()
