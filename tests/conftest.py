@@ -13,11 +13,20 @@ from pathlib import Path
 from urllib.parse import urlsplit, urlunsplit
 
 import pytest
-from hypothesis import settings
+from hypothesis import is_hypothesis_test, settings
 
-# How long an example takes says more of the machine than of the code.
-settings.register_profile("memstory", deadline=None)
-settings.load_profile("memstory")
+# The environment of `nox -s long`: how many times the examples of a property, how much of the `doses` of slow tests,
+# how many times a test with the mark `repeats`, and what seeds all that tests draw by hand.
+EXAMPLES = os.environ.get("MEMSTORY_EXAMPLES")
+DOSE = float(os.environ.get("MEMSTORY_DOSE", "1"))
+REPEATS = int(os.environ.get("MEMSTORY_REPEATS", "1"))
+SEED = int(os.environ.get("MEMSTORY_FUZZ_SEED", "0"))
+
+# How long an example takes says more of the machine than of the code. The examples are the same in every run.
+settings.register_profile("memstory", deadline=None, database=None, derandomize=True)
+# Others in every run, by --hypothesis-seed.
+settings.register_profile("long", deadline=None, database=None, print_blob=True)
+settings.load_profile("long" if EXAMPLES else "memstory")
 
 # What a shell starts behind `&` ignores Ctrl-C, and so would all that the tests start and interrupt.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
@@ -32,6 +41,33 @@ _spec = importlib.util.spec_from_file_location(
 )
 sys.modules[_spec.name] = importlib.util.module_from_spec(_spec)
 _spec.loader.exec_module(sys.modules[_spec.name])
+
+
+def pytest_generate_tests(metafunc):
+    """Give a test with the mark `doses("kills", 3, 150)` the small dose, and where slow ones run the large one."""
+    for mark in metafunc.definition.iter_markers("doses"):
+        name, *small, large = mark.args
+        metafunc.parametrize(name, [*small, pytest.param(max(1, round(large * DOSE)), marks=pytest.mark.slow)])
+    if REPEATS > 1 and metafunc.definition.get_closest_marker("repeats"):
+        metafunc.fixturenames.append("repetition")
+        metafunc.parametrize("repetition", range(REPEATS))
+
+
+def pytest_collection_modifyitems(items):
+    if EXAMPLES:
+        for test in {getattr(item.obj, "__func__", item.obj) for item in items if hasattr(item, "obj")}:
+            if is_hypothesis_test(test):
+                # What a test set for itself has precedence over a profile, and there is no public way to change it.
+                usual = test._hypothesis_internal_use_settings
+                most = max(1, round(usual.max_examples * float(EXAMPLES)))
+                test._hypothesis_internal_use_settings = settings(usual, max_examples=most)
+
+
+@pytest.fixture(scope="session")
+def seed():
+    """Of what a test draws by hand: 0, or what MEMSTORY_FUZZ_SEED says."""
+    return SEED
+
 
 CHROMIUM = ("chromium", "chromium-browser", "google-chrome")
 
@@ -93,11 +129,12 @@ def postgres_database(postgres_url):
 
 
 @pytest.fixture
-def killed_postgres(embedded_postgres, tmp_path):
-    """`async with killed_postgres(kills, opened, write) as store` has a server killed in each of so many writings.
+def killed_postgres(embedded_postgres, tmp_path, seed):
+    """`async with killed_postgres(kills, opened, write, done) as store` has a server killed in so many writings.
 
-    `opened(url)` is a context with an open store, `write(store)` writes until it breaks. What there is to look at is
-    the store after all that. The server acknowledges what is on the disk, as servers do.
+    `opened(url)` is a context with an open store, `write(store)` writes until it breaks, and adds to `done` what was
+    acknowledged. What there is to look at is the store after all that. The server acknowledges what is on the disk, as
+    servers do.
     """
     from memstory_reference.errors import MemorySystemError  # noqa: PLC0415  (the harness is tested without it)
 
@@ -109,11 +146,15 @@ def killed_postgres(embedded_postgres, tmp_path):
         os.kill(int(pid_file.read_text().split()[0]), signal.SIGKILL)
 
     @contextlib.asynccontextmanager
-    async def killed(kills, opened, write):
-        chance = random.Random(kills)  # noqa: S311  (moments, no secret)
-        for _ in range(kills):
+    async def killed(kills, opened, write, done):
+        chance = random.Random(seed)  # noqa: S311  (moments, no secret)
+        for number in range(kills):
+            known = len(done)
             async with opened(await asyncio.to_thread(server.start)) as store:
                 writing = asyncio.create_task(write(store))
+                # Every other life gets something done, however slow the machine is.
+                while number % 2 == 0 and len(done) == known and not writing.done():  # noqa: ASYNC110  (a set has no event)
+                    await asyncio.sleep(0.01)
                 await asyncio.sleep(chance.uniform(0.05, 0.5))
                 await asyncio.to_thread(kill)
                 with contextlib.suppress(MemorySystemError):

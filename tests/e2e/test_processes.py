@@ -76,6 +76,7 @@ async def recalled(talk):
 ASKED = count()
 
 
+@pytest.mark.repeats
 async def test_each_of_three_processes_is_killed_and_the_others_recover(processes, talk):
     begun = [processes.begin("memory", "--store", "s"), processes.begin("tools"), processes.begin("agent")]
     memory, tools, agent = [processes.ready(one) for one in begun]
@@ -100,7 +101,8 @@ async def test_each_of_three_processes_is_killed_and_the_others_recover(processe
     assert await saved(talk, 2) in await recalled(talk)
 
     agent.kill()
-    with pytest.raises(UnavailableError, match="no process serves agent"):
+    # A bus that is busy has not noticed yet.
+    with pytest.raises(UnavailableError, match=r"no process serves agent|agent did not answer 'alive'"):
         await say(talk, "Hello?")
     assert [one.content for one in await talk.service.list_topics("ann")] == [COLORS[2]]
     agent = processes.serve("agent")

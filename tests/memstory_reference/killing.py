@@ -22,7 +22,7 @@ from itertools import islice
 from pathlib import Path
 from types import ModuleType
 
-SEED = 5
+SEED = int(os.environ.get("MEMSTORY_FUZZ_SEED", "0"))
 
 
 def kill_writers(test_file: str, folder: Path, kills: int) -> dict[str, int]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import functools
 import os
 import pickle
 from collections.abc import Callable, Iterator
@@ -12,7 +13,6 @@ import pytest
 
 from memstory.contract.errors import SetupError, StoryError
 
-COUNT = int(os.environ.get("MEMSTORY_FUZZ", "2000"))
 SEED = int(os.environ.get("MEMSTORY_FUZZ_SEED", "0"))
 
 ODD = (
@@ -113,10 +113,10 @@ def _at(tree: object, path: tuple[object, ...]) -> object:
     return tree
 
 
-def read_damaged(sounds, write, read, messages=(SetupError, StoryError)):
+def read_damaged(files, sounds, write, read, messages=(SetupError, StoryError)):
     """Read damaged files; say which seed gives the file that broke."""
     refused, prepared = 0, [Sound(tree) for tree in sounds]
-    for number in range(COUNT):
+    for number in range(files):
         random = Random(f"{SEED}-{number}")  # noqa: S311  (no secret)
         content = damaged(random.choice(prepared), write, random)
         try:
@@ -128,16 +128,10 @@ def read_damaged(sounds, write, read, messages=(SetupError, StoryError)):
         except Exception as error:
             error.add_note(f"seed {SEED}, file {number}: {content[:2000]!r}")
             raise
-    assert refused > COUNT / 10, "the files are not damaged enough to show anything"
+    assert refused > files / 10, "the files are not damaged enough to show anything"
 
 
 @pytest.fixture
-def fuzz():
-    """Reads damaged files of sound trees."""
-    return read_damaged
-
-
-@pytest.fixture
-def dose():
-    """How many files of each kind, and which."""
-    return COUNT, SEED
+def fuzz(files):
+    """Reads so many damaged files of sound trees."""
+    return functools.partial(read_damaged, files)

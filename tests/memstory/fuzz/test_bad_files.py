@@ -1,6 +1,6 @@
 """Whatever is in a file, it is read or refused by a message: never a traceback.
 
-`MEMSTORY_FUZZ` sets how many files of each kind, `MEMSTORY_FUZZ_SEED` which; `nox -s fuzz` does 200,000 of each.
+`nox -s long -- fuzz` reads 200,000 of each kind; `MEMSTORY_FUZZ_SEED` sets which.
 """
 
 import asyncio
@@ -34,6 +34,7 @@ from memstory.results.runs import NamedRun
 from memstory.targets.table_targets import load_table
 
 MARK = Mark("a.story.yaml", 1, 1)
+pytestmark = pytest.mark.doses("files", 2_000, 200_000)
 
 
 @pytest.fixture(scope="module")

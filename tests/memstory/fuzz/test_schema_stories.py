@@ -1,6 +1,6 @@
 """Whatever the schema of stories allows, and what is near it, is a story that can be run or a positioned message.
 
-`MEMSTORY_FUZZ` and `MEMSTORY_FUZZ_SEED` as for damaged files; a story takes as long as several of those.
+`MEMSTORY_FUZZ_SEED` as for damaged files; `nox -s long -- fuzz` reads many more.
 """
 
 from __future__ import annotations
@@ -26,6 +26,7 @@ from memstory.language.words import WORDS
 from memstory.playing import play
 from memstory.running.runner import RunOptions
 
+pytestmark = pytest.mark.doses("stories", 285, 50_000)
 MOST_TRIED = 10_000
 CAP = RunOptions(case_seconds=2.0, retrieval_seconds=2.0)
 SLOW = frozenset({"crash", "other_process", "wait", "eventually"})
@@ -184,10 +185,9 @@ def made(seed, number):
 
 
 @pytest.fixture
-def texts(dose):
+def texts(stories, seed):
     """The stories with what tells how to make each again."""
-    count, seed = dose
-    return [(f"seed {seed}, story {number}", written(made(seed, number))) for number in range(max(count // 7, 1))]
+    return [(f"seed {seed}, story {number}", written(made(seed, number))) for number in range(stories)]
 
 
 def is_unforeseen(failure):

@@ -86,6 +86,7 @@ def test_a_handler_of_somebody_else_for_termination_stays():
     assert heard == [1]
 
 
+@pytest.mark.repeats
 def test_an_interruption_of_the_end_is_answered_by_a_line_until_that_is_undone(capfd):
     undo = end_undisturbed()
     try:

@@ -39,6 +39,7 @@ def test_a_process_in_which_nothing_was_left_ends_by_itself_and_without_a_word()
     assert (done.returncode, done.stdout, done.stderr) == (7, "", "")
 
 
+@pytest.mark.repeats
 @pytest.mark.parametrize(
     ("left", "said"),
     [

@@ -81,9 +81,9 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 
 
 @pytest.fixture
-def chance() -> Chance:
-    """Arguments for fuzzed calls, the same in every run."""
-    return Chance(14)
+def chance(seed: int) -> Chance:
+    """Arguments for fuzzed calls."""
+    return Chance(seed)
 
 
 @pytest.fixture(scope="session")

@@ -110,6 +110,7 @@ def test_a_signal_is_handed_on_and_the_report_says_interrupted(begin, results, n
     assert "interrupted" in cases["W2"][1]
 
 
+@pytest.mark.repeats
 def test_a_second_interrupt_still_leaves_every_case_in_the_report(begin, results):
     run = begin(*MEMSTORY, deed="wait")
     hear(run, "waiting")

@@ -78,6 +78,6 @@ async def verify(folder, done):
     await store.close()
 
 
-@pytest.mark.parametrize("kills", [5, pytest.param(100, marks=pytest.mark.slow)])
+@pytest.mark.doses("kills", 5, 100)
 def test_nothing_acknowledged_is_lost_to_kills(kill_writers, tmp_path, kills):
     kill_writers(__file__, tmp_path / "store", kills)

@@ -111,9 +111,9 @@ async def call(service, chance):
     await chance.random.choice(CALLABLE)(service, chance, chance.random.choice(("s", "t", chance.text())))
 
 
-@pytest.mark.parametrize("calls", [600, pytest.param(100_000, marks=pytest.mark.slow)])
-async def test_random_calls_raise_only_what_callers_know(open_layers, calls):
-    service, chance = await open_layers(), Chance(calls)
+@pytest.mark.doses("calls", 600, 100_000)
+async def test_random_calls_raise_only_what_callers_know(open_layers, seed, calls):
+    service, chance = await open_layers(), Chance(seed)
     for _ in range(calls):
         try:
             await call(service, chance)
@@ -127,7 +127,7 @@ async def test_random_calls_raise_only_what_callers_know(open_layers, calls):
         assert pointed <= {one.id for one in every}, "a pointer to what is not there"
 
 
-@pytest.mark.parametrize("seconds", [0, pytest.param(60, marks=pytest.mark.slow)])
+@pytest.mark.doses("seconds", 0, 60)
 async def test_fifty_tasks_of_two_owners_with_the_same_words_never_meet(open_layers, seconds):
     service = await open_layers()
     whose, liked = ({"ann": set(), "bob": set()} for _ in range(2))

@@ -84,7 +84,7 @@ async def verify(folder, done):
     await store.aclose()
 
 
-@pytest.mark.parametrize("kills", [3, pytest.param(125, marks=pytest.mark.slow)])
+@pytest.mark.doses("kills", 3, 125)
 @pytest.mark.parametrize("store", ["sqlite", "postgres"])
 def test_after_kills_every_batch_and_every_end_is_there_whole_or_not_at_all(
     kill_writers, tmp_path, request, store, kills

@@ -197,7 +197,7 @@ def fuzzed_calls(manager, chance, owner, ids):
     )
 
 
-@pytest.mark.parametrize("calls", [2_000, pytest.param(100_000, marks=pytest.mark.slow)])
+@pytest.mark.doses("calls", 2_000, 100_000)
 async def test_fuzzed_calls_raise_nothing_raw_and_harm_no_other_memory(manager, chance, calls):
     kept, refused = await manager.store("ann", "the relay is Plimquart", FACT), 0
     for _ in range(calls):

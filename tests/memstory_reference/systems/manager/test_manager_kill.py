@@ -78,6 +78,6 @@ async def verify(folder, done):
     await store.close()
 
 
-@pytest.mark.parametrize("kills", [3, pytest.param(150, marks=pytest.mark.slow)])
+@pytest.mark.doses("kills", 3, 150)
 def test_nothing_acknowledged_is_lost_after_kills(kill_writers, tmp_path, kills):
     kill_writers(__file__, tmp_path / "store", kills)

@@ -52,7 +52,7 @@ async def test_two_owners_of_the_same_facts_never_meet(manager):
     await together(manager, lambda: next(turns, None) is None)
 
 
-@pytest.mark.slow
-async def test_two_owners_of_the_same_facts_never_meet_for_a_minute(manager):
-    end = time.monotonic() + 60
+@pytest.mark.doses("seconds", 60)
+async def test_two_owners_of_the_same_facts_never_meet_for_long(manager, seconds):
+    end = time.monotonic() + seconds
     await together(manager, lambda: time.monotonic() > end)

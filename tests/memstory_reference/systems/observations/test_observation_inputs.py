@@ -183,7 +183,7 @@ def fuzzed_calls(service, chance, run_of, owner):
     )
 
 
-@pytest.mark.parametrize("calls", [1_000, pytest.param(100_000, marks=pytest.mark.slow)])
+@pytest.mark.doses("calls", 1_000, 100_000)
 async def test_fuzzed_calls_raise_nothing_raw_and_harm_no_other_run(on_words, chance, run_of, calls):
     await on_words.store([run_of("relay", "The relay is Plimquart.")], "ann")
     kept, refused = await on_words.recent("ann"), 0

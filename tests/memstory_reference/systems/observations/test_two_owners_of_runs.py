@@ -52,7 +52,7 @@ async def test_two_owners_of_the_same_runs_never_meet(on_words, run_of):
     await together(on_words, run_of, lambda: next(turns, None) is None)
 
 
-@pytest.mark.slow
-async def test_two_owners_of_the_same_runs_never_meet_for_a_minute(on_words, run_of):
-    end = time.monotonic() + 60
+@pytest.mark.doses("seconds", 60)
+async def test_two_owners_of_the_same_runs_never_meet_for_long(on_words, run_of, seconds):
+    end = time.monotonic() + seconds
     await together(on_words, run_of, lambda: time.monotonic() > end)

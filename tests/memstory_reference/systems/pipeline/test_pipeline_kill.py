@@ -99,6 +99,6 @@ async def verify(folder, done):
     await service.close()
 
 
-@pytest.mark.parametrize("kills", [2, pytest.param(100, marks=pytest.mark.slow)])
+@pytest.mark.doses("kills", 2, 100)
 def test_rows_centroid_archive_and_index_agree_after_kills(kill_writers, tmp_path, kills):
     kill_writers(__file__, tmp_path / "store", kills)

@@ -50,7 +50,7 @@ async def test_two_owners_with_the_same_texts_never_meet(make_service):
     await together(make_service, lambda: next(turns, None) is None)
 
 
-@pytest.mark.slow
-async def test_two_owners_with_the_same_texts_never_meet_for_a_minute(make_service):
-    end = time.monotonic() + 60
+@pytest.mark.doses("seconds", 60)
+async def test_two_owners_with_the_same_texts_never_meet_for_long(make_service, seconds):
+    end = time.monotonic() + seconds
     await together(make_service, lambda: time.monotonic() > end)

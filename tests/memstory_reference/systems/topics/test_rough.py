@@ -61,12 +61,12 @@ def drawn(chance):
     return chance.choice(ODD)
 
 
-@pytest.mark.parametrize("count", [2_000, pytest.param(100_000, marks=pytest.mark.slow)])
-async def test_any_argument_is_taken_or_refused_and_harms_no_other_memory(service, count):
-    chance, refused = random.Random(14), 0  # noqa: S311  (no secret)
+@pytest.mark.doses("calls", 2_000, 100_000)
+async def test_any_argument_is_taken_or_refused_and_harms_no_other_memory(service, seed, calls):
+    chance, refused = random.Random(seed), 0  # noqa: S311  (no secret)
     await service.write_topic("ann", "user.tea", "Darjeeling")
     kept = await service.write_episodic("ann", "the relay is Plimquart")
-    for _ in range(count):
+    for _ in range(calls):
         name, arguments = chance.choice(CALLS)
         owner = chance.choice(["bob", "eve", drawn(chance)])
         if owner != "ann":
@@ -75,12 +75,12 @@ async def test_any_argument_is_taken_or_refused_and_harms_no_other_memory(servic
             except MemorySystemError as error:
                 refused += 1
                 str(error).encode()
-    assert count // 4 < refused < count
+    assert calls // 4 < refused < calls
     assert await service.recall_topic("ann", "user.tea") == "Darjeeling"
     assert [one.id for one in await service.search_episodic("ann", "relay Plimquart")] == [kept]
 
 
-@pytest.mark.parametrize("seconds", [1, pytest.param(60, marks=pytest.mark.slow)])
+@pytest.mark.doses("seconds", 1, 60)
 async def test_fifty_tasks_of_two_owners_with_the_same_texts_never_cross(service, seconds):
     ids, ever, seen = ({"ann": set(), "bob": set()} for _ in range(3))
     end, turns = time.monotonic() + seconds, itertools.count()

@@ -85,6 +85,6 @@ async def verify(folder, done):
     await store.close()
 
 
-@pytest.mark.parametrize("kills", [3, pytest.param(100, marks=pytest.mark.slow)])
+@pytest.mark.doses("kills", 3, 100)
 def test_no_kill_loses_a_topic_or_an_engram_that_was_acknowledged(kill_writers, tmp_path, kills):
     kill_writers(__file__, tmp_path / "store", kills)

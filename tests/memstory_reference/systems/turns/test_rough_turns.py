@@ -15,7 +15,7 @@ from memstory_reference.systems.turns.turn import NewTurn
 OWNERS = ("ann", "bob")
 
 
-@pytest.mark.parametrize("calls", [2_000, pytest.param(100_000, marks=pytest.mark.slow)])
+@pytest.mark.doses("calls", 2_000, 100_000)
 async def test_any_argument_is_taken_or_refused_and_harms_no_other_memory(memory, chance, calls):
     (kept,) = await memory.add("ann", [NewTurn(text="the relay is Plimquart")])
 
@@ -54,7 +54,7 @@ async def test_any_argument_is_taken_or_refused_and_harms_no_other_memory(memory
     assert [found.turn.id for found in await memory.search("ann", "relay Plimquart")] == [kept.turn.id]
 
 
-@pytest.mark.parametrize("seconds", [1, pytest.param(60, marks=pytest.mark.slow)])
+@pytest.mark.doses("seconds", 1, 60)
 async def test_fifty_tasks_of_two_owners_with_the_same_texts_never_cross(memory, seconds):
     made, end = {owner: set() for owner in OWNERS}, time.monotonic() + seconds
 

@@ -75,7 +75,7 @@ async def verify(folder, done):
     await store.close()
 
 
-@pytest.mark.parametrize("kills", [3, pytest.param(100, marks=pytest.mark.slow)])
+@pytest.mark.doses("kills", 3, 100)
 @pytest.mark.parametrize("store", ["sqlite", "postgres"])
 def test_no_kill_loses_or_mixes_what_was_acknowledged(kill_writers, tmp_path, request, store, kills):
     # T-16

@@ -158,6 +158,7 @@ async def test_a_session_that_begins_again_reports_only_its_own_end(open_layers)
     assert reports[0]["arc"] is False
 
 
+@pytest.mark.repeats
 @pytest.mark.slow
 async def test_two_processes_on_one_postgres_keep_what_crosses_an_end(open_layers, postgres_url):
     place = PostgresPlace(url=postgres_url, schema="crossing")

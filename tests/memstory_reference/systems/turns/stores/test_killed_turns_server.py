@@ -31,7 +31,7 @@ async def opened(url):
     await store.close()
 
 
-@pytest.mark.parametrize("kills", [pytest.param(2), pytest.param(50, marks=pytest.mark.slow)])
+@pytest.mark.doses("kills", 2, 50)
 async def test_added_and_deleted_turns_outlive_a_server_that_is_killed(killed_postgres, kills):
     steps, added, deleted, asked_to_delete = count(), set(), set(), set()
 
@@ -44,7 +44,7 @@ async def test_added_and_deleted_turns_outlive_a_server_that_is_killed(killed_po
                 await store.delete("ann", [f"{step}-0"])
                 deleted.add(step)
 
-    async with killed_postgres(kills, opened, write) as store:
+    async with killed_postgres(kills, opened, write, added) as store:
         turns = [turn.id for turn in await store.listed("ann", Conditions())]
         pool = await store.pool("ann", EAST, [f"word{step}" for step in added], 10**6, Conditions())
     assert added

@@ -29,7 +29,7 @@ async def opened(url):
     await store.aclose()
 
 
-@pytest.mark.parametrize("kills", [pytest.param(2), pytest.param(50, marks=pytest.mark.slow)])
+@pytest.mark.doses("kills", 2, 50)
 async def test_what_was_acknowledged_outlives_a_server_that_is_killed(killed_postgres, kills):
     steps, acknowledged = count(), set()
 
@@ -41,7 +41,7 @@ async def test_what_was_acknowledged_outlives_a_server_that_is_killed(killed_pos
             await store.aend("ann", "s", [fact(f"{step}-end", f"word{step}")])
             acknowledged.add(step)
 
-    async with killed_postgres(kills, opened, write) as store:
+    async with killed_postgres(kills, opened, write, acknowledged) as store:
         found = {record.id for record in await store.alist("ann")}
     assert acknowledged
     for step in range(next(steps)):
