@@ -188,12 +188,11 @@ def docs(session: nox.Session) -> None:
 
 
 @nox.session
-def fuzz(session: nox.Session) -> None:
-    """Read 200,000 damaged files of each kind, an hour or more: `nox -s fuzz -- COUNT SEED`."""
+def long(session: nox.Session) -> None:
+    """Run the long tests for hours and write reports/long.md: `nox -s long -- kills fuzz --scale 0.1 --seed 7`."""
     install(session, "test")
-    count, seed = (*session.posargs, "200000", "0")[:2] if len(session.posargs) != 1 else (*session.posargs, "0")
-    session.run("python", "-m", "pytest", "tests/memstory/fuzz", "-o", "faulthandler_timeout=0",
-                env={"MEMSTORY_FUZZ": count, "MEMSTORY_FUZZ_SEED": seed})  # fmt: skip
+    # After Ctrl-C it ends what it started, and writes what it has.
+    session.run("python", "tests/long.py", *session.posargs, interrupt_timeout=90.0)
 
 
 @nox.session(python=["3.11", "3.12", "3.13"])

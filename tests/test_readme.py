@@ -12,8 +12,8 @@ import yaml
 ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text("utf-8")
 MEASURING = {"baseline", "bench", "compare", "lifelines"}  # they tell figures, and have nothing to fail
-# Hours of fuzzing, of which `nox -s tests` does a part; and what needs more than one Python or a wheel with a model.
-BY_HAND = {"fuzz", "lowest", "model", "pythons"}
+# What needs more than one Python, or a wheel with a model.
+BY_HAND = {"lowest", "model", "pythons"}
 SESSIONS = {
     "stories",
     "backends",
@@ -21,6 +21,7 @@ SESSIONS = {
     "controls",
     "docs",
     "harness",
+    "long",
     "tests",
     "lint",
     "types",
