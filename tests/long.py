@@ -161,7 +161,7 @@ def add_told(result: Result, told: Iterable[dict[str, object]]) -> None:
             result.counts.update(ended[-1]["counts"])
 
 
-def rendered(results: Iterable[Result], *, scale: float, seed: int, started: datetime) -> str:
+def rendered(results: Iterable[Result], *, scale: float, seed: int, started: datetime, commit: str) -> str:
     """Return the report."""
     results = list(results)
     command = f"nox -s long -- {' '.join(one.name for one in results)} --scale {scale:g} --seed {seed}"
@@ -179,7 +179,7 @@ def rendered(results: Iterable[Result], *, scale: float, seed: int, started: dat
         f"Written by `{command}`. Scale 1 is the full dose.",
         "",
         f"- **Started:** {started:%Y-%m-%d %H:%M} UTC",
-        f"- **Commit:** {_commit()}",
+        f"- **Commit:** {commit}",
         f"- **Python:** {platform.python_version()}",
         f"- **Machine:** {platform.system()} {platform.machine()}, {os.cpu_count()} cores",
         f"- **Not run:** {', '.join(left_out) or 'nothing'}",
@@ -266,6 +266,7 @@ def main(words: list[str] | None = None) -> int:
     asked = arguments(words)
     seed = secrets.randbelow(10**6) if asked.seed is None else asked.seed
     started, results = datetime.now(UTC), []
+    commit = _commit()  # it may be another one at the end
     signal.signal(signal.SIGINT, signal.default_int_handler)
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     for name in asked.parts:
@@ -273,7 +274,9 @@ def main(words: list[str] | None = None) -> int:
         results.append(result)
         print(f"long: {name}: {result.verdict}, {_clock(result.seconds)}", flush=True)
         asked.report.parent.mkdir(parents=True, exist_ok=True)
-        asked.report.write_text(rendered(results, scale=asked.scale, seed=seed, started=started), "utf-8")
+        asked.report.write_text(
+            rendered(results, scale=asked.scale, seed=seed, started=started, commit=commit), "utf-8"
+        )
         if result.is_interrupted:
             break
     print(f"long: wrote {asked.report}")
