@@ -12,7 +12,7 @@ import pytest
 import memstory
 from memstory.cli import COMMANDS, load_command, parser_of
 from memstory.controls import CONTROLS
-from memstory.datasets.places import LOCOMO, LONGMEMEVAL
+from memstory.datasets.loading import LOCOMO, LONGMEMEVAL
 from memstory.language.capabilities import FEATURES, operations
 from memstory.language.grammar import grammar
 from memstory.language.stories import InvalidStory, parse_stories

@@ -14,7 +14,7 @@ from tempfile import TemporaryDirectory
 from memstory.case import Case
 from memstory.contract.target import TargetFactory
 from memstory.judging.evaluation import evaluate
-from memstory.judging.step_verdicts import holds
+from memstory.judging.verdicts import holds
 from memstory.language.story import Story
 from memstory.results.outcomes import CaseResult
 from memstory.results.recording import Recording

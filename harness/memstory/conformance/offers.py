@@ -7,7 +7,7 @@ from memstory.conformance.under_test import UnderTest, declares, shows
 from memstory.contract.codec import encode
 from memstory.contract.errors import NotSupported, Refused, StoryError
 from memstory.contract.target import Query, Ref
-from memstory.language.matchers.json_schemas import faulty_schemas
+from memstory.language.json_schemas import faulty_schemas
 
 
 class Offers(UnderTest):

@@ -16,7 +16,7 @@ Tree: TypeAlias = Any
 """JSON whose shape the reader knows, from a schema or as its author."""
 
 Capability: TypeAlias = str
-"""`search`, `search.min_score`, `job.compress`, `option.toolset`, `scope.user` …: see `memstory.language.needs`."""
+"""`search`, `search.min_score`, `job.compress`, `option.toolset`, `scope.user` …: see `language.capabilities`."""
 
 
 Made = TypeVar("Made")

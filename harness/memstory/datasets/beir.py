@@ -13,10 +13,9 @@ from typing import Final
 
 from memstory.contract.errors import Mark, SetupError
 from memstory.contract.target import Tree
-from memstory.datasets.digest import digest_of
 from memstory.datasets.jsonl import lines, refuse, usable
 from memstory.language.story import Retrieval
-from memstory.tasks.retrieval import Collection, Document, Question, Reread, RetrievalTask
+from memstory.tasks.retrieval import Collection, Document, Question, Reread, RetrievalTask, digest_of
 
 USUAL_SPLIT: Final = "test"
 

@@ -3,6 +3,7 @@
 A document is `{"id", "text", "key"?, "kind"?, "metadata"?}`, a query `{"id", "text", "relevant": [ids], "category"?,
 "wording"?, "stale"?: [ids], "asked_at"?, "cluster"?, "metadata"?}`, where `relevant: []` says that nothing may be
 returned. Empty lines are allowed. Documents are read line by line whenever they are needed, however many there are.
+`where:` of a retrieval says which of both take part.
 """
 
 from __future__ import annotations
@@ -18,9 +19,39 @@ from typing import Final, NoReturn, TypeVar
 
 from memstory.contract.errors import Mark, StoryError
 from memstory.contract.target import Tree
-from memstory.datasets.digest import digest_of
-from memstory.tasks.retrieval import Collection, Document, Question, Reread, RetrievalTask
-from memstory.tasks.selection import fields_of, is_selected
+from memstory.tasks.retrieval import Collection, Document, Question, Reread, RetrievalTask, digest_of
+
+FIELDS: Final = ("category", "wording", "kind", "key")
+"""What `where` may name beside `metadata`."""
+
+_ABSENT: Final = object()
+
+
+def is_selected(row: Document | Question, where: Mapping[str, Tree]) -> bool:
+    """Return whether a row takes part: no field that `where` names has another value in it.
+
+    A field is one of `FIELDS` or of the row's `metadata`; a row that has no such field takes part.
+
+    >>> turn = Document(id="t", text="…", metadata={"circle": 1})
+    >>> is_selected(turn, {"circle": [1, 3], "wording": 2}), is_selected(turn, {"circle": 2})
+    (True, False)
+    """
+    for name, wanted in where.items():
+        found = _field(row, name)
+        if found is not _ABSENT and found not in (wanted if isinstance(wanted, list) else [wanted]):
+            return False
+    return True
+
+
+def fields_of(row: Document | Question) -> frozenset[str]:
+    """Return the fields of this row that `where` could name."""
+    return frozenset(name for name in FIELDS if _field(row, name) is not _ABSENT) | frozenset(row.metadata)
+
+
+def _field(row: Document | Question, name: str) -> Tree:
+    found = getattr(row, name, None) if name in FIELDS else None
+    return row.metadata.get(name, _ABSENT) if found is None else found
+
 
 DOCUMENT_FIELDS = {
     "id": "text",
@@ -64,7 +95,7 @@ _FORMS: Mapping[type, tuple[Mapping[str, str], Sequence[str]]] = {
 def read_task(corpus: Path, queries: Path, mark: Mark, where: Mapping[str, Tree] | None = None) -> RetrievalTask:
     """Return the task of two files; a bad line is a StoryError that names `file:line` after the story's own place.
 
-    `where` selects documents and questions by their fields, as `memstory.tasks.selection` says.
+    `where` selects documents and questions by their fields, as `memstory.datasets.jsonl` says.
     """
     try:
         return _read_task(corpus, queries, mark, where or {})

@@ -17,9 +17,8 @@ from typing import Final
 
 from memstory.contract.errors import SetupError
 from memstory.contract.target import Tree
-from memstory.datasets.digest import digest_of
 from memstory.language.story import Retrieval
-from memstory.tasks.retrieval import Collection, Document, Question, Reread, RetrievalTask
+from memstory.tasks.retrieval import Collection, Document, Question, Reread, RetrievalTask, digest_of
 
 ABSTENTION: Final = "abstention"
 _CHUNK: Final = 1 << 22

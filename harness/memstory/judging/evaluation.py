@@ -7,8 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Final
 
 from memstory.case import Case
-from memstory.judging.score_verdicts import score_verdicts, wanted_metrics
-from memstory.judging.step_verdicts import StepPlace, locate, step_verdicts
+from memstory.judging.verdicts import StepPlace, locate, score_verdicts, step_verdicts, wanted_metrics
 from memstory.language.matchers.means import scores_of, warnings_of
 from memstory.language.story import Story
 from memstory.results.outcomes import KEPT_NOTHING, WORST_FIRST, CaseResult, Outcome, Score, TrialResult, Verdict

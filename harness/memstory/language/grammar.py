@@ -11,14 +11,12 @@ from typing import Any, Final
 from memstory.contract.target import Tree
 from memstory.language.matchers import CALL_CHECKS, EXPECTABLE, HIT_CHECKS, HIT_FIELDS, MATCHERS, METRICS
 from memstory.language.matchers.calls import CALL
-from memstory.language.matchers.check import Check
-from memstory.language.matchers.groups import VALUE
-from memstory.language.matchers.means import metrics_grammar
+from memstory.language.matchers.check import NUMBER, VALUE, Check
 from memstory.language.registry import Registry
 from memstory.language.words import WORDS
-from memstory.language.words.parts import VECTOR, Schema, keys
 from memstory.language.words.step_parsing import MODIFIERS
 from memstory.language.words.times import DURATION
+from memstory.language.words.word import VECTOR, Schema, keys
 
 _WIDTH: Final = 150
 
@@ -37,7 +35,17 @@ def grammar() -> Mapping[str, Tree]:
 @lru_cache(maxsize=1)
 def _grammar(_changes: tuple[int, ...]) -> Mapping[str, Tree]:
     head: Mapping[str, Tree] = json.loads(files("memstory.language").joinpath("story.head.json").read_text("utf-8"))
-    return {**head, "$defs": {"metrics": metrics_grammar(), **_step_parts(), **_expectation_parts()}}
+    return {**head, "$defs": {"metrics": _metrics(), **_step_parts(), **_expectation_parts()}}
+
+
+def _metrics() -> Schema:
+    cut, whole = ("|".join(one.name for one in METRICS.values() if one.is_cut is kind) for kind in (True, False))
+    return {
+        "title": "metric", "description": "Bounds of metrics, such as {recall@5: {ge: 0.95}}.",
+        "type": "object", "minProperties": 1, "additionalProperties": False,
+        "patternProperties": {f"^(({cut})@[1-9][0-9]{{0,3}}|{whole})$": NUMBER},
+        "examples": [f"{one.name}@5" if one.is_cut else one.name for one in METRICS.values()],
+    }  # fmt: skip
 
 
 def _step_parts() -> Schema:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from typing import Final, Protocol, TypeVar
 
 LISTED: Final = 40
@@ -33,39 +33,26 @@ class _Named(Protocol):
 Entry = TypeVar("Entry", bound=_Named)
 
 
-class Registry(Mapping[str, Entry]):
+class Registry(dict[str, Entry]):
     """Entries in the order in which they were added; `changes` counts, for a cache of what was made from them."""
 
     def __init__(self, noun: str) -> None:
+        super().__init__()
         self._noun = noun
-        self._entries: dict[str, Entry] = {}
         self.changes = 0
 
     def add(self, entry: Entry) -> Entry:
         """Add `entry` and return it; a name can be taken once."""
-        if entry.name in self._entries:
+        if entry.name in self:
             raise ValueError(f"the {self._noun} '{entry.name}' is declared twice")
-        self._entries[entry.name] = entry
+        self[entry.name] = entry
         self.changes += 1
         return entry
 
     def remove(self, name: str) -> None:
         """Take the entry of this name out again."""
-        del self._entries[name]
+        del self[name]
         self.changes += 1
-
-    def names(self) -> tuple[str, ...]:
-        """Return the names as they are now."""
-        return tuple(self._entries)
-
-    def __getitem__(self, name: str) -> Entry:
-        return self._entries[name]
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._entries)
-
-    def __len__(self) -> int:
-        return len(self._entries)
 
 
 def nearest(found: str, known: Iterable[str]) -> str:

@@ -1,21 +1,315 @@
 """A story file -> stories: the front half of every run, of `memstory validate` and of editors' checks.
 
-Everything that is wrong with a document is said at once, each fault as `file:line:col: what was found; what is
-allowed`.
+A document becomes one tree for each row of `parametrize`, with the values of `vars` and `defaults` in place of
+`${name}`; a tree that passes the grammar becomes a Story. All that is wrong with a document is said at once, each fault
+as `file:line:col: what was found; what is allowed`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
-from dataclasses import dataclass
+import hashlib
+import json
+import re
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 from memstory.contract.errors import Mark, StoryError
-from memstory.language.reading import Document, our_fault
-from memstory.language.rows import rows
-from memstory.language.story import Story
-from memstory.language.story_parsing import story_of
+from memstory.contract.target import Tree
+from memstory.language.capabilities import FEATURES, is_known, operations, reasons
+from memstory.language.grammar import grammar
+from memstory.language.matchers.check import fields, group
+from memstory.language.reading import Document, Reading, TreePath, our_fault
+from memstory.language.references import REFERENCE, unmarked
+from memstory.language.registry import unknown
+from memstory.language.story import Expectation, Retrieval, Step, Story, Trials
 from memstory.language.text import documents
+from memstory.language.violations import violations
+from memstory.language.words.step_parsing import read_steps
+from memstory.language.words.times import LONGEST_WAIT, span_of
+
+_KEPT = frozenset({"vars", "defaults", "parametrize", "story", "tags", "covers"})
+_RUN = frozenset({"steps", "expect"})
+"""Where names are looked up again when the story runs."""
+
+_NOT_IN_IDS = re.compile(r"[^A-Za-z0-9_.]+")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Row:
+    """The tree of one row; `name` is None where the story has no `parametrize`.
+
+    `given` are the names that were replaced in it, each with the key that gave it its value.
+    """
+
+    name: str | None
+    tree: Tree
+    given: Mapping[str, str]
+
+
+def rows(document: Document, errors: list[StoryError]) -> Iterator[Row]:
+    """Yield one tree for each row; what is wrong with names and values goes to `errors`."""
+    tree = document.tree
+    constants, defaults = _mapping(tree.get("vars")), _mapping(tree.get("defaults"))
+    listed = tree.get("parametrize")
+    errors += _clashes(document, "defaults", defaults, constants)
+    given = dict.fromkeys(defaults, "defaults") | dict.fromkeys(constants, "vars")
+    if not isinstance(listed, list) or not listed:
+        yield Row(name=None, tree=_filled(document, {**defaults, **constants}, errors), given=given)
+        return
+    names = _row_names(document, listed, errors)
+    for index, values in enumerate(listed):
+        own = {name: value for name, value in _mapping(values).items() if name != "row"}
+        errors += _clashes(document, ("parametrize", index), own, constants)
+        tree_of_row = _filled(document, {**defaults, **constants, **own}, errors)
+        yield Row(name=names[index], tree=tree_of_row, given=given | dict.fromkeys(own, "parametrize"))
+
+
+def _mapping(value: Tree) -> Mapping[str, Tree]:
+    return value if isinstance(value, dict) else {}
+
+
+def _clashes(
+    document: Document, where: str | TreePath, values: Mapping[str, Tree], constants: Mapping[str, Tree]
+) -> list[StoryError]:
+    path = (where,) if isinstance(where, str) else where
+    return [
+        StoryError(f"'{name}' is under `vars` already; put it under `defaults` if rows may change it",
+                   document.at_key((*path, name)))
+        for name in values if name in constants
+    ]  # fmt: skip
+
+
+def _row_names(document: Document, listed: list[Tree], errors: list[StoryError]) -> list[str]:
+    """Name rows by `row`, else by their first value where that tells them apart, else by number."""
+    first = [_NOT_IN_IDS.sub("_", str(next(iter(_mapping(row).values()), ""))).strip("_.")[:40] for row in listed]
+    told_apart = all(first) and len(set(first)) == len(first)
+    names: list[str] = []
+    for index, row in enumerate(listed):
+        name = str(_mapping(row).get("row", first[index] if told_apart else index + 1))
+        if name in names:
+            errors.append(StoryError(f"the row '{name}' is listed twice; give each its own `row:`",
+                                     document.at(("parametrize", index))))  # fmt: skip
+        names.append(name)
+    return names
+
+
+def _filled(document: Document, names: Mapping[str, Tree], errors: list[StoryError]) -> Tree:
+    is_marked = "$${" in document.text
+    if not names and not is_marked:
+        return document.tree
+    filled = {
+        key: value if key in _KEPT else _fill(value, names, document, (key,), errors)
+        for key, value in document.tree.items()
+    }
+    if not is_marked:
+        return filled
+    return {key: value if key in _KEPT | _RUN else _unmarked(value) for key, value in filled.items()}
+
+
+def _unmarked(value: Tree) -> Tree:
+    if isinstance(value, dict):
+        return {key: _unmarked(inner) for key, inner in value.items()}
+    if isinstance(value, list):
+        return [_unmarked(inner) for inner in value]
+    return unmarked(value) if isinstance(value, str) else value
+
+
+def _fill(value: Tree, names: Mapping[str, Tree], document: Document, path: TreePath, errors: list[StoryError]) -> Tree:
+    if isinstance(value, dict):
+        return {key: _fill(inner, names, document, (*path, key), errors) for key, inner in value.items()}
+    if isinstance(value, list):
+        return [_fill(inner, names, document, (*path, index), errors) for index, inner in enumerate(value)]
+    if not isinstance(value, str) or "${" not in value:
+        return value
+    whole = REFERENCE.fullmatch(value)
+    if whole and whole[1] in names:
+        return names[whole[1]]
+    return REFERENCE.sub(lambda found: _written_out(found, names, document.at(path), errors), value)
+
+
+def _written_out(found: re.Match[str], names: Mapping[str, Tree], mark: Mark, errors: list[StoryError]) -> str:
+    if found[1] not in names:
+        return found[0]
+    value = names[found[1]]
+    if isinstance(value, (dict, list)):
+        word = "list" if isinstance(value, list) else "mapping"
+        errors.append(StoryError(f"{found[0]} is a {word}, which cannot be part of a text; give it alone", mark))
+    if value is None or isinstance(value, bool):
+        return json.dumps(value)
+    return str(value)
+
+
+_BELONGS = {"path": "dataset", "split": "dataset", "unit": "dataset", "where": "corpus", "distractors": "corpus"}
+"""Keys of a retrieval that need another one."""
+
+_OUTCOMES = {"pass": "passed", "fail": "failed"}
+
+
+def story_of(
+    document: Document, row: Row, controls: Collection[str] | None = None
+) -> tuple[Story | None, Sequence[StoryError]]:
+    """Return the story of one row, or None with everything that is wrong with it.
+
+    `controls` are the names that `control:` may have; where nobody says, any.
+    """
+    errors: list[StoryError] = []
+    if not isinstance(row.tree, dict):
+        return None, (StoryError("a story is a mapping: it starts with 'story: ID' and 'title: …'", document.mark),)
+    found = list(violations(row.tree, document))
+    reading = Reading(document=document, errors=errors, broken=[path for path, _ in found], given=row.given)
+    _read_vectors(reading, row.tree)
+    steps = read_steps(reading, row.tree.get("steps"))
+    parts = _parts(reading, row.tree)
+    _known_controls(reading, row.tree, controls)
+    _waits_briefly(reading, steps)
+    # An `expect` at the top of steps is a mistake as a whole: what is in it is meant for a step.
+    told = [error for path, error in found if path[:1] != ("expect",) or "retrieval" in row.tree]
+    every = told + errors
+    if every:
+        return None, tuple(every)
+    story = _story(reading, row, steps, parts)
+    return replace(story, needs=frozenset(reasons(story))), ()
+
+
+def _story(reading: Reading, row: Row, steps: Sequence[Step], parts: Mapping[str, Any]) -> Story:
+    tree, document = row.tree, reading.document
+    text = document.text.strip() + (f"\n# row {row.name}" if row.name else "")
+    return Story(
+        id=tree["story"],
+        title=tree["title"],
+        mark=document.mark,
+        digest=hashlib.sha256(text.encode()).hexdigest()[:16],
+        tags=tuple(tree.get("tags", ())),
+        covers=tuple(tree.get("covers", ())),
+        targets=tuple(tree.get("targets", ())),
+        needs=frozenset(tree.get("requires", ())),
+        options=tree.get("options", {}),
+        vectors=reading.vectors,
+        model=tuple(tree.get("model", ())),
+        steps=steps,
+        perturb=tree.get("perturb", {}),
+        measure=tree.get("measure", False),
+        control={name: _OUTCOMES[word] for name, word in tree.get("control", {}).items() if name != "because"},
+        control_because=tree.get("control", {}).get("because"),
+        settles=tree.get("settle", "auto") == "auto",
+        redact=tree.get("redact", "none"),
+        harm=tree.get("harm"),
+        slug=tree.get("slug"),
+        row=row.name,
+        notes=tree.get("notes"),
+        **parts,
+    )
+
+
+def _read_vectors(reading: Reading, tree: Mapping[str, Tree]) -> None:
+    if reading.sound(("vectors",)):
+        for text, vector in tree.get("vectors", {}).items():
+            reading.vector(text, vector, ("vectors", text))
+
+
+def _parts(reading: Reading, tree: Mapping[str, Tree]) -> Mapping[str, Any]:
+    """Return what is parsed beside the steps; a part that the grammar refused is left out."""
+    retrieval = _retrieval(reading, tree)
+    _one_purpose(reading, tree)
+    if reading.sound(("requires",)):
+        for index, capability in enumerate(tree.get("requires", ())):
+            if not is_known(capability):
+                reading.fault(("requires", index), unknown(capability, "capability", [*operations(), *FEATURES]))
+    return {
+        "retrieval": retrieval,
+        "trials": _trials(reading, tree),
+        "expect": _story_expectations(reading, tree, retrieval),
+    }
+
+
+def _waits_briefly(reading: Reading, steps: Sequence[Step]) -> None:
+    waited = sum(_waited(step) for step in steps)
+    if waited > LONGEST_WAIT:
+        message = f"the steps 'wait' of a story last {LONGEST_WAIT / 1e6:g} s at most, here {waited / 1e6:g} s"
+        reading.fault(("steps",), f"{message}; 'advance' moves the clock of a target that has one", at_key=True)
+
+
+def _waited(step: Step) -> int:
+    own: int = step.args.get("microseconds", 0) if step.op == "wait" else 0
+    times: int = step.args["times"] if step.op == "repeat" else 1
+    return own + times * sum(_waited(inner) for inner in step.steps)
+
+
+def _known_controls(reading: Reading, tree: Mapping[str, Tree], controls: Collection[str] | None) -> None:
+    if controls is None or not reading.sound(("control",)):
+        return
+    usual = [name for name in grammar()["properties"]["control"]["properties"] if name != "because"]
+    for name in tree.get("control", {}):
+        if name not in (*controls, "because"):
+            reading.fault(("control", name), unknown(name, "control", usual, controls), at_key=True)
+
+
+def _one_purpose(reading: Reading, tree: Mapping[str, Tree]) -> None:
+    if ("steps" in tree) == ("retrieval" in tree):
+        found = "has both" if "steps" in tree else "has neither"
+        reading.fault((), f"a story has either 'steps' or a 'retrieval'; this one {found}")
+    if "measure" in tree and "expect" in tree:
+        reading.fault(("measure",), "'measure' replaces 'expect': this story has both", at_key=True)
+    if "retrieval" not in tree:
+        where = "beside the step that it speaks of" if "expect" in tree else "in a story with a 'retrieval'"
+        for key in ("expect", "perturb"):
+            if key in tree:
+                reading.fault((key,), f"'{key}' at the top belongs to a retrieval story; write it {where}", at_key=True)
+
+
+def _retrieval(reading: Reading, tree: Mapping[str, Tree]) -> Retrieval | None:
+    path: TreePath = ("retrieval",)
+    task = tree.get("retrieval")
+    if not isinstance(task, dict) or not reading.sound(path):
+        return None
+    given = {name for name in ("corpus", "queries", "dataset") if name in task}
+    if given not in ({"corpus", "queries"}, {"dataset"}):
+        reading.fault(path, "a retrieval names 'corpus' and 'queries', or a 'dataset'; "
+                      f"found: {', '.join(sorted(given)) or 'none of them'}", at_key=True)  # fmt: skip
+    for key, owner in _BELONGS.items():
+        if key in task and owner not in task:
+            reading.fault(
+                (*path, key), f"'{key}' belongs to a '{owner}', which this retrieval does not have", at_key=True
+            )
+    within = span_of(reading, task["within"], (*path, "within")) / 1e6 if "within" in task else None
+    return Retrieval(mark=reading.mark(path), **{**task, "k": int(task.get("k", 10)), "within": within})
+
+
+def _trials(reading: Reading, tree: Mapping[str, Tree]) -> Trials:
+    if not (reading.sound(("trials",)) and reading.sound(("pass",))):
+        return Trials()
+    count = int(tree.get("trials", 1))
+    at_least = int(tree.get("pass", {}).get("at_least", count))
+    if at_least > count:
+        reading.fault(("pass", "at_least"), f"{at_least} trials must pass, but there {_are(count)}; raise 'trials' or "
+                      "lower 'at_least'")  # fmt: skip
+    return Trials(count=count, at_least=at_least)
+
+
+def _are(count: int) -> str:
+    return "is only 1" if count == 1 else f"are only {count}"
+
+
+def _story_expectations(
+    reading: Reading, tree: Mapping[str, Tree], retrieval: Retrieval | None
+) -> Sequence[Expectation]:
+    if not isinstance(tree.get("expect"), dict) or not reading.sound(("expect",)):
+        return ()
+    return tuple(_expectations(reading, tree["expect"], retrieval))
+
+
+def _expectations(reading: Reading, expect: Mapping[str, Tree], retrieval: Retrieval | None) -> Iterator[Expectation]:
+    for name, value in expect.items():
+        path: TreePath = ("expect", name)
+        for metric in value if name == "metrics" and retrieval else ():
+            cut = int(metric.partition("@")[2] or 0)
+            if retrieval and cut > retrieval.k:
+                reading.fault((*path, metric), f"'{metric}' looks at {cut} results, but 'k' is {retrieval.k}; "
+                              f"write {{retrieval: {{k: {cut}}}}} or more", at_key=True)  # fmt: skip
+        matchers = (fields(reading, value, path),) if name == "metrics" else group(reading, value, path)
+        yield Expectation(field=name, matchers=matchers, mark=reading.mark(path))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

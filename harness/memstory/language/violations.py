@@ -14,8 +14,8 @@ import jsonschema_rs
 from memstory.contract.errors import StoryError
 from memstory.contract.target import Tree
 from memstory.language.grammar import changes, grammar
+from memstory.language.json_schemas import faults_of
 from memstory.language.matchers import MATCHERS
-from memstory.language.matchers.json_schemas import faults_of
 from memstory.language.reading import Document, TreePath
 from memstory.language.references import REFERENCE
 from memstory.language.registry import meant, nearest, shortened, unknown

@@ -19,7 +19,7 @@ from memstory.chat.judge.judge_model import Judge
 from memstory.contract.errors import NotSupported
 from memstory.contract.target import Capability, Environment, Request, Target, TargetFactory, Tree
 from memstory.datasets import Bounds, load_task
-from memstory.language.needs import LACKS
+from memstory.language.capabilities import LACKS
 from memstory.language.story import Step
 from memstory.results.recording import Failure, Recording
 from memstory.running.asking import Asked, Progress, run_retrieval

@@ -9,10 +9,9 @@ from hypothesis import strategies as st
 
 from memstory.contract.errors import Mark, StoryError
 from memstory.datasets import load_task
-from memstory.datasets.digest import digest_of
 from memstory.datasets.jsonl import read_documents
 from memstory.language.story import Retrieval
-from memstory.tasks.retrieval import Collection, Document
+from memstory.tasks.retrieval import Collection, Document, digest_of
 
 MARK = Mark("stories/q.yaml", 4, 12)
 CORPORA = Path(__file__).parents[3] / "stories" / "corpora"

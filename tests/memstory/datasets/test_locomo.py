@@ -6,7 +6,7 @@ import pytest
 
 from memstory.contract.errors import Mark, NotSupported, SetupError, StoryError
 from memstory.datasets import load_task, locomo
-from memstory.datasets.places import LOCOMO
+from memstory.datasets.loading import LOCOMO
 from memstory.language.story import Retrieval
 
 MARK = Mark("stories/q.yaml", 4, 12)

@@ -2,7 +2,7 @@ import pytest
 
 from memstory.contract.errors import Mark, NotSupported, SetupError
 from memstory.datasets import load_task
-from memstory.datasets.places import BEIR, LOCOMO
+from memstory.datasets.loading import BEIR, LOCOMO
 from memstory.language.story import Retrieval
 
 MARK = Mark("stories/q.yaml", 4, 12)

@@ -6,7 +6,7 @@ import pytest
 
 from memstory.case import Case
 from memstory.judging.evaluation import evaluate
-from memstory.judging.step_verdicts import holds, locate
+from memstory.judging.verdicts import holds, locate
 from memstory.language.stories import parse_stories
 from memstory.results.recording import Failure, QuestionRecord, Recording, RetrievalRecord, StepRecord
 

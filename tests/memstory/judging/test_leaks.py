@@ -4,8 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from memstory.judging.leaks import owners_of, strangers
-from memstory.judging.step_verdicts import step_verdicts
+from memstory.judging.verdicts import owners_of, step_verdicts, strangers
 from memstory.language.stories import parse_stories
 from memstory.results.recording import Recording, StepRecord
 

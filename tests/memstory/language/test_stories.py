@@ -3,9 +3,8 @@
 import pytest
 
 from memstory.language.reading import OUR_FAULT
-from memstory.language.stories import InvalidStory, duplicate_ids, load_stories, parse_stories
+from memstory.language.stories import InvalidStory, duplicate_ids, load_stories, parse_stories, story_of
 from memstory.language.story import CallPattern, Story
-from memstory.language.story_parsing import story_of
 from memstory.language.text import _Builder
 
 INNER = "{parallel: {times: 2, steps: [{settle: }]}}"

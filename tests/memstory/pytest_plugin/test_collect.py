@@ -7,7 +7,7 @@ import sys
 import pytest
 
 from memstory.language.reading import OUR_FAULT
-from memstory.language.story_parsing import story_of
+from memstory.language.stories import story_of
 
 pytest_plugins = ["pytester"]
 

@@ -3,12 +3,12 @@ from math import inf
 
 import pytest
 
-from memstory.scoring import abstention
-from memstory.scoring.abstention import balanced_accuracy, best_threshold, threshold_accuracy
+from memstory.scoring import metrics
+from memstory.scoring.metrics import balanced_accuracy, best_threshold, threshold_accuracy
 
 
 def test_doctests_hold():
-    assert doctest.testmod(abstention).failed == 0
+    assert doctest.testmod(metrics).failed == 0
 
 
 def test_the_threshold_of_one_half_judges_the_other_both_ways():

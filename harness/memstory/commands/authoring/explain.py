@@ -16,8 +16,7 @@ from memstory.commands.output import say, say_json, table
 from memstory.commands.story_files import SUFFIXES, StoryFile, story_files
 from memstory.contract.errors import MemstoryError, SetupError
 from memstory.contract.target import Capability, TargetFactory
-from memstory.language.capabilities import meaning
-from memstory.language.needs import reasons
+from memstory.language.capabilities import meaning, reasons
 from memstory.language.registry import unknown
 from memstory.language.story import Story
 from memstory.targets.discovery import load_targets

@@ -11,7 +11,7 @@ from typing import Literal
 from memstory.case import Case
 from memstory.contract.errors import MissingValue, StoryError
 from memstory.judging.evaluation import evaluate
-from memstory.judging.step_verdicts import locate
+from memstory.judging.verdicts import locate
 from memstory.language.references import REFERENCE, substitute
 from memstory.language.story import Step, Story
 from memstory.reporting.views import step_number

@@ -4,15 +4,12 @@ from __future__ import annotations
 
 from typing import Final
 
-from memstory.language.matchers import contents, numbers, structures
+from memstory.language.matchers import contents, structures, talk
 from memstory.language.matchers.calls import CALL_CHECKS
-from memstory.language.matchers.check import MATCHERS, Check, matcher
-from memstory.language.matchers.entries import HIT_FIELDS
+from memstory.language.matchers.check import MATCHERS, Check, Context, Finding, matcher
 from memstory.language.matchers.expectable import EXPECTABLE, judge
-from memstory.language.matchers.finding import Context, Finding
-from memstory.language.matchers.hits import HIT_CHECKS
+from memstory.language.matchers.hits import HIT_CHECKS, HIT_FIELDS
 from memstory.language.matchers.means import METRICS
-from memstory.language.matchers.talk import judged
 
 __all__ = [
     "CALL_CHECKS",
@@ -29,4 +26,4 @@ __all__ = [
 ]
 
 # Importing these fills the table of matchers.
-_FAMILIES: Final = (numbers, contents, structures, judged)
+_FAMILIES: Final = (contents, structures, talk)

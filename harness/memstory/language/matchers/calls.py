@@ -6,9 +6,23 @@ from collections.abc import Mapping, Sequence
 from typing import Any, TypeAlias
 
 from memstory.contract.target import Tree
-from memstory.language.matchers.check import Check, Declares, Group, assigned, joined, negated, read_checks, together
-from memstory.language.matchers.finding import Context, Finding, show
-from memstory.language.matchers.groups import NUMBER, VALUE, group, groups
+from memstory.language.matchers.check import (
+    NUMBER,
+    VALUE,
+    Check,
+    Context,
+    Declares,
+    Finding,
+    Group,
+    assigned,
+    group,
+    groups,
+    joined,
+    negated,
+    read_checks,
+    show,
+    together,
+)
 from memstory.language.reading import Reading, TreePath
 from memstory.language.registry import Registry
 from memstory.language.story import CallPattern, Matcher

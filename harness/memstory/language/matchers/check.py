@@ -1,18 +1,93 @@
-"""A check, declared once: what a story writes, how its argument is read, and when it holds; and groups of checks."""
+"""A check, declared once: what a story writes, how its argument is read, when it holds, and what it finds.
+
+A plain value means `equals`. A mapping whose keys are matcher words means that all of them hold; any other mapping
+means `fields`: each named key matches, others are free.
+"""
 
 from __future__ import annotations
 
+import difflib
+import json
+import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, TypeAlias
 
-from memstory.contract.errors import MissingValue
+from memstory.contract.errors import MemstoryError, MissingValue
 from memstory.contract.target import Capability, Tree
-from memstory.language.matchers.finding import Context, Finding
 from memstory.language.reading import Reading, TreePath
 from memstory.language.references import REFERENCE, written
 from memstory.language.registry import Registry
 from memstory.language.story import CallPattern, Matcher
+
+_SHOWN = 200
+_LARGEST_COMPARED = 20_000
+_LONGEST_SHOWN = 2_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Finding:
+    """Whether a check holds. `says` is a predicate that is true of the value, whether the check holds or not.
+
+    `kind` is one of a few words for what was found, where the check has such.
+    """
+
+    holds: bool
+    says: str
+    expected: str | None = None
+    actual: str | None = None
+    difference: str | None = None
+    kind: str | None = None
+
+
+class Undecided(MemstoryError):  # noqa: N818  (no error of anybody: the check fails)
+    """A check of which nobody can say whether it holds: whatever is around it fails, `not` too."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Context:
+    """What a check may know beside the value: saved names, the texts of what they were saved from, a judge's verdicts.
+
+    `judged` says of facts whether the answer fits them.
+    """
+
+    names: Mapping[str, Tree] = field(default_factory=dict)
+    contents: Mapping[str, str] = field(default_factory=dict)
+    judged: Mapping[str, bool] = field(default_factory=dict)
+
+
+def show(value: Tree, limit: int = _SHOWN) -> str:
+    """Return `value` for a sentence: texts in quotes, the rest as JSON, cut to `limit` characters.
+
+    >>> print(show([1, None]), show("abcdef", 4), show("I don't know"))
+    [1, null] 'abc…' "I don't know"
+    """
+    if isinstance(value, str):
+        cut = value if len(value) <= limit else f"{value[: limit - 1]}…"
+        quote = '"' if "'" in cut and '"' not in cut else "'"
+        return quote + cut.replace("\\", "\\\\").replace(quote, f"\\{quote}").replace("\n", "\\n") + quote
+    text = json.dumps(value, ensure_ascii=False, default=str)
+    return text if len(text) <= limit else f"{text[: limit - 1]}…"
+
+
+def listed(values: Tree) -> str:
+    """Return several values for a sentence."""
+    return ", ".join(show(value, 80) for value in values) or "nothing"
+
+
+def difference(wanted: Tree, found: Tree) -> str | None:
+    """Return what turns `wanted` into `found`, a line for each change; None unless both are structures of fair size."""
+    if not all(isinstance(value, (list, Mapping)) for value in (wanted, found)):
+        return None
+    if max(len(repr(wanted)), len(repr(found))) > _LARGEST_COMPARED:
+        return None
+
+    from deepdiff import DeepDiff  # noqa: PLC0415  (takes up to a second, and most runs find no difference)
+
+    changes = DeepDiff(wanted, found, ignore_numeric_type_changes=True, verbose_level=2)
+    text = re.sub(r"\broot(?=[\[ ])", "it", str(changes.pretty()))
+    return text if len(text) <= _LONGEST_SHOWN else f"{text[: _LONGEST_SHOWN - 1]}…"
+
 
 Schema: TypeAlias = Mapping[str, Tree]
 Group: TypeAlias = tuple[Matcher, ...]
@@ -185,3 +260,58 @@ def saved(name: str, names: Mapping[str, Tree]) -> Tree:
     if value is None:
         raise MissingValue(f"nothing was saved as '{name}'")
     return value
+
+
+VALUE = {"$ref": "#/$defs/value"}
+NUMBER = {"$ref": "#/$defs/number"}
+TEXTUAL = {"$ref": "#/$defs/textual"}
+"""Grammar of what `group` reads: any value, or one that can only be a number or a text, with matchers of it."""
+
+_OTHER_DIALECTS = {"eq": "equals", "gte": "ge", "lte": "le"}
+_NEAR = 0.8
+_SHORTEST_NEAR = 5
+
+
+def group(reading: Reading, value: Tree, path: TreePath) -> Group:
+    """Return the matchers that `value` stands for; all of them must hold."""
+    if not isinstance(value, dict) or not value:
+        return (Matcher(name="equals", argument=value, mark=reading.mark(path)),)
+    words = [key for key in value if key in MATCHERS]
+    if not words:
+        for key in value:
+            _refuse_slip(reading, key, (*path, key))
+        return (fields(reading, value, path),)
+    for key in value:
+        if key not in MATCHERS:
+            message = (
+                f"'{key}' is not a matcher, but '{words[0]}' beside it is; to speak of keys, put them under `fields:`"
+            )
+            reading.fault((*path, key), message, at_key=True)
+    return tuple(read_check(MATCHERS, reading, word, value[word], (*path, word)) for word in words)
+
+
+def fields(reading: Reading, value: Mapping[str, Tree], path: TreePath) -> Matcher:
+    """Return the matcher that checks each key of a mapping by its own group."""
+    return Matcher(name="fields", argument=groups(reading, value, path), mark=reading.mark(path))
+
+
+def groups(reading: Reading, value: Mapping[str, Tree], path: TreePath) -> dict[str, Group]:
+    """Return the group of each key."""
+    return {name: group(reading, inner, (*path, name)) for name, inner in value.items()}
+
+
+def saved_name(reading: Reading, name: str, path: TreePath) -> str:
+    """Return a saved name, which may be written as `${name}`; one that nothing saves is a fault."""
+    found = REFERENCE.fullmatch(name)
+    name = found[1] if found else name
+    reading.known_name(name, path)
+    return name
+
+
+def _refuse_slip(reading: Reading, key: str, path: TreePath) -> None:
+    # `field` is too good a name for data to be taken for a slip of `fields`.
+    long = [name for name in MATCHERS if len(name) >= _SHORTEST_NEAR and name != "fields"]
+    near = [_OTHER_DIALECTS[key]] if key in _OTHER_DIALECTS else difflib.get_close_matches(key, long, 1, _NEAR)
+    if near:
+        reading.fault(path, f"unknown matcher '{key}'. Did you mean '{near[0]}'? A key that is really called so goes "
+                      "under `fields:`", at_key=True)  # fmt: skip

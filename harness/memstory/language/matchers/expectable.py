@@ -10,11 +10,21 @@ from typing import TypeAlias
 from memstory.contract.errors import MissingValue
 from memstory.contract.target import Tree
 from memstory.language.matchers.calls import judge_calls, read_call_checks
-from memstory.language.matchers.check import Group, judged, resolved
-from memstory.language.matchers.finding import Context, Finding, Undecided, listed
-from memstory.language.matchers.groups import NUMBER, TEXTUAL, VALUE, group
+from memstory.language.matchers.check import (
+    NUMBER,
+    TEXTUAL,
+    VALUE,
+    Context,
+    Finding,
+    Group,
+    Undecided,
+    group,
+    judged,
+    listed,
+    resolved,
+)
 from memstory.language.matchers.hits import judge_hits, read_hit_checks
-from memstory.language.matchers.talk.honest import GRAMMAR, judge_honest, read_honest
+from memstory.language.matchers.talk import GRAMMAR, judge_honest, read_honest
 from memstory.language.reading import Reading, TreePath
 from memstory.language.registry import Registry
 from memstory.language.story import Matcher

@@ -3,23 +3,22 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from math import inf
 
-from memstory.contract.target import Tree
-from memstory.language.matchers.groups import NUMBER
 from memstory.language.registry import Registry
 from memstory.results.outcomes import Score
 from memstory.results.recording import QuestionRecord, RetrievalRecord
 from memstory.scoring import metrics
-from memstory.scoring.abstention import threshold_accuracy
+from memstory.scoring.metrics import threshold_accuracy
 from memstory.scoring.statistics import Sample, cluster_bootstrap, stratified_mean
 
 _LARGE_SHARE = 0.1
 _EARLY_CUT, _EARLY = 5, ("recall", "macro_recall")
 _SEVERAL = 2
 _SEED = 1
+_CUT = re.compile("[1-9][0-9]{0,3}")
 
 
 def has_gold(question: QuestionRecord) -> bool:
@@ -125,17 +124,6 @@ for _metric in (
     METRICS.add(_metric)
 
 
-def metrics_grammar() -> Mapping[str, Tree]:
-    """Return the grammar of bounds of metrics."""
-    cut, whole = ("|".join(one.name for one in METRICS.values() if one.is_cut is kind) for kind in (True, False))
-    return {
-        "title": "metric", "description": "Bounds of metrics, such as {recall@5: {ge: 0.95}}.",
-        "type": "object", "minProperties": 1, "additionalProperties": False,
-        "patternProperties": {f"^(({cut})@[1-9][0-9]{{0,3}}|{whole})$": NUMBER},
-        "examples": [f"{one.name}@5" if one.is_cut else one.name for one in METRICS.values()],
-    }  # fmt: skip
-
-
 def default_metrics(k: int) -> tuple[str, ...]:
     """Return the metrics that are always reported for a task that looks at k results."""
     early = tuple(f"{name}@{_EARLY_CUT}" for name in _EARLY) if k > _EARLY_CUT else ()
@@ -204,7 +192,8 @@ def _resampled(score: Score, sample: Sample) -> Score:
 
 def is_metric(name: str) -> bool:
     """Whether this version has a metric of this name, with its k where it takes one; a file may say anything."""
-    return any(re.fullmatch(pattern, name) for pattern in metrics_grammar()["patternProperties"])
+    word, at, k = name.partition("@")
+    return word in METRICS and METRICS[word].is_cut == bool(at) and (not at or _CUT.fullmatch(k) is not None)
 
 
 def metric_of(name: str) -> Metric:

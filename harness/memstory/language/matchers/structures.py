@@ -6,11 +6,25 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from memstory.contract.target import Tree
-from memstory.language.matchers.check import Group, joined, matcher, negated, saved, together
-from memstory.language.matchers.finding import Context, Finding, listed, show
-from memstory.language.matchers.groups import NUMBER, VALUE, group, groups, saved_name
-from memstory.language.matchers.json_schemas import fault_of_schema, faults_of
-from memstory.language.matchers.numbers import equals, is_number
+from memstory.language.json_schemas import fault_of_schema, faults_of
+from memstory.language.matchers.check import (
+    NUMBER,
+    VALUE,
+    Context,
+    Finding,
+    Group,
+    group,
+    groups,
+    joined,
+    listed,
+    matcher,
+    negated,
+    saved,
+    saved_name,
+    show,
+    together,
+)
+from memstory.language.matchers.contents import equals, is_number
 from memstory.language.reading import Reading, TreePath
 from memstory.language.story import Matcher
 

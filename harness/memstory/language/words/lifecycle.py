@@ -1,4 +1,4 @@
-"""Steps on the memory as a program: settle, restart, fault, tamper."""
+"""Steps on the memory as a program, and around other steps: settle, restart, tamper, fault, and the blocks."""
 
 from __future__ import annotations
 
@@ -7,8 +7,21 @@ from typing import Final
 
 from memstory.contract.target import Request, Target, Tree
 from memstory.language.reading import Reading, TreePath
-from memstory.language.words.parts import NOTHING, Schema, choice, free, keys, name_of
-from memstory.language.words.word import Args, Word, always, nothing
+from memstory.language.words.word import (
+    NOTHING,
+    STEP,
+    Args,
+    Schema,
+    Word,
+    always,
+    choice,
+    count,
+    free,
+    keys,
+    listing,
+    name_of,
+    nothing,
+)
 
 _PARTS = ("embedder", "model", "store")
 _TEXTS: Schema = {"minProperties": 1, "additionalProperties": {"type": "string"}}
@@ -23,6 +36,27 @@ def _read_fault(reading: Reading, value: Mapping[str, Tree], path: TreePath) -> 
         return {"part": part, "mode": mode}
     reading.fault(path, "one fault a step: {part: embedder, mode: down}, or {embedder: down}")
     return {}
+
+
+_BLOCK = keys(
+    "key of a block of steps",
+    {"times": count("How often.", minimum=1, maximum=1000), "steps": listing("The inner steps.", STEP, minItems=1)},
+    "times",
+    "steps",
+    type="object",
+)
+
+
+def _times(_reading: Reading, value: Tree, _path: TreePath) -> Args:
+    return {"times": int(value["times"])}
+
+
+def _steps(value: Tree) -> tuple[str, Tree]:
+    return "steps", value["steps"]
+
+
+def _during(value: Tree) -> tuple[str, Tree] | None:
+    return ("during", value["during"]) if isinstance(value, dict) and "during" in value else None
 
 
 STEPS: Final = (
@@ -111,6 +145,89 @@ STEPS: Final = (
 - search: when does the ferry leave
   expect: {error: true}
 - fault: {embedder: ok}
+""",
+    ),
+    Word(
+        name="parallel",
+        summary="run the inner steps several times concurrently, with ${i} from 0",
+        forms="{times, steps}",
+        grammar=_BLOCK,
+        read=_times,
+        args="times",
+        inner=_steps,
+        barred_in=("parallel", "crash"),
+        counts=True,
+        has_user=False,
+        example="""
+- parallel:
+    times: 10
+    steps:
+      - add: Note ${i} of this user.
+        as: user-${i}
+""",
+    ),
+    Word(
+        name="repeat",
+        summary="run the inner steps several times, with ${i} from 0",
+        forms="{times, steps}",
+        grammar=_BLOCK,
+        read=_times,
+        args="times",
+        inner=_steps,
+        barred_in=("crash",),
+        counts=True,
+        has_user=False,
+        example="""
+- repeat:
+    times: 3
+    steps:
+      - add: Entry ${i} of the diary.
+- search: entry
+  expect:
+    eventually: 5s
+    hits: {count: 3}
+""",
+    ),
+    Word(
+        name="crash",
+        summary="kill and reopen; the `during` steps are in flight when it happens",
+        forms="nothing, or {during: a step, or several}",
+        grammar=keys(
+            "argument of crash",
+            {"during": {**listing("A step, or several.", STEP, minItems=1), **STEP, "type": ["object", "array"]}},
+            type=["object", "null", "boolean"],
+        ),
+        inner=_during,
+        able={"crash": "can be killed and opened again"},
+        barred_in=("parallel", "crash", "other_process"),
+        has_user=False,
+        example="""
+- crash:
+- crash:
+    during:
+      add: The ferry leaves at nine.
+""",
+    ),
+    Word(
+        name="other_process",
+        summary="do the inner steps in a second process that has the same memory open, from its first steps to the end",
+        forms="{steps}",
+        grammar=keys(
+            "argument of other_process",
+            {"steps": listing("The inner steps.", STEP, minItems=1)},
+            "steps",
+            type="object",
+        ),
+        inner=_steps,
+        able={"other_process": "can be open in several processes at once"},
+        barred_in=("crash", "other_process"),
+        has_user=False,
+        example="""
+- add: The ferry leaves at nine.
+- other_process:
+    steps:
+      - search: when does the ferry leave
+        expect: {hits: {first: {text: {contains: nine}}}}
 """,
     ),
 )

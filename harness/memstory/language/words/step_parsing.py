@@ -10,9 +10,8 @@ from memstory.language.matchers.check import lacks_a_key
 from memstory.language.matchers.expectable import EXPECTABLE
 from memstory.language.reading import COUNTER, Reading, TreePath
 from memstory.language.story import Expectation, Step
-from memstory.language.words.parts import NAME, Schema, free, listing, name_of
 from memstory.language.words.times import span_of
-from memstory.language.words.word import WORDS, Args, Word
+from memstory.language.words.word import NAME, WORDS, Args, Schema, Word, free, listing, name_of
 
 MODIFIERS: Final[Mapping[str, Schema]] = {
     "as": name_of("The user who acts (default: the story's user)."),

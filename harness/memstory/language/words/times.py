@@ -8,8 +8,7 @@ from typing import Final
 
 from memstory.contract.target import Tree
 from memstory.language.reading import Reading, TreePath
-from memstory.language.words.parts import Schema, keys, number
-from memstory.language.words.word import Args, Word, always
+from memstory.language.words.word import Args, Schema, Word, always, keys, number
 
 _UNITS = {
     "weeks": ("w", 604_800_000_000),

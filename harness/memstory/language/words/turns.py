@@ -6,13 +6,12 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Final
 
 from memstory.contract.target import Request, Target, ToolSchema, Tree
+from memstory.language.json_schemas import violations_of_schema
 from memstory.language.matchers.expectable import View, context_tokens
-from memstory.language.matchers.json_schemas import violations_of_schema
-from memstory.language.matchers.talk.honest import seen_of
+from memstory.language.matchers.talk import seen_of
 from memstory.language.reading import Reading, TreePath
 from memstory.language.words.memories import said
-from memstory.language.words.parts import VECTOR, keys, text
-from memstory.language.words.word import Args, Word, always
+from memstory.language.words.word import VECTOR, Args, Word, always, keys, text
 from memstory.results.recording import StepRecord
 
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 
 from memstory.contract.codec import encode
 from memstory.contract.target import Tree
-from memstory.language.matchers.finding import difference
+from memstory.language.matchers.check import difference
 from memstory.reporting.comparing.columns import Column
 from memstory.reporting.views import step_number
 from memstory.results.outcomes import CaseResult

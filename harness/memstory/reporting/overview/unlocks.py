@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-from memstory.language.needs import LACKS
+from memstory.language.capabilities import LACKS
 from memstory.reporting import views
 from memstory.reporting.escaping import inline, table
 from memstory.results.outcomes import CaseResult

@@ -6,8 +6,8 @@ from collections.abc import Iterator, Mapping
 from typing import Final
 
 from memstory.contract.target import Capability
-from memstory.language.words.item_keys import ITEM_KEYS, LISTS
-from memstory.language.words.queries import CONDITIONS
+from memstory.language.words.memories import CONDITIONS
+from memstory.language.words.word import ITEM_KEYS, LISTS
 from memstory.targets.mapping.table import STARTING, Operation, Table
 from memstory.targets.mapping.templates import parse_template, placeholders
 

@@ -3,7 +3,7 @@ import json
 import pytest
 
 from memstory.language.reading import OUR_FAULT
-from memstory.language.story_parsing import story_of
+from memstory.language.stories import story_of
 
 
 def test_all_errors_of_all_files_are_told_at_once(terminal):

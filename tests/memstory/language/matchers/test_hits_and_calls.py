@@ -5,9 +5,9 @@ from dataclasses import replace
 import pytest
 
 from memstory.contract.target import ToolSchema
-from memstory.judging.step_verdicts import step_verdicts
+from memstory.judging.verdicts import step_verdicts
+from memstory.language.json_schemas import faulty_schemas, violations_of_schema
 from memstory.language.matchers.expectable import estimated_tokens
-from memstory.language.matchers.json_schemas import faulty_schemas, violations_of_schema
 from memstory.language.stories import parse_stories
 from memstory.results.recording import Failure, Recording, StepRecord
 

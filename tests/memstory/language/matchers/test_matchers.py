@@ -3,7 +3,7 @@
 import pytest
 
 from memstory.language.matchers import Context, contents, judge
-from memstory.language.matchers.groups import group
+from memstory.language.matchers.check import group
 from memstory.language.reading import Reading
 from memstory.language.text import documents
 

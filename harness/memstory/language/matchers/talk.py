@@ -1,4 +1,4 @@
-"""`honest`: whether an answer claims that the memory did something, by published phrases, and whether it did."""
+"""Checks of what an agent says: whether it claims only what the memory did, and whether a judge finds it true."""
 
 from __future__ import annotations
 
@@ -11,8 +11,7 @@ from importlib import resources
 from typing import Final
 
 from memstory.contract.target import Tree
-from memstory.language.matchers.check import Group
-from memstory.language.matchers.finding import Context, Finding, show
+from memstory.language.matchers.check import Context, Finding, Group, matcher, show
 from memstory.language.reading import Reading, TreePath
 from memstory.language.story import Matcher
 from memstory.results.containment import is_in
@@ -99,3 +98,41 @@ def _patterns(claims: str) -> tuple[Sequence[re.Pattern[str]], Sequence[re.Patte
     said = [phrase for name in (claims, *listed["also"][claims]) for phrase in listed[name]]
     compiled = [[re.compile(one, re.IGNORECASE) for one in phrases] for phrases in (said, listed["not_claims"])]
     return compiled[0], compiled[1]
+
+
+NAME: Final = "judged"
+VOTES: Final = 3
+_FACTS = {"type": ["string", "array"], "minLength": 1, "minItems": 1, "items": {"type": "string", "minLength": 1}}
+
+
+def _read(reading: Reading, argument: Tree, path: TreePath) -> Tree:
+    if path[-2:-1] != ("answer",):
+        reading.fault(path, "'judged' speaks of the answer of a turn: write `answer: {judged: …}`", at_key=True)
+    given = argument if isinstance(argument, dict) else {"facts": argument}
+    facts, votes = given["facts"], given.get("votes", VOTES)
+    return {"facts": facts if isinstance(facts, str) else "\n".join(facts), "votes": votes}
+
+
+@matcher(
+    NAME,
+    summary="only for `answer`: agrees with these `facts:`, as the --judge model decides by majority of `votes:` (3)",
+    grammar={
+        **_FACTS,
+        "type": ["string", "array", "object"],
+        "required": ["facts"],
+        "additionalProperties": False,
+        "properties": {
+            "facts": {"description": "What is true, in words for the judge.", **_FACTS},
+            "votes": {"description": "How often the judge is asked.", "type": "integer", "minimum": 1, "maximum": 15},
+        },
+    },
+    read=_read,
+    example="{judged: Ana lives in Faro since March. Before that she lived in Porto.}",
+    fits="Ana lives in Faro.",
+    misfits="Ana lives in Porto.",
+)
+def _judged(value: Tree, argument: Mapping[str, Tree], context: Context) -> Finding:
+    facts = str(argument["facts"])
+    fits = context.judged.get(facts, False)
+    says = f"{'fits' if fits else 'does not fit'} the facts, as the judge says; it is {show(value)}"
+    return Finding(holds=fits, says=says, expected=f"fits {show(facts)}", actual=show(value), kind=NAME)

@@ -1,19 +1,53 @@
-"""Verdicts on the steps of a story: which record belongs to which step, and what its expectations find."""
+"""Verdicts on a recording: on the steps of its story, the scores of its tasks, and leaks that no story asks about."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Any, TypeAlias
 
 from memstory.contract.target import ToolSchema, Tree
-from memstory.judging.leaks import owners_of, strangers
 from memstory.language.matchers import Context, judge
 from memstory.language.matchers.talk.judged import NAME as JUDGED
 from memstory.language.references import pick
 from memstory.language.story import Expectation, Matcher, Step, Story
 from memstory.language.words import WORDS
-from memstory.results.outcomes import OF_ANOTHER, Verdict
-from memstory.results.recording import Probe, Recording, StepRecord
+from memstory.language.words.memories import hits_of
+from memstory.results.outcomes import OF_ANOTHER, Score, Verdict
+from memstory.results.recording import Probe, Recording, RetrievalRecord, StepRecord
+from memstory.results.runs import counted
+from memstory.tasks.perturbation import level_name
+
+Owners: TypeAlias = Mapping[tuple[str, str], frozenset[str]]
+"""Who was acknowledged a memory, by its id and text: some memories make the same id of the same text."""
+
+_WRITES = ("add", "update")
+
+
+def owners_of(records: Iterable[StepRecord]) -> Owners:
+    """Return whose each memory is, as the receipts have it."""
+    found: dict[tuple[str, str], frozenset[str]] = {}
+    for record in records:
+        for item in _items(record):
+            if item.get("id") is not None:
+                memory = item["id"], item["text"]
+                found[memory] = found.get(memory, frozenset()) | {record.user}
+    return found
+
+
+def strangers(record: StepRecord, owners: Owners) -> list[str]:
+    """Return the texts among the hits of `record` that only other users were acknowledged."""
+    if record.error is not None or "hits" not in WORDS[record.op].results:
+        return []
+    named = ((hit.get("id"), str(hit.get("text"))) for hit in hits_of(record))
+    return [text for id_, text in named if record.user not in owners.get((id_, text), {record.user})]
+
+
+def _items(record: StepRecord) -> Iterable[Mapping[str, Tree]]:
+    if record.op not in _WRITES or not isinstance(record.result, Mapping):
+        return ()
+    items: Iterable[Mapping[str, Tree]] = record.result.get("items") or ()
+    return items
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -186,3 +220,55 @@ def _verdict(field: str, value: Tree, matcher: Matcher, record: StepRecord, cont
 def _bare(step: Step, record: StepRecord, field: str, check: str, reason: str) -> Verdict:
     return Verdict(passed=False, field=field, check=check, where=str(step.mark), reason=reason, step=record.path,
                    actual=reason)  # fmt: skip
+
+
+def wanted_metrics(story: Story) -> tuple[str, ...]:
+    """Return the metrics that the story has expectations on."""
+    return tuple(dict.fromkeys(name for expected in story.expect for name in _groups(expected)))
+
+
+def _groups(expected: Expectation) -> Mapping[str, Sequence[Matcher]]:
+    groups: Mapping[str, Any] = expected.matchers[0].argument if expected.field == "metrics" else {}
+    return groups
+
+
+def score_verdicts(story: Story, recording: Recording, scores: Sequence[Score]) -> tuple[Verdict, ...]:
+    """Judge the totals of every task that was recorded; categories are reported, not judged."""
+    wanted = (
+        verdict
+        for task in recording.retrieval
+        for expected in story.expect
+        for verdict in _of_task(task, expected, scores)
+    )
+    return (*wanted, *(verdict for task in recording.retrieval for verdict in _surplus(story, task)))
+
+
+def _surplus(story: Story, task: RetrievalRecord) -> Iterator[Verdict]:
+    found = [question.surplus for question in task.questions if question.surplus]
+    if found:
+        reason = f"{len(found)} of {len(task.questions)} searches gave more than k = {task.k}, up to {max(found)} more"
+        yield Verdict(passed=False, field="retrieval", check="limit", where=str(story.mark), reason=reason)
+
+
+def _of_task(task: RetrievalRecord, expected: Expectation, scores: Sequence[Score]) -> Iterator[Verdict]:
+    level = f" at {level_name(task.level)}" if task.level else ""
+    if expected.field == "latency_ms":
+        seconds = [question.seconds for question in task.questions]
+        value = 1000 * sum(seconds) / len(seconds) if seconds else None
+        yield from (_score_verdict("latency_ms", f"latency_ms{level}", value, matcher) for matcher in expected.matchers)
+    totals = {score.metric: score for score in scores if score.category is None and score.level == task.level}
+    for name, group in _groups(expected).items():
+        total = totals.get(name)
+        for matcher in group:
+            if total is None:
+                yield Verdict(passed=False, field="metrics", check=name, where=str(matcher.mark),
+                              reason=f"{name}{level} could not be measured: no question calls for it")  # fmt: skip
+            else:
+                subject = f"{name}{level} over {counted(total.questions, 'question')}"
+                yield _score_verdict(name, subject, round(total.value, 6), matcher)
+
+
+def _score_verdict(check: str, subject: str, value: Tree, matcher: Matcher) -> Verdict:
+    found = judge("metrics", value, matcher, Context())
+    return Verdict(passed=found.holds, field="metrics", check=check, where=str(matcher.mark),
+                   reason=f"{subject} {found.says}", expected=found.expected, actual=found.actual)  # fmt: skip

@@ -8,12 +8,12 @@ from memstory.chat import Chats, Reply
 from memstory.contract.errors import NotSupported, Refused
 from memstory.contract.target import Item, Query, Ref, ToolCall, Turn
 from memstory.controls import Oracle, OracleFactory
-from memstory.language.matchers.talk.honest import CLAIMS, claimed
+from memstory.language.matchers.talk import CLAIMS, claimed
 from memstory.language.stories import InvalidStory, load_stories, parse_stories
 from memstory.playing import play
 from memstory.running.runner import RunOptions
 
-STORIES = {one.id: one for one in load_stories(Path(__file__).parents[5] / "stories/honest/honest.yaml")}
+STORIES = {one.id: one for one in load_stories(Path(__file__).parents[4] / "stories/honest/honest.yaml")}
 TALK = frozenset({"chat", "chat.tools"})
 
 CLAIMED = {

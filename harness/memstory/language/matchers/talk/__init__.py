@@ -1,1 +1,0 @@
-"""Checks of what an agent says about its memory."""
