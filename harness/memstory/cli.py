@@ -44,7 +44,10 @@ _GROUPS: Final[Mapping[str, Mapping[str, str]]] = {
     },
 }
 COMMANDS: Final[Mapping[str, str]] = {name: line for group in _GROUPS.values() for name, line in group.items()}
-"""Every command with its line in `memstory --help`; the module of the same name has the rest."""
+"""Every command with its line in `memstory --help`; the module of the same name has the rest, but for `_WORDS`."""
+
+_WORDS: Final = ("steps", "matchers", "schema")
+"""The commands that print the words of the language, from the one module `words`."""
 
 INTERRUPTED: Final = 130
 
@@ -93,10 +96,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def load_command(name: str) -> Command:
     """Return the command of that name."""
     group = next(group for group, lines in _GROUPS.items() if name in lines)
-    module = f"memstory.commands.{group}.{name}"
-    command = import_module(module).COMMAND
+    module = import_module(f"memstory.commands.{group}.{'words' if name in _WORDS else name}")
+    command = module.COMMANDS[name] if name in _WORDS else module.COMMAND
     if not isinstance(command, Command):
-        raise TypeError(f"{module}.COMMAND is not a Command")
+        raise TypeError(f"{module.__name__} has no Command '{name}'")
     return command
 
 

@@ -17,7 +17,6 @@ from memstory.contract.target import Hit, Query, Request, Scope, Target
 from memstory.controls import Oracle, OracleFactory
 from memstory.language.grammar import grammar, schema_text
 from memstory.language.matchers import MATCHERS, Finding, matcher
-from memstory.language.registry import Registry
 from memstory.language.stories import InvalidStory, parse_stories
 from memstory.language.words import WORDS, Word
 from memstory.language.words.memories import hits_of

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Final
 
 from memstory.commands.authoring.chat_story import story_of_chat, turns_of
-from memstory.commands.authoring.schema import MODE_LINE, SCHEMA_NAME
+from memstory.commands.authoring.words import MODE_LINE, SCHEMA_NAME
 from memstory.commands.command import OK, Command
 from memstory.commands.output import say
 from memstory.contract.errors import SetupError

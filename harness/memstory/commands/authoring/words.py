@@ -1,0 +1,158 @@
+"""`memstory steps`, `matchers` and `schema`: the words of the story language, for people, programs and editors."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Final
+
+from memstory.commands.command import OK, USAGE, Command, add_json
+from memstory.commands.output import say, say_json, table
+from memstory.contract.errors import SetupError
+from memstory.language.grammar import schema_text
+from memstory.language.matchers import CALL_CHECKS, EXPECTABLE, HIT_CHECKS, HIT_FIELDS, MATCHERS, METRICS, Check
+from memstory.language.registry import Registry, unknown
+from memstory.language.words import WORDS
+from memstory.language.words.step_parsing import MODIFIERS
+
+SCHEMA_NAME: Final = "story.schema.json"
+MODE_LINE: Final = f"# yaml-language-server: $schema={SCHEMA_NAME}"
+"""The first line by which editors find the schema beside a story."""
+
+
+def _options_of_steps(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("step", nargs="?", metavar="STEP", help="show one step with an example")
+    add_json(parser)
+
+
+def _steps(chosen: argparse.Namespace) -> int:
+    if chosen.step is not None and chosen.step not in WORDS:
+        raise SetupError(unknown(chosen.step, "step", WORDS))
+    words = [WORDS[chosen.step]] if chosen.step else list(WORDS.values())
+    if chosen.json:
+        say_json([
+            {"step": word.name, "summary": word.summary, "args": word.args, "expect": list(word.expectable),
+             "example": word.example.strip()}
+            for word in words
+        ])  # fmt: skip
+    elif chosen.step:
+        (word,) = words
+        say(f"{word.name}: {word.summary}\nexpect: {', '.join(word.expectable)}\n\n{word.example.strip()}")
+    else:
+        beside = {f"{name}:": modifier["description"] for name, modifier in MODIFIERS.items()}
+        expected = {f"{one.name}:": one.summary for one in EXPECTABLE.values() if one.is_everywhere or one.is_measure}
+        rows = [[word.name, word.summary, ", ".join(word.fields)] for word in words]
+        say("\n\n".join([
+            table(["step", "what it does", "its result has"], rows, [None, 60, None]),
+            _meanings("beside a step", beside, 70),
+            _meanings("under expect", expected, 70),
+            "'memstory steps STEP' shows an example, 'memstory matchers' what a story can assert about a result.",
+        ]))  # fmt: skip
+    return OK
+
+
+def _matchers(chosen: argparse.Namespace) -> int:
+    checks = {"matchers": MATCHERS, "hits": HIT_CHECKS, "tool_calls": CALL_CHECKS}
+    metrics = {name: one.summary for name, one in METRICS.items()}
+    if chosen.json:
+        listed = {
+            key: [{"name": one.name, "meaning": one.summary, "example": one.example} for one in registry.values()]
+            for key, registry in checks.items()
+        }
+        say_json({**listed, "hit_fields": list(HIT_FIELDS), "metrics": metrics})
+        return OK
+    uncut = " and ".join(one.name for one in METRICS.values() if not one.is_cut)
+    say("\n\n".join([
+        "A plain value means 'equals'. Several matchers in one mapping must all hold.",
+        _checks("matcher", MATCHERS),
+        _checks("hits:", HIT_CHECKS),
+        f"A hit is a saved name, or a mapping of matchers on {', '.join(HIT_FIELDS)}.",
+        _checks("tool_calls:", CALL_CHECKS),
+        _meanings("metrics:", metrics, 75),
+        f"All but {uncut} are cut at k: {{metrics: {{recall@5: {{ge: 0.9}}}}}}.",
+    ]))  # fmt: skip
+    return OK
+
+
+def _checks(header: str, checks: Registry[Check]) -> str:
+    rows = [[one.name, one.summary, one.example] for one in checks.values()]
+    return table([header, "holds if", "example"], rows, [None, 60, None])
+
+
+def _meanings(header: str, meanings: Mapping[str, str], width: int) -> str:
+    return table([header, "meaning"], [*map(list, meanings.items())], [None, width])
+
+
+def _options_of_schema(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--output", type=Path, metavar="FILE", help="write it there instead of printing it")
+
+
+def _schema(chosen: argparse.Namespace) -> int:
+    text = schema_text()
+    if chosen.output is None:
+        sys.stdout.write(text)
+        return OK
+    if chosen.output.exists() and not _is_story_schema(chosen.output):
+        raise SetupError(f"{chosen.output} exists already and is not a schema of stories: choose another --output")
+    chosen.output.write_text(text, "utf-8")
+    sys.stdout.write(
+        f"wrote {chosen.output}\n"
+        "An editor that speaks YAML checks and completes a story by it, if the story begins with this line:\n"
+        f"  {MODE_LINE.replace(SCHEMA_NAME, chosen.output.name)}\n"
+    )
+    return OK
+
+
+def _is_story_schema(path: Path) -> bool:
+    try:
+        tree = json.loads(path.read_text("utf-8"))
+    except ValueError:
+        return False
+    return isinstance(tree, dict) and tree.get("$id") == "urn:memstory:story"
+
+
+COMMANDS: Final[Mapping[str, Command]] = {
+    "steps": Command(
+        about="List every step: what it does, and what 'expect:' can speak of in its result.",
+        examples="""
+examples:
+  memstory steps              all of them, with the keys that they share
+  memstory steps parallel     one with an example
+  memstory steps --json
+""",
+        exit_codes=f"exit codes: {OK} fine, {USAGE} there is no such step",
+        options=_options_of_steps,
+        run=_steps,
+    ),
+    "matchers": Command(
+        about=(
+            "List the matchers, the checks of hits and of tool calls, and the metrics of retrieval, each with an "
+            "example."
+        ),
+        examples="""
+examples:
+  memstory matchers
+  memstory matchers --json | jq -r '.matchers[].name'
+""",
+        exit_codes=f"exit codes: {OK} fine",
+        options=add_json,
+        run=_matchers,
+    ),
+    "schema": Command(
+        about=(
+            "Write the JSON Schema of stories. 'memstory validate' and every run use this grammar. An editor with a "
+            "YAML language server can use it too, to complete words and mark mistakes."
+        ),
+        examples=f"""
+examples:
+  memstory schema --output {SCHEMA_NAME}     for the stories of this folder
+  memstory schema | jq '."$defs".step.properties | keys'
+""",
+        exit_codes="exit codes: 0 fine, 2 the file could not be written",
+        options=_options_of_schema,
+        run=_schema,
+    ),
+}
