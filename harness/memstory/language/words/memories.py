@@ -23,6 +23,7 @@ from memstory.language.words.word import (
     Needs,
     Schema,
     Word,
+    as_value,
     count,
     free,
     in_items,
@@ -165,15 +166,6 @@ def _receipt(record: StepRecord) -> Tree:
     return {**record.result, "outcomes": [item.get("outcome") for item in record.result["items"]]}
 
 
-def _item(args: Mapping[str, Tree]) -> Item:
-    given = {name: args.get(name) for name in ("key", "kind", "ttl", "source", "role")}
-    return Item(text=args["text"], metadata=args.get("metadata") or {}, **given)
-
-
-def _ref(args: Mapping[str, Tree]) -> Ref:
-    return Ref(id=args.get("id"), key=args.get("key"), kind=args.get("kind"), durable=args.get("durable", False))
-
-
 def _needs_of_add(args: Args) -> Iterator[str]:
     yield "add"
     for item in args["items"]:
@@ -182,14 +174,14 @@ def _needs_of_add(args: Args) -> Iterator[str]:
 
 def _update(args: Mapping[str, Tree], scope: Scope) -> Request[Receipt]:
     if "about" in args:
-        return Request.of(Target.update_about, args["about"], _item(args), scope)
-    return Request.of(Target.update, Ref(id=args.get("id"), key=args.get("key")), _item(args), scope)
+        return Request.of(Target.update_about, args["about"], as_value(Item, args), scope)
+    return Request.of(Target.update, Ref(id=args.get("id"), key=args.get("key")), as_value(Item, args), scope)
 
 
 def _delete(args: Mapping[str, Tree], scope: Scope) -> Request[bool] | Request[int]:
     if "about" in args:
         return Request.of(Target.delete_about, args["about"], scope, durable=args.get("durable", False))
-    return Request.of(Target.delete, _ref(args), scope)
+    return Request.of(Target.delete, as_value(Ref, args), scope)
 
 
 def _needs_of_change(operation: str) -> Callable[[Args], Iterator[str]]:
@@ -227,7 +219,6 @@ _QUERY = keys(
     "query",
     type=["string", "object"],
 )
-_AS_GIVEN = ("top_k", "min_score", "token_budget", "where", "options", "as_of")
 _QUERY_ARGS = "query, kinds?, top_k?, min_score?, token_budget?, where?, options?, as_of? (ISO 8601, UTC)"
 
 
@@ -239,8 +230,7 @@ def _read_query(reading: Reading, value: Tree, path: TreePath) -> Args:
 
 
 def _query(args: Mapping[str, Tree]) -> Query:
-    given = {name: args[name] for name in _AS_GIVEN if args.get(name) is not None}
-    return Query(text=args["query"], kinds=tuple(args.get("kinds") or ()), **given)
+    return as_value(Query, {**args, "text": args["query"], "kinds": tuple(args.get("kinds") or ())})
 
 
 def _needs_of_query(operation: Capability) -> Needs:
@@ -264,7 +254,7 @@ STEPS: Final = (
         read=_read_items,
         args="items: [{text, key?, kind?, metadata?, ttl? (seconds), source?, role?, twin?}]",
         saves=_saved_items,
-        request=lambda args, scope: Request.of(Target.add, [_item(item) for item in args["items"]], scope),
+        request=lambda args, scope: Request.of(Target.add, [as_value(Item, item) for item in args["items"]], scope),
         able={"add": "remembers texts", **ABLE},
         needs=_needs_of_add,
         results={"receipt": _receipt},
@@ -289,7 +279,7 @@ STEPS: Final = (
         grammar=keys(_TITLE, _ID_OR_KEY, type=["string", "object"], minProperties=1),
         read=_read_ref,
         args=_ONE,
-        request=lambda args, scope: Request.of(Target.get, _ref(args), scope),
+        request=lambda args, scope: Request.of(Target.get, as_value(Ref, args), scope),
         able={"get.id": "looks a memory up by its id", "get.key": "looks a memory up by its key"},
         needs=lambda args: ["get.id" if "id" in args else "get.key"],
         results={"hits": hits_of},
@@ -398,7 +388,7 @@ STEPS: Final = (
         grammar=keys("argument of feedback", {**_ID_OR_KEY, "value": number("The rating.")}, "value", type="object"),
         read=_read_ref,
         args=f"{_ONE}, value",
-        request=lambda args, scope: Request.of(Target.feedback, _ref(args), args["value"], scope),
+        request=lambda args, scope: Request.of(Target.feedback, as_value(Ref, args), args["value"], scope),
         able={"feedback": "takes ratings"},
         results={"result": whole, "receipt": whole},
         example="""

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any, Final, TypeAlias
+from dataclasses import dataclass, field, fields
+from typing import Any, Final, TypeAlias, TypeVar
 
-from memstory.contract.target import Capability, Request, Scope, ToolSchema, Tree
+from memstory.contract.target import Capability, Item, Query, Ref, Request, Scope, ToolSchema, Tree
 from memstory.language.matchers.expectable import EXPECTABLE, View
 from memstory.language.reading import Reading, TreePath
 from memstory.language.registry import Registry
@@ -125,6 +125,7 @@ def needs_of_item(item: Mapping[str, Tree]) -> Iterator[Capability]:
 
 
 Args: TypeAlias = dict[str, Tree]
+Value = TypeVar("Value", Item, Query, Ref)
 Needs: TypeAlias = Callable[[Any], Iterable[Capability]]
 
 
@@ -147,6 +148,12 @@ def named(key: str, **defaults: Tree) -> Callable[[Reading, Any, TreePath], Args
         return {**defaults, **(value if isinstance(value, dict) else {key: value})}
 
     return read
+
+
+def as_value(contract: type[Value], args: Mapping[str, Tree]) -> Value:
+    """Return a value of the contract, such as an `Item`, whose fields are those of `args` that have their names."""
+    names = {one.name for one in fields(contract)}
+    return contract(**{name: value for name, value in args.items() if name in names and value is not None})
 
 
 def in_list(path: str) -> str:
