@@ -136,7 +136,7 @@ def killed_postgres(embedded_postgres, tmp_path, seed):
     acknowledged. What there is to look at is the store after all that. The server acknowledges what is on the disk, as
     servers do.
     """
-    from memstory_reference.errors import MemorySystemError  # noqa: PLC0415  (the harness is tested without it)
+    from memstory.contract.errors import MemstoryError  # noqa: PLC0415  (the harness is tested without it)
 
     server = embedded_postgres.EmbeddedPostgres(tmp_path)
 
@@ -157,7 +157,7 @@ def killed_postgres(embedded_postgres, tmp_path, seed):
                     await asyncio.sleep(0.01)
                 await asyncio.sleep(chance.uniform(0.05, 0.5))
                 await asyncio.to_thread(kill)
-                with contextlib.suppress(MemorySystemError):
+                with contextlib.suppress(MemstoryError):
                     await writing
             await asyncio.to_thread(server.halt)
         async with opened(await asyncio.to_thread(server.start)) as store:

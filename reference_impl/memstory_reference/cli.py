@@ -10,9 +10,9 @@ from importlib import import_module
 from importlib.metadata import version
 from typing import Final
 
+from memstory.contract.errors import MemstoryError
 from memstory_reference.commands import parsers
 from memstory_reference.composition.extras import missing_extra
-from memstory_reference.errors import MemorySystemError
 
 COMMANDS: Final[Mapping[str, str]] = {
     "chat": "chat.chat_command",
@@ -69,7 +69,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         # The reader of the output, such as `head`, has enough. What is still buffered must not be tried again at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
-    except (MemorySystemError, OSError) as error:
+    except (MemstoryError, OSError) as error:
         sys.stderr.write(f"{parser.prog}: {error}\n")
         return FAILED
     except KeyboardInterrupt:

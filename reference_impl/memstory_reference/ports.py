@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime
 from enum import StrEnum
-from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Protocol, TypeAlias
 
-from memstory_reference.errors import UnavailableError
+from memstory.contract.clock import Clock
+from memstory.contract.errors import UnavailableError
+from memstory.contract.models import ChatModel
+from memstory.contract.values import Json
 
 if TYPE_CHECKING:
     import numpy as np
@@ -17,26 +19,11 @@ if TYPE_CHECKING:
 BY_RULES = "rules (deterministic stand-in)"
 """What answers where a system goes by rules, without a chat model."""
 
-Json: TypeAlias = "bool | int | float | str | Sequence[Json] | Mapping[str, Json] | None"
-Tree: TypeAlias = Any
-"""JSON that is taken apart by somebody who knows its shape, from a schema or as its author."""
 Primitive: TypeAlias = str | int | float | bool
 Vectors: TypeAlias = "NDArray[np.float32]"
 """(n, d) float32, each row of length 1."""
 
 NewId: TypeAlias = Callable[[], str]
-
-
-class Clock(Protocol):
-    """Time, as the system may know it."""
-
-    def now(self) -> datetime:
-        """Return the current moment, aware, in UTC."""
-        ...
-
-    async def sleep_until(self, moment: datetime) -> None:
-        """Return when `moment` has come."""
-        ...
 
 
 class Purpose(StrEnum):
@@ -125,70 +112,6 @@ class VectorStore(Protocol):
 
     async def close(self) -> None:
         """Release the place, so that another process may own it."""
-        ...
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ToolSpec:
-    """A tool as a language model sees it; `parameters` is the JSON Schema of an object."""
-
-    name: str
-    description: str
-    parameters: Mapping[str, Tree]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ToolRequest:
-    """A call that a model asks for."""
-
-    name: str
-    arguments: Mapping[str, Json]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Message:
-    """One message of a conversation. `role` is system, user, assistant or tool; `tool` names the tool that answered."""
-
-    role: str
-    content: str
-    tool_requests: Sequence[ToolRequest] = ()
-    tool: str | None = None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Reply:
-    """What a model said: text, tool requests, or both; the tokens where its server counts them."""
-
-    content: str
-    tool_requests: Sequence[ToolRequest] = ()
-    thinking: str | None = None
-    prompt_tokens: int | None = None
-    answer_tokens: int | None = None
-
-
-class ChatModelUnavailableError(UnavailableError):
-    """The chat model cannot answer; the message says what to type."""
-
-
-REPLY = "chat"
-"""The purpose of a call whose answer the user hears; no other is shown while it comes in."""
-
-
-class ChatModel(Protocol):
-    """A language model that may call tools. `name` says 'stand-in' if no model is behind it."""
-
-    name: str
-
-    async def chat(
-        self,
-        messages: Sequence[Message],
-        tools: Sequence[ToolSpec] = (),
-        *,
-        purpose: str = REPLY,
-        temperature: float | None = None,
-        response_schema: Mapping[str, Json] | None = None,
-    ) -> Reply:
-        """Return the model's next message; `purpose` says which part of a system asks."""
         ...
 
 

@@ -26,7 +26,6 @@ from memstory.targets.services.mcp_target import McpFactory
 from memstory.targets.table_targets import bundled_tables
 from memstory_reference.adapters.cache_folder import cache_folder
 from memstory_reference.adapters.embedding import minilm_graph, weights
-from memstory_reference.errors import SetupProblem
 
 pytestmark = pytest.mark.slow
 
@@ -40,7 +39,7 @@ def or_skipped():
     """What this machine lacks is a skip, unless all backends were asked for."""
     try:
         yield
-    except (SetupError, SetupProblem, TargetError) as error:
+    except (SetupError, TargetError) as error:
         if os.environ.get("MEMSTORY_BACKENDS") == "all":
             raise
         pytest.skip(f"cannot be had here: {error}")

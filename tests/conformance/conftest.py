@@ -4,8 +4,8 @@ import os
 
 import pytest
 
+from memstory.contract.errors import SetupError
 from memstory_reference.adapters.servers.embedded_nats import EmbeddedNats, nats_server
-from memstory_reference.errors import SetupProblem
 
 
 @pytest.fixture(scope="session")
@@ -19,7 +19,7 @@ def nats_url(tmp_path_factory):
         return
     try:
         nats_server()
-    except SetupProblem as problem:
+    except SetupError as problem:
         pytest.skip(str(problem))
     with EmbeddedNats(tmp_path_factory.mktemp("nats")) as server:
         yield server.url

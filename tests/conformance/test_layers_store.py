@@ -15,7 +15,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from memstory_reference.errors import UnavailableError
+from memstory.contract.errors import UnavailableError
 from memstory_reference.storage.postgres.place import PostgresPlace
 from memstory_reference.systems.layers.records import candidates
 from memstory_reference.systems.layers.records.candidates import Candidate, Decision, SessionMemoryBuffer

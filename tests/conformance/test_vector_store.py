@@ -13,10 +13,11 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from memstory.contract.errors import UnavailableError
 from memstory_reference.adapters.vectors.chroma import open_chroma
 from memstory_reference.adapters.vectors.chroma_server import open_chroma_server
 from memstory_reference.adapters.vectors.exact_store import ExactStore
-from memstory_reference.errors import InputError, StoreConflictError, UnavailableError
+from memstory_reference.errors import InputError, StoreConflictError
 from memstory_reference.ports import Record
 
 CHROMA = Path(sys.executable).parent / "chroma"

@@ -8,9 +8,9 @@ from dataclasses import dataclass, field
 
 import pytest
 
+from memstory.contract.errors import SetupError
 from memstory_reference.adapters.servers.embedded_nats import EmbeddedNats, nats_server
 from memstory_reference.adapters.servers.nats_bus import open_nats_bus
-from memstory_reference.errors import SetupProblem
 
 COMMAND = (sys.executable, "-c", "from memstory_reference.cli import main; raise SystemExit(main())")
 
@@ -79,7 +79,7 @@ class Processes:
 def nats(tmp_path):
     try:
         nats_server()
-    except SetupProblem as problem:
+    except SetupError as problem:
         pytest.skip(str(problem))
     with EmbeddedNats(tmp_path / "nats") as server:
         yield server

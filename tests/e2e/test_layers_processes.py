@@ -7,10 +7,10 @@ from itertools import count
 
 import pytest
 
+from memstory.contract.errors import UnavailableError
 from memstory_reference.adapters.servers.embedded_nats import EmbeddedNats
 from memstory_reference.adapters.servers.nats_bus import open_nats_bus
 from memstory_reference.bus.calls import Caller
-from memstory_reference.errors import UnavailableError
 from memstory_reference.systems.layers.process import PART, START_BY, RemoteLayers
 
 pytestmark = pytest.mark.slow

@@ -5,8 +5,8 @@ from itertools import count
 
 import pytest
 
+from memstory.contract.errors import UnavailableError
 from memstory_reference.bus.calls import Caller
-from memstory_reference.errors import UnavailableError
 from memstory_reference.systems.topics.processes import agent_process as topics_agent
 from memstory_reference.systems.topics.processes import memory_process as topics_memory
 

@@ -14,9 +14,9 @@ from typing import Any
 
 import pytest
 
+from memstory.contract.errors import SetupError
 from memstory_reference.adapters.cache_folder import cache_folder
 from memstory_reference.adapters.embedding import weights
-from memstory_reference.errors import SetupProblem
 
 
 def _beside(name: str) -> ModuleType:
@@ -55,7 +55,7 @@ def minilm_weights() -> weights.Weights:
     """The real weights; the test is skipped where they are not."""
     try:
         return weights.find(cache_folder(os.environ))
-    except SetupProblem as problem:
+    except SetupError as problem:
         pytest.skip(str(problem))
 
 

@@ -16,9 +16,9 @@ from typing import Any, NamedTuple
 
 import pytest
 
+from memstory.contract.values import ToolSchema
 from memstory_reference.bus.subjects import QUERY_RECEIVED, RESPONSE_GENERATION, TOOL_SCHEMA, tool_request, tool_result
 from memstory_reference.cli import make_parser
-from memstory_reference.ports import ToolSpec
 from memstory_reference.systems.layers.web import LayersWeb
 from memstory_reference.systems.manager.settings import default_manager
 from memstory_reference.systems.topics.settings import default_topics
@@ -227,7 +227,9 @@ def here(place: str) -> Any:
 def accepted(found: Any) -> set[str]:
     """Return the names of what it takes."""
     return (
-        set(found.parameters["properties"]) if isinstance(found, ToolSpec) else set(inspect.signature(found).parameters)
+        set(found.parameters["properties"])
+        if isinstance(found, ToolSchema)
+        else set(inspect.signature(found).parameters)
     )
 
 

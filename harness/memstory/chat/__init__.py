@@ -5,19 +5,15 @@ last turns of a session, and it names itself in every report, so that nobody tak
 """
 
 from memstory.chat.agent import Agent
-from memstory.chat.model import GROUP, ChatModel, Message, Reply, ToolRequest, check_model_name, load_model
+from memstory.chat.model import GROUP, check_model_name, load_model
 from memstory.chat.shim import OPTIONS, Chats, Shim, gives_chat_to, with_shim
 
 __all__ = [
     "GROUP",
     "OPTIONS",
     "Agent",
-    "ChatModel",
     "Chats",
-    "Message",
-    "Reply",
     "Shim",
-    "ToolRequest",
     "check_model_name",
     "gives_chat_to",
     "load_model",

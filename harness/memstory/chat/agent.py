@@ -9,9 +9,9 @@ from dataclasses import dataclass, field
 from time import perf_counter
 from typing import Final
 
-from memstory.chat.model import ChatModel, Message, Reply
 from memstory.chat.tools import MemoryTools
-from memstory.contract.errors import Refused
+from memstory.contract.errors import Refused, SetupError, UnavailableError
+from memstory.contract.models import ChatModel, Message, Reply
 from memstory.contract.target import Item, ModelUse, Request, Scope, Target, ToolCall, ToolSchema, Turn
 from memstory.contract.values import STAND_IN
 
@@ -84,10 +84,12 @@ class Agent:
     async def _answer(self, past: Sequence[Message], turn: _Turn, scope: Scope) -> str:
         for _ in range(STEPS):
             reply = await self._reply(past, turn, self.tools)
-            if not reply.requests:
+            if not reply.tool_requests:
                 return _words(reply, turn)
-            turn.messages.append(Message(role="assistant", content=reply.content, requests=tuple(reply.requests)))
-            for request in reply.requests:
+            turn.messages.append(
+                Message(role="assistant", content=reply.content, tool_requests=tuple(reply.tool_requests))
+            )
+            for request in reply.tool_requests:
                 call = await self._tools.call(request, scope)
                 turn.calls.append(call)
                 content = call.error if call.error is not None else str(call.result)
@@ -100,6 +102,8 @@ class Agent:
         begun, reply = perf_counter(), None
         try:
             reply = await self._model.chat([system, *past, *turn.messages], tools)
+        except UnavailableError as error:
+            raise SetupError(f"the shim's chat model cannot answer: {error}") from error
         finally:
             if self.use is not None:
                 self.use += ModelUse.of(reply, perf_counter() - begun)

@@ -8,9 +8,10 @@ from difflib import get_close_matches
 from typing import Final
 
 from memstory.chat.agent import Agent
-from memstory.chat.model import DEFAULT, ChatModel, load_model
+from memstory.chat.model import DEFAULT, close_model, load_model
 from memstory.chat.tools import TOOLSETS, MemoryTools, usual_toolset
 from memstory.contract.errors import NotSupported, SetupError, StoryError
+from memstory.contract.models import ChatModel
 from memstory.contract.target import Capability, Connection, Environment, Tree
 from memstory.targets.discovery import CONTROL
 
@@ -90,7 +91,7 @@ class Chats:
     async def close(self) -> None:
         """Close every model that was loaded."""
         for model in self._loaded.values():
-            await model.close()
+            await close_model(model)
 
     def _model(self, chosen: Tree) -> ChatModel:
         name = DEFAULT if chosen is None else str(chosen)

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from difflib import get_close_matches
 from typing import Final
 
-from memstory.chat.model import ToolRequest
 from memstory.contract.errors import NotSupported, Refused
+from memstory.contract.models import ToolRequest
 from memstory.contract.target import (
     Capability,
     Connection,
@@ -117,14 +117,16 @@ class MemoryTools:
         Raises:
             NotSupported: the tool needs what the backend cannot do.
         """
-        given = {name: value for name, value in request.args.items() if not _is_blank(value)}
+        given = {name: value for name, value in request.arguments.items() if not _is_blank(value)}
         wrong = self._wrong(request.name, given)
         if wrong is not None:
-            return ToolCall(name=request.name, args=request.args, error=f"error: {wrong}")
+            return ToolCall(name=request.name, args=request.arguments, error=f"error: {wrong}")
         try:
-            return ToolCall(name=request.name, args=request.args, result=await self._do(request.name, given, scope))
+            return ToolCall(
+                name=request.name, args=request.arguments, result=await self._do(request.name, given, scope)
+            )
         except Refused as refusal:
-            return ToolCall(name=request.name, args=request.args, error=f"refused: {refusal}")
+            return ToolCall(name=request.name, args=request.arguments, error=f"refused: {refusal}")
 
     async def _do(self, name: str, given: Mapping[str, str], scope: Scope) -> str:
         calls: Mapping[str, Callable[[Mapping[str, str], Scope], Awaitable[str]]] = {

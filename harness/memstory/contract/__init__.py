@@ -1,6 +1,6 @@
-"""What both source roots agree on: values, the operations of a target, time, errors, and values as JSON.
+"""What both source roots agree on: values, the operations of a target, chat models, time, errors, values as JSON.
 
 The one part of the harness that a memory system may import; it imports nothing of either root.
 """
 
-__all__ = ["clock", "codec", "errors", "target", "values"]
+__all__ = ["clock", "codec", "errors", "models", "target", "values"]

@@ -5,6 +5,7 @@ MemstoryError
 ├── MissingValue    the memory answered, but without what the story needs next -> outcome `failed`
 ├── TargetError     the target broke: its maintainer acts        -> outcome `error`
 ├── SetupError      the machine lacks something: its user acts   -> outcome `error`, or exit code 4 at start
+├── UnavailableError  what is outside does not answer now: its operator acts -> outcome `error`
 ├── NotSupported    the target cannot do this at all             -> outcome `unsupported`
 └── Refused         the memory declined, on purpose, in words    -> a result that `expect.error` judges
 """
@@ -61,6 +62,10 @@ class MissingValue(MemstoryError):  # noqa: N818  (an answer like any other, jud
 
 class SetupError(MemstoryError):
     """A machine on which the run cannot start; the message says what to do."""
+
+
+class UnavailableError(MemstoryError):
+    """A service outside, such as a model's server, that does not answer now; the message says what to do."""
 
 
 class NotSupported(MemstoryError):  # noqa: N818  (the design's word: a missing capability is not an error)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import MISSING, dataclass, field, fields
 from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypeVar
@@ -208,6 +209,13 @@ class ToolCall:
     args: Mapping[str, Json]
     result: Json = None
     error: str | None = None
+
+    @property
+    def text(self) -> str:
+        """What the caller reads: the error or the result, which is JSON unless it is a text."""
+        if self.error is not None:
+            return self.error
+        return self.result if isinstance(self.result, str) else json.dumps(self.result, ensure_ascii=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

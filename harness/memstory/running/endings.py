@@ -6,7 +6,15 @@ import traceback
 from collections.abc import Sequence
 from tempfile import gettempdir
 
-from memstory.contract.errors import NO_ROOM, MissingValue, NotSupported, SetupError, StoryError, TargetError
+from memstory.contract.errors import (
+    NO_ROOM,
+    MissingValue,
+    NotSupported,
+    SetupError,
+    StoryError,
+    TargetError,
+    UnavailableError,
+)
 from memstory.results.recording import Failure, FailureKind
 from memstory.targets.discovery import missing_vendor
 
@@ -14,6 +22,8 @@ _LONGEST_MESSAGE = 4_000
 """A request that nobody scripted or recorded comes with its prompt or with a difference."""
 
 _LONGEST_DETAIL = 40_000
+_OTHERS = (MissingValue, NotSupported, SetupError, StoryError, UnavailableError)
+"""Errors whose message says all: the author of the story or the user of the machine acts, not who knows the code."""
 
 
 def told(error: BaseException) -> str:
@@ -43,13 +53,12 @@ def failure_of(error: Exception, target: str, step: Sequence[int] = ()) -> Failu
         kind = "invalid"
     elif isinstance(error, MissingValue):
         kind = "failed"
-    expected = isinstance(error, (MissingValue, NotSupported, StoryError, SetupError, TargetError))
+    expected = isinstance(error, (*_OTHERS, TargetError))
     text = message_of(error)
     message = text if expected and text else told(error)
     if isinstance(error, OSError) and error.errno in NO_ROOM:
         message += f". Give the disk of {gettempdir()}, where workspaces are, room, or set TMPDIR to another folder"
-    # The author of the story or the user of the machine reads what to do; our traceback would add nothing.
-    detail = None if isinstance(error, (MissingValue, NotSupported, StoryError, SetupError)) else _traceback(error)
+    detail = None if isinstance(error, _OTHERS) else _traceback(error)
     return Failure(kind=kind, message=_shorten(message), step=tuple(step), detail=detail)
 
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 import shutil
 from pathlib import Path
 
+from memstory.contract.errors import SetupError
 from memstory_reference.adapters.folder_lock import LOCK_NAME, FolderLock
-from memstory_reference.errors import InputError, SetupProblem
+from memstory_reference.errors import InputError
 
 
 def copy_closed(folder: Path, to: Path) -> None:
@@ -15,7 +16,7 @@ def copy_closed(folder: Path, to: Path) -> None:
     Raises:
         InputError: there is no such store, or `to` is there already.
         StoreConflictError: the store is open; its index files on disk are not all of it.
-        SetupProblem: `to` cannot be written.
+        SetupError: `to` cannot be written.
     """
     if not folder.is_dir():
         raise InputError(f"there is no folder {folder}")
@@ -26,6 +27,6 @@ def copy_closed(folder: Path, to: Path) -> None:
     try:
         shutil.copytree(folder, to, ignore=shutil.ignore_patterns(LOCK_NAME))
     except OSError as problem:
-        raise SetupProblem(f"{to} cannot hold a copy: {problem}") from problem
+        raise SetupError(f"{to} cannot hold a copy: {problem}") from problem
     finally:
         lock.release()

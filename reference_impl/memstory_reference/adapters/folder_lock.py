@@ -6,7 +6,8 @@ from pathlib import Path
 
 from filelock import FileLock, Timeout
 
-from memstory_reference.errors import SetupProblem, StoreConflictError
+from memstory.contract.errors import SetupError
+from memstory_reference.errors import StoreConflictError
 
 LOCK_NAME = ".owner.lock"
 
@@ -20,7 +21,7 @@ class FolderLock:
         self._lock = FileLock(folder / LOCK_NAME, thread_local=False)
 
     def acquire(self) -> None:
-        """Make the folder if need be and take it; StoreConflictError if it is taken, SetupProblem if it is unusable."""
+        """Make the folder if need be and take it; StoreConflictError if it is taken, SetupError if it is unusable."""
         try:
             self._folder.mkdir(parents=True, exist_ok=True, mode=0o700)  # memories are nobody else's business
             self._lock.acquire(blocking=False)
@@ -33,7 +34,7 @@ class FolderLock:
         except OSError as problem:
             reason = problem.strerror or str(problem)
             msg = f"{self._folder} cannot hold a store: {reason}. Give a folder that this user may write to."
-            raise SetupProblem(msg) from problem
+            raise SetupError(msg) from problem
 
     def release(self) -> None:
         """Let go; a second call does nothing."""

@@ -12,7 +12,7 @@ from mcp.server.context import ServerRequestContext
 from mcp.server.lowlevel import Server
 from mcp.server.stdio import stdio_server
 
-from memstory_reference.ports import Json, ToolSpec
+from memstory.contract.values import Json, ToolSchema
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -27,7 +27,7 @@ CallTool = Callable[[str, Json], Awaitable[ToolAnswer]]
 """The name and the arguments of a call to its answer; a wrong call is an answer too, never an exception."""
 
 
-def tool_server(name: str, version: str, tools: Sequence[ToolSpec], call: CallTool) -> Server[dict[str, Any]]:
+def tool_server(name: str, version: str, tools: Sequence[ToolSchema], call: CallTool) -> Server[dict[str, Any]]:
     """Return the server `name`, not connected yet, with exactly these tools and nothing else."""
     announced = [
         mcp_types.Tool(name=tool.name, description=tool.description, input_schema=dict(tool.parameters))

@@ -10,21 +10,12 @@ from dataclasses import asdict
 
 import numpy as np
 
+from memstory.contract.errors import MemstoryError, UnavailableError
+from memstory.contract.models import REPLY, ChatModel, ChatModelUnavailableError, Message, Reply
+from memstory.contract.values import ToolSchema, Tree
 from memstory_reference.adapters.embedding.prefixes import ProfiledEmbedder, sent_texts
 from memstory_reference.adapters.faults import Switch
-from memstory_reference.errors import MemorySystemError, UnavailableError
-from memstory_reference.ports import (
-    REPLY,
-    ChatModel,
-    ChatModelUnavailableError,
-    EmbedderUnavailableError,
-    Message,
-    Purpose,
-    Reply,
-    ToolSpec,
-    Tree,
-    Vectors,
-)
+from memstory_reference.ports import EmbedderUnavailableError, Purpose, Vectors
 
 KEPT_TEXTS = 10_000
 """Texts that are kept; the counts go on beyond."""
@@ -101,7 +92,7 @@ class WatchedModel:
 
     def __init__(self, inner: ChatModel, switch: Switch | None = None, *, after_reply: Switch | None = None) -> None:
         self.name = inner.name
-        self.failures: list[MemorySystemError] = []
+        self.failures: list[MemstoryError] = []
         self._inner = inner
         self._switch = switch or Switch("chat model")
         self._after_reply = after_reply or self._switch
@@ -111,7 +102,7 @@ class WatchedModel:
     async def chat(
         self,
         messages: Sequence[Message],
-        tools: Sequence[ToolSpec] = (),
+        tools: Sequence[ToolSchema] = (),
         *,
         purpose: str = REPLY,
         temperature: float | None = None,
@@ -137,7 +128,7 @@ class WatchedModel:
                 reply = await self._inner.chat(
                     messages, tools, purpose=purpose, temperature=temperature, response_schema=response_schema
                 )
-            except MemorySystemError as error:
+            except MemstoryError as error:
                 self.failures.append(error)
                 raise
         entry["reply"] = asdict(reply)

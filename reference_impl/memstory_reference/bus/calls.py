@@ -8,15 +8,11 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Protocol
 
+from memstory.contract.errors import MemstoryError, SetupError, UnavailableError
+from memstory.contract.values import Tree
 from memstory_reference.bus.subjects import call_request, call_result
-from memstory_reference.errors import (
-    InputError,
-    MemorySystemError,
-    SetupProblem,
-    StoreConflictError,
-    UnavailableError,
-)
-from memstory_reference.ports import Bus, Envelope, NewId, NoRespondersError, Subscription, Tree
+from memstory_reference.errors import InputError, StoreConflictError
+from memstory_reference.ports import Bus, Envelope, NewId, NoRespondersError, Subscription
 
 Act = Callable[[Mapping[str, Tree], str], Awaitable[Tree]]
 """Arguments and owner to a result. The owner is the envelope's, never an argument."""
@@ -26,10 +22,10 @@ ALIVE_SECONDS = 3.0
 LOOK_SECONDS = 2.0
 """How long a process that is at work may be gone before its caller knows."""
 
-KINDS: Mapping[str, type[MemorySystemError]] = {
+KINDS: Mapping[str, type[MemstoryError]] = {
     "input": InputError,
     "conflict": StoreConflictError,
-    "setup": SetupProblem,
+    "setup": SetupError,
     "unavailable": UnavailableError,
 }
 
@@ -75,7 +71,7 @@ class CallServer:
         async def answer(request: Envelope) -> None:
             try:
                 payload = {"result": await act(_arguments(request), request.owner)}
-            except MemorySystemError as error:
+            except MemstoryError as error:
                 payload = {"error": str(error), "kind": _kind(error)}
             except Exception as error:
                 # The caller must not wait forever for a broken part; the bus logs and counts what broke it.
@@ -186,10 +182,10 @@ class PartSilentError(UnavailableError):
 
 
 async def refuse_a_second(caller: Caller, *, store: str) -> None:
-    """Raise SetupProblem if the part is served from another store: callers would find half of what they stored."""
+    """Raise SetupError if the part is served from another store: callers would find half of what they stored."""
     found = await caller.alive()
     if found is not None and (not store or found.get("store") != store):
-        raise SetupProblem(
+        raise SetupError(
             f"{caller.part} is served on this bus already, by process {found.get('process')}; stop that one first, or "
             "use another bus"
         )
@@ -202,7 +198,7 @@ def _arguments(request: Envelope) -> Mapping[str, Tree]:
     return arguments
 
 
-def _kind(error: MemorySystemError) -> str:
+def _kind(error: MemstoryError) -> str:
     return next((kind for kind, leaf in KINDS.items() if isinstance(error, leaf)), "unavailable")
 
 

@@ -6,7 +6,7 @@ import asyncio
 import logging
 from collections.abc import Collection
 
-from memstory_reference.errors import MemorySystemError
+from memstory.contract.errors import MemstoryError
 from memstory_reference.ports import Envelope, Handler
 
 _log = logging.getLogger(__name__)
@@ -36,7 +36,7 @@ class Deliveries:
         while self._tasks - {asyncio.current_task()}:
             await finished(self._tasks)
 
-    def refuse(self, name: str, subject: str, error: MemorySystemError) -> None:
+    def refuse(self, name: str, subject: str, error: MemstoryError) -> None:
         """Count and log a message that is not taken; the log does not hold its content."""
         self.refusals += 1
         _log.warning("%s refused a message on %s: %s", name, subject, error)
@@ -44,7 +44,7 @@ class Deliveries:
     async def _handle(self, name: str, handler: Handler, envelope: Envelope) -> None:
         try:
             await handler(envelope)
-        except MemorySystemError as error:
+        except MemstoryError as error:
             self.refuse(name, envelope.subject, error)
         except Exception:  # noqa: BLE001  (the rim of every handler: one bad message must not end a subscription)
             self.failures += 1

@@ -7,12 +7,13 @@ from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
+from memstory.contract.errors import UnavailableError
+from memstory.contract.values import Json
 from memstory_reference.bus.deliveries import Deliveries, finished
 from memstory_reference.bus.payloads import pack, unpack
 from memstory_reference.bus.replies import Replies
 from memstory_reference.bus.subjects import check_pattern, check_queue, check_subject, matches
-from memstory_reference.errors import UnavailableError
-from memstory_reference.ports import Envelope, Handler, Json, NoRespondersError
+from memstory_reference.ports import Envelope, Handler, NoRespondersError
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

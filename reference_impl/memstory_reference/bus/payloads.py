@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 
+from memstory.contract.values import Json
 from memstory_reference.errors import InputError
-from memstory_reference.ports import Json
 
 MAX_PAYLOAD_CHARACTERS = 8 << 20
 """An answer travels with the results of all its tool calls."""

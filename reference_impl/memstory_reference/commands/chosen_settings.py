@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import argparse
 
+from memstory.contract.values import Json
 from memstory_reference.errors import InputError
-from memstory_reference.ports import Json
 from memstory_reference.systems.layers.settings import LayersSettings, default_layers, read_layers
 from memstory_reference.systems.topics.settings import TopicsSettings, default_topics, read_topics
 

@@ -10,6 +10,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Protocol
 
+from memstory.contract.values import ToolCall, ToolSchema, Tree
 from memstory_reference.adapters.clocks import SystemClock
 from memstory_reference.adapters.random_ids import random_id
 from memstory_reference.commands.memory.opened_turns import open_settings
@@ -22,7 +23,6 @@ from memstory_reference.composition.pipeline import open_pipeline_system
 from memstory_reference.composition.topics import open_topics
 from memstory_reference.errors import InputError
 from memstory_reference.ollama_address import ollama_host
-from memstory_reference.ports import ToolSpec, Tree
 from memstory_reference.systems.manager.settings import default_manager, read_manager
 from memstory_reference.systems.observations.config import ObservationsConfig
 from memstory_reference.systems.observations.run_tools import SPECS, RunTools
@@ -31,7 +31,6 @@ from memstory_reference.systems.pipeline.settings import default_pipeline, read_
 from memstory_reference.systems.topics.settings import default_topics, read_topics
 from memstory_reference.systems.topics.system import TopicsSystem
 from memstory_reference.systems.turns.settings import default_turns, read_turns
-from memstory_reference.tooling.tools import ToolOutcome
 
 NAME = "memory"
 
@@ -39,11 +38,11 @@ NAME = "memory"
 class Served(Protocol):
     """A system with tools."""
 
-    def tools(self) -> Sequence[ToolSpec]:
+    def tools(self) -> Sequence[ToolSchema]:
         """Return the tools as a model sees them."""
         ...
 
-    async def call_tool(self, name: str, arguments: object, *, owner: str, session: str) -> ToolOutcome:
+    async def call_tool(self, name: str, arguments: object, *, owner: str, session: str) -> ToolCall:
         """Call a tool for an owner."""
         ...
 
@@ -71,10 +70,10 @@ class ServedRuns:
 
     service: ObservationService
 
-    def tools(self) -> Sequence[ToolSpec]:
+    def tools(self) -> Sequence[ToolSchema]:
         return SPECS
 
-    async def call_tool(self, name: str, arguments: object, *, owner: str, session: str) -> ToolOutcome:
+    async def call_tool(self, name: str, arguments: object, *, owner: str, session: str) -> ToolCall:
         return await RunTools(self.service, owner).call(name, arguments)
 
     async def close(self) -> None:
@@ -101,10 +100,10 @@ class ServedTopics:
 
     system: TopicsSystem
 
-    def tools(self) -> Sequence[ToolSpec]:
+    def tools(self) -> Sequence[ToolSchema]:
         return self.system.tools()
 
-    async def call_tool(self, name: str, arguments: Tree, *, owner: str, session: str) -> ToolOutcome:
+    async def call_tool(self, name: str, arguments: Tree, *, owner: str, session: str) -> ToolCall:
         return await self.system.call_tool(name, arguments, caller="McpClient", owner=owner, session_id=session)
 
     async def close(self) -> None:

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 from tabulate import tabulate
 
+from memstory.contract.values import Tree
 from memstory_reference.commands.terminal_text import cell, json_text, printable
-from memstory_reference.ports import Tree
 from memstory_reference.systems.topics.engrams import EngramEntry, FoundEngram, TopicEntry
 
 SHORT_ID_CHARACTERS = 8

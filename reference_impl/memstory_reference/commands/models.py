@@ -8,9 +8,9 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
+from memstory.contract.errors import SetupError
 from memstory_reference.adapters.cache_folder import cache_folder
 from memstory_reference.adapters.embedding import weights, wheel_download
-from memstory_reference.errors import SetupProblem
 
 Download = Callable[[Path], Path]
 
@@ -29,7 +29,7 @@ def list_models(cache: Path) -> int:
     """Print a line a model: name, dimensions, where the weights are."""
     try:
         place = str(weights.find(cache).folder)
-    except SetupProblem as problem:
+    except SetupError as problem:
         place = str(problem)
     sys.stdout.write(f"{weights.MODEL}\t384 dimensions\tno prefixes\t{place}\n")
     return 0

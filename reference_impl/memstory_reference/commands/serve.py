@@ -11,6 +11,7 @@ from collections.abc import AsyncIterator, Callable, Coroutine, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from typing import TYPE_CHECKING, Any, Protocol
 
+from memstory.contract.errors import UnavailableError
 from memstory_reference.adapters.clocks import SystemClock
 from memstory_reference.adapters.random_ids import random_id
 from memstory_reference.bus.permissions import server_configuration
@@ -21,7 +22,6 @@ from memstory_reference.commands.web.serve_http import serve_http
 from memstory_reference.composition.chat_models import chat_of
 from memstory_reference.composition.embedders import embedder_of
 from memstory_reference.composition.topics import agent_config, memory_service, open_topics_store
-from memstory_reference.errors import UnavailableError
 from memstory_reference.systems.layers.modes import MemoryMode, parse_mode
 from memstory_reference.systems.layers.process import LayersPart
 from memstory_reference.systems.topics.processes.agent_process import AgentPart

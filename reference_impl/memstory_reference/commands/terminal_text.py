@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 
-from memstory_reference.ports import Json
+from memstory.contract.values import Json
 from memstory_reference.text.lines import one_line
 
 CELL_CHARACTERS = 80

@@ -8,14 +8,16 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from memstory.contract.errors import SetupError
 from memstory_reference.adapters.cache_folder import cache_folder
 from memstory_reference.composition.extras import OPENAI_CLIENT, extra
-from memstory_reference.errors import InputError, SetupProblem
+from memstory_reference.errors import InputError
 
 if TYPE_CHECKING:
+    from memstory.contract.models import ChatModel
     from memstory_reference.adapters.embedding.prefixes import ProfiledEmbedder
     from memstory_reference.composition.embedders import NamesModels
-    from memstory_reference.ports import ChatModel, Embedder
+    from memstory_reference.ports import Embedder
 
 OFFLINE = "offline"
 
@@ -24,7 +26,7 @@ def own_embedder() -> ProfiledEmbedder | None:
     """Return what the stand-in compares texts by: MiniLM where its weights are here, never the memory's embedder."""
     try:
         return _minilm(cache_folder(os.environ))
-    except SetupProblem:
+    except SetupError:
         return None
 
 

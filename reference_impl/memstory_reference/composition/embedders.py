@@ -43,7 +43,7 @@ def make_embedder(name: str, *, ollama_host: str) -> CachedEmbedder:
 
     Raises:
         InputError: no embedder has this name.
-        SetupProblem: its weights are missing or wrong.
+        SetupError: its weights are missing or wrong.
     """
     from memstory_reference.adapters.embedding.embedding_cache import FILE, CachedEmbedder  # noqa: PLC0415
 

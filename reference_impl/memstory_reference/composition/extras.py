@@ -9,7 +9,7 @@ from importlib.metadata import requires
 from types import ModuleType
 from typing import TYPE_CHECKING
 
-from memstory_reference.errors import SetupProblem
+from memstory.contract.errors import SetupError
 
 if TYPE_CHECKING:
     from memstory_reference.adapters.servers.nats_bus import NatsBus
@@ -23,30 +23,30 @@ def install(name: str) -> str:
     return f"Install it with: pip install '.[{name}]' (in a clone of memstory)"
 
 
-def missing_extra(error: ModuleNotFoundError) -> SetupProblem | None:
+def missing_extra(error: ModuleNotFoundError) -> SetupError | None:
     """Return what to say of a missing package that an extra brings; None where no extra does."""
     package = (error.name or "").partition(".")[0]
     for line in requires("memstory") or ():
         brought = re.fullmatch(r"([\w.-]+).*; extra == '(.+)'", line.replace('"', "'"))
         if brought and brought[1].replace("-", "_").lower() == package:
-            return SetupProblem(f"the package '{package}' is not installed. {install(brought[2])}")
+            return SetupError(f"the package '{package}' is not installed. {install(brought[2])}")
     return None
 
 
 @contextmanager
 def extra(what: str, package: str, name: str) -> Iterator[None]:
-    """Turn a failed import of `package` into a SetupProblem: `what` is missing, and the extra `name` brings it."""
+    """Turn a failed import of `package` into a SetupError: `what` is missing, and the extra `name` brings it."""
     try:
         yield
     except ImportError as problem:
         # A driver without its C library fails too, and names no module.
         if problem.name is not None and not problem.name.startswith(package):
             raise
-        raise SetupProblem(f"{what} is missing. {install(name)}") from problem
+        raise SetupError(f"{what} is missing. {install(name)}") from problem
 
 
 async def open_bus(address: str, name: str) -> NatsBus:
-    """Return the bus of the NATS server at `address`; SetupProblem if none answers, or its client is missing."""
+    """Return the bus of the NATS server at `address`; SetupError if none answers, or its client is missing."""
     with extra("the client of NATS", "nats", "nats"):
         from memstory_reference.adapters.servers.nats_bus import open_nats_bus  # noqa: PLC0415
     return await open_nats_bus(address, name)

@@ -23,7 +23,9 @@ from memstory_reference.systems.layers.stores.sqlite_log_store import SqliteLog
 from memstory_reference.systems.layers.stores.sqlite_store import SqliteStore
 
 if TYPE_CHECKING:
-    from memstory_reference.ports import ChatModel, Clock, Embedder, NewId
+    from memstory.contract.clock import Clock
+    from memstory.contract.models import ChatModel
+    from memstory_reference.ports import Embedder, NewId
     from memstory_reference.systems.layers.config import LayersConfig
     from memstory_reference.systems.layers.stores.store import LayersStore
 

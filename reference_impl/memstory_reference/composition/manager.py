@@ -15,7 +15,9 @@ from memstory_reference.systems.manager.manager import ManagerConfig
 from memstory_reference.systems.manager.system import ManagerSystem
 
 if TYPE_CHECKING:
-    from memstory_reference.ports import ChatModel, Clock, Embedder, NewId
+    from memstory.contract.clock import Clock
+    from memstory.contract.models import ChatModel
+    from memstory_reference.ports import Embedder, NewId
     from memstory_reference.systems.manager.settings import ManagerSettings
 
 

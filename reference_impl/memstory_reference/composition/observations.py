@@ -11,7 +11,9 @@ from memstory_reference.storage.tombstones import FILE, Tombstones
 from memstory_reference.systems.observations.service import ObservationService
 
 if TYPE_CHECKING:
-    from memstory_reference.ports import ChatModel, Clock, Embedder, NewId
+    from memstory.contract.clock import Clock
+    from memstory.contract.models import ChatModel
+    from memstory_reference.ports import Embedder, NewId
     from memstory_reference.systems.observations.config import ObservationsConfig
 
 OBSERVATIONS_FILE = "observations.sqlite3"

@@ -16,7 +16,9 @@ from memstory_reference.systems.pipeline.service import PipelineParts, PipelineS
 from memstory_reference.systems.pipeline.system import PipelineSystem
 
 if TYPE_CHECKING:
-    from memstory_reference.ports import ChatModel, Clock, Embedder, NewId
+    from memstory.contract.clock import Clock
+    from memstory.contract.models import ChatModel
+    from memstory_reference.ports import Embedder, NewId
     from memstory_reference.systems.pipeline.config import PipelineConfig
     from memstory_reference.systems.pipeline.recall import Nearest
     from memstory_reference.systems.pipeline.selection import Reranker

@@ -19,7 +19,9 @@ from memstory_reference.text.secret_guard import secret_in
 from memstory_reference.tooling.agent import AgentConfig
 
 if TYPE_CHECKING:
-    from memstory_reference.ports import ChatModel, Clock, Embedder, NewId, VectorStore
+    from memstory.contract.clock import Clock
+    from memstory.contract.models import ChatModel
+    from memstory_reference.ports import Embedder, NewId, VectorStore
     from memstory_reference.systems.topics.settings import TopicsSettings
 
 

@@ -13,7 +13,9 @@ from memstory_reference.systems.turns.stores.sqlite_store import SqliteTurns
 from memstory_reference.systems.turns.system import TurnsSystem
 
 if TYPE_CHECKING:
-    from memstory_reference.ports import ChatModel, Clock, Embedder, NewId
+    from memstory.contract.clock import Clock
+    from memstory.contract.models import ChatModel
+    from memstory_reference.ports import Embedder, NewId
     from memstory_reference.storage.postgres.place import PostgresPlace
     from memstory_reference.systems.turns.config import TurnsConfig
     from memstory_reference.systems.turns.stores.store import TurnsStore

@@ -12,7 +12,8 @@ from itertools import islice
 from pathlib import Path
 from typing import TypeVar
 
-from memstory_reference.errors import StoreConflictError, UnavailableError
+from memstory.contract.errors import UnavailableError
+from memstory_reference.errors import StoreConflictError
 from memstory_reference.storage.lane import Lane
 
 LOG = logging.getLogger(__name__)

@@ -8,7 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, nullcontext
 from typing import ParamSpec, TypeVar
 
-from memstory_reference.errors import UnavailableError
+from memstory.contract.errors import UnavailableError
 
 P = ParamSpec("P")
 T = TypeVar("T")

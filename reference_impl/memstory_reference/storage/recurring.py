@@ -7,7 +7,7 @@ import logging
 from collections.abc import Awaitable, Callable
 from datetime import timedelta
 
-from memstory_reference.ports import Clock
+from memstory.contract.clock import Clock
 
 LOG = logging.getLogger(__name__)
 

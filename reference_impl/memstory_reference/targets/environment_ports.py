@@ -12,8 +12,9 @@ import numpy as np
 
 from memstory.contract.clock import Stopwatch
 from memstory.contract.errors import NotSupported, StoryError
+from memstory.contract.models import ChatModel, Message, Reply
 from memstory.contract.target import Environment, ModelUse
-from memstory.contract.values import STAND_IN
+from memstory.contract.values import STAND_IN, ToolSchema
 from memstory_reference.adapters.chat_models.scripted_chat import ScriptedChat
 from memstory_reference.adapters.embedding.fixed_vectors import FixedVectors
 from memstory_reference.adapters.embedding.prefixes import NO_PREFIXES, Profile, ProfiledEmbedder
@@ -23,16 +24,7 @@ from memstory_reference.composition.chat_models import OFFLINE, make_chat, own_e
 from memstory_reference.composition.embedders import MINILM
 from memstory_reference.errors import InputError
 from memstory_reference.ollama_address import ollama_host
-from memstory_reference.ports import (
-    ChatModel,
-    Message,
-    NewId,
-    Purpose,
-    Reply,
-    ToolSpec,
-    Vectors,
-    VectorStore,
-)
+from memstory_reference.ports import NewId, Purpose, Vectors, VectorStore
 from memstory_reference.targets.seeded_ids import seeded_ids
 
 MakeEmbedder = Callable[[str, str], ProfiledEmbedder]
@@ -148,7 +140,7 @@ class CountedModel:
         self.use = None if STAND_IN in inner.name.lower() else ModelUse()
         self._inner = inner
 
-    async def chat(self, messages: Sequence[Message], tools: Sequence[ToolSpec] = (), **more: Any) -> Reply:
+    async def chat(self, messages: Sequence[Message], tools: Sequence[ToolSchema] = (), **more: Any) -> Reply:
         begun, reply = perf_counter(), None
         try:
             reply = await self._inner.chat(messages, tools, **more)

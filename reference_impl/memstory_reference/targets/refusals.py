@@ -5,15 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
-from memstory.contract.errors import Refused, SetupError, StoryError, TargetError
-from memstory_reference.errors import (
-    InputError,
-    MemorySystemError,
-    SetupProblem,
+from memstory.contract.errors import (
+    MemstoryError,
+    NotSupported,
+    Refused,
+    SetupError,
+    StoryError,
+    TargetError,
     UnavailableError,
-    UnknownTextError,
 )
-from memstory_reference.ports import ChatModelUnavailableError
+from memstory.contract.models import ChatModelUnavailableError
+from memstory_reference.errors import InputError, UnknownTextError
 
 
 @contextmanager
@@ -27,18 +29,18 @@ def in_harness_words(*, is_fault_injected: bool = False, failures: Sequence[Unav
     try:
         yield
         if failures:
-            raise TargetError(f"Memory unavailable: {failures[0]}") from failures[0]
+            raise TargetError(f"Memory unavailable: {failures[0]}") from failures[0]  # noqa: TRY301  (no error of the reference)
+    except (NotSupported, Refused, SetupError, StoryError, TargetError):
+        raise
     except UnknownTextError as error:
         raise StoryError(str(error)) from error
     except InputError as error:
         raise Refused(str(error)) from error
-    except SetupProblem as error:
-        raise SetupError(str(error)) from error
     except ChatModelUnavailableError as error:
         raise unavailable(f"Model unavailable: {error}") from error
     except UnavailableError as error:
         raise unavailable(f"Memory unavailable: {error}") from error
-    except MemorySystemError as error:
+    except MemstoryError as error:
         raise TargetError(str(error)) from error
 
 

@@ -6,7 +6,7 @@ from hashlib import blake2b
 from itertools import count
 from pathlib import Path
 
-from memstory_reference.errors import SetupProblem
+from memstory.contract.errors import SetupError
 from memstory_reference.ports import NewId
 
 FILE = "opened"
@@ -16,14 +16,14 @@ def seeded_ids(workspace: Path, seed: int) -> NewId:
     """Return a source of ids from `seed`, how often the workspace was opened, and a count.
 
     The opening is written before the first id is given, so that ids go on without collision after a restart or crash.
-    SetupProblem where it cannot be written.
+    SetupError where it cannot be written.
     """
     file = workspace / FILE
     try:
         opened = _open_once_more(file)
     except OSError as error:
         reason = error.strerror or type(error).__name__
-        raise SetupProblem(f"{file}: the workspace cannot be written ({reason}); choose another folder") from error
+        raise SetupError(f"{file}: the workspace cannot be written ({reason}); choose another folder") from error
     numbers = count()
     return lambda: blake2b(f"{seed}/{opened}/{next(numbers)}".encode(), digest_size=16).hexdigest()
 

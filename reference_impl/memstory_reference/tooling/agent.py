@@ -5,14 +5,16 @@ from __future__ import annotations
 import asyncio
 from collections import OrderedDict, deque
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 
+from memstory.contract.models import ChatModel, Message, ToolRequest
+from memstory.contract.values import ToolCall
 from memstory_reference.bus.subjects import QUERY_RECEIVED, RESPONSE_GENERATION
 from memstory_reference.errors import InputError
 from memstory_reference.input_checks import DEFAULT_LIMITS, Limits, checked_memory, checked_owner
-from memstory_reference.ports import Bus, ChatModel, Envelope, Message, NewId, Subscription, ToolRequest
+from memstory_reference.ports import Bus, Envelope, NewId, Subscription
 from memstory_reference.tooling.rounds import NO_ANSWER, ROUNDS, Talk, converse
-from memstory_reference.tooling.tools import ToolBox, ToolOutcome
+from memstory_reference.tooling.tools import ToolBox
 
 NAME = "GeneratorAgent"
 
@@ -43,7 +45,7 @@ class Answer:
 
     answer: str
     thinking: str | None
-    tool_calls: Sequence[ToolOutcome]
+    tool_calls: Sequence[ToolCall]
     query_id: str
     notes: Sequence[str] = ()
 
@@ -92,7 +94,7 @@ class GeneratorAgent:
             past = _latest(window.turns, self._config.limits.max_window_characters)
             prompt = [Message(role="system", content=self._config.system_prompt), *past, question]
 
-            async def use(request: ToolRequest) -> ToolOutcome:
+            async def use(request: ToolRequest) -> ToolCall:
                 return await self._toolbox.call(request.name, request.arguments, owner=owner, session_id=session_id)
 
             talk = await converse(
@@ -126,7 +128,10 @@ class GeneratorAgent:
         payload = {
             "answer": answer.answer,
             "thinking": answer.thinking,
-            "tool_calls": [asdict(outcome) for outcome in answer.tool_calls],
+            "tool_calls": [
+                {"name": one.name, "arguments": one.args, "result": one.result, "error": one.error}
+                for one in answer.tool_calls
+            ],
             "query": query,
             "session_id": session_id,
             "query_id": answer.query_id,

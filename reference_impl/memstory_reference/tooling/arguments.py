@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from memstory.contract.values import ToolSchema, Tree
 from memstory_reference.errors import InputError
-from memstory_reference.ports import ToolSpec, Tree
 
 _TYPES: Mapping[str, tuple[type, ...]] = {
     "array": (list,),
@@ -17,7 +17,7 @@ _TYPES: Mapping[str, tuple[type, ...]] = {
 }
 
 
-def check_arguments(spec: ToolSpec, arguments: object) -> dict[str, Tree]:
+def check_arguments(spec: ToolSchema, arguments: object) -> dict[str, Tree]:
     """Return the arguments if they fit the tool's schema, else raise InputError with all that is wrong.
 
     Null stands for an argument that was left out: models fill in both of two optional arguments.

@@ -4,24 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
 
-from memstory_reference.errors import InputError, MemorySystemError, UnavailableError
-from memstory_reference.ports import ToolSpec, Tree
+from memstory.contract.errors import MemstoryError, UnavailableError
+from memstory.contract.values import ToolCall, ToolSchema, Tree
+from memstory_reference.errors import InputError
 from memstory_reference.tooling.arguments import check_arguments
-from memstory_reference.tooling.tools import ToolOutcome
 
-LocalTools = Mapping[str, tuple[ToolSpec, Callable[[Mapping[str, Tree]], Awaitable[Tree]]]]
+LocalTools = Mapping[str, tuple[ToolSchema, Callable[[Mapping[str, Tree]], Awaitable[Tree]]]]
 """Each tool by its name: what a model sees of it, and what it does with checked arguments."""
 
 
-async def call_local(tools: LocalTools, name: str, arguments: object) -> ToolOutcome:
+async def call_local(tools: LocalTools, name: str, arguments: object) -> ToolCall:
     """Call a tool; every error that the memory raises on purpose becomes words."""
     given = arguments if isinstance(arguments, Mapping) else {}
     try:
         if name not in tools:
             raise InputError(f"there is no tool named {name!r:.80}; there are: {', '.join(tools)}")
         spec, function = tools[name]
-        return ToolOutcome(name=name, arguments=given, result=await function(check_arguments(spec, arguments)))
+        return ToolCall(name=name, args=given, result=await function(check_arguments(spec, arguments)))
     except UnavailableError as error:
-        return ToolOutcome(name=name, arguments=given, error=f"Memory unavailable: {error}")
-    except MemorySystemError as error:
-        return ToolOutcome(name=name, arguments=given, error=str(error))
+        return ToolCall(name=name, args=given, error=f"Memory unavailable: {error}")
+    except MemstoryError as error:
+        return ToolCall(name=name, args=given, error=str(error))

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 
+from memstory.contract.models import ChatModel, Message, Reply, ToolRequest
+from memstory.contract.values import ToolCall, ToolSchema
 from memstory_reference.input_checks import DEFAULT_LIMITS
-from memstory_reference.ports import ChatModel, Message, Reply, ToolRequest, ToolSpec
-from memstory_reference.tooling.tools import ToolOutcome
 
 ROUNDS = 6
 CALLS = DEFAULT_LIMITS.max_tool_calls
@@ -20,7 +20,7 @@ class Talk:
 
     reply: Reply
     messages: Sequence[Message]
-    outcomes: Sequence[ToolOutcome]
+    outcomes: Sequence[ToolCall]
     thoughts: Sequence[str]
 
 
@@ -28,8 +28,8 @@ async def converse(
     chat: ChatModel,
     prompt: Sequence[Message],
     *,
-    tools: Callable[[], Sequence[ToolSpec]],
-    use: Callable[[ToolRequest], Awaitable[ToolOutcome]],
+    tools: Callable[[], Sequence[ToolSchema]],
+    use: Callable[[ToolRequest], Awaitable[ToolCall]],
     rounds: int = ROUNDS,
     calls: int = CALLS,
 ) -> Talk:
@@ -37,9 +37,9 @@ async def converse(
 
     Of each reply the first `calls` calls are made; the others are answered with an error that says so.
     """
-    messages, outcomes, thoughts = list[Message](), list[ToolOutcome](), list[str]()
+    messages, outcomes, thoughts = list[Message](), list[ToolCall](), list[str]()
 
-    async def ask(offered: Sequence[ToolSpec]) -> Reply:
+    async def ask(offered: Sequence[ToolSchema]) -> Reply:
         reply = await chat.chat([*prompt, *messages], offered)
         thoughts.extend([reply.thinking] if reply.thinking else [])
         return reply
@@ -59,6 +59,6 @@ async def converse(
     return Talk(reply=reply, messages=messages, outcomes=outcomes, thoughts=thoughts)
 
 
-def _not_called(request: ToolRequest, calls: int) -> ToolOutcome:
+def _not_called(request: ToolRequest, calls: int) -> ToolCall:
     error = f"not called: one reply may call {calls} tools (max_tool_calls); ask again for what is still needed"
-    return ToolOutcome(name=request.name, arguments=request.arguments, error=error)
+    return ToolCall(name=request.name, args=request.arguments, error=error)

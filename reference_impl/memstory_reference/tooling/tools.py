@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import asyncio
-import json
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from memstory.contract.errors import MemstoryError, UnavailableError
+from memstory.contract.values import Json, ToolCall, ToolSchema
 from memstory_reference.bus.subjects import TOOL_SCHEMA, TOOL_SCHEMA_WANTED, tool_request, tool_result
-from memstory_reference.errors import InputError, MemorySystemError, UnavailableError
+from memstory_reference.errors import InputError
 from memstory_reference.input_checks import DEFAULT_LIMITS
-from memstory_reference.ports import Bus, Envelope, Json, NewId, NoRespondersError, Subscription, ToolSpec
+from memstory_reference.ports import Bus, Envelope, NewId, NoRespondersError, Subscription
 from memstory_reference.text.lines import shortened
 from memstory_reference.text.near import hint
 from memstory_reference.tooling.arguments import check_arguments
@@ -33,26 +34,9 @@ ToolFunction = Callable[[Mapping[str, Json], ToolCaller], Awaitable[str]]
 class Tool:
     """A tool: what a model sees of it, and what it does. `aliases` are other names that it answers to."""
 
-    spec: ToolSpec
+    spec: ToolSchema
     call: ToolFunction
     aliases: Sequence[str] = ()
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ToolOutcome:
-    """What a tool answered: either `result`, a text or JSON, or `error` is set."""
-
-    name: str
-    arguments: Mapping[str, Json]
-    result: Json = None
-    error: str | None = None
-
-    @property
-    def text(self) -> str:
-        """What the caller reads."""
-        if self.error is not None:
-            return self.error
-        return self.result if isinstance(self.result, str) else json.dumps(self.result, ensure_ascii=False)
 
 
 class ToolServer:
@@ -97,7 +81,7 @@ class ToolServer:
         async def answer(envelope: Envelope) -> None:
             try:
                 payload = {"result": await self._outcome(envelope)}
-            except MemorySystemError as error:
+            except MemstoryError as error:
                 payload = {"error": str(error)}
             except Exception as error:
                 # The caller must not wait forever for a broken tool; the bus logs and counts what broke it.
@@ -134,7 +118,7 @@ class ToolBox:
     new_id: NewId
     caller: str
     timeout_seconds: float = 30.0
-    _specs: dict[str, ToolSpec] = field(default_factory=dict)
+    _specs: dict[str, ToolSchema] = field(default_factory=dict)
     _aliases: dict[str, str] = field(default_factory=dict)
     _changed: asyncio.Condition = field(default_factory=asyncio.Condition)
     _subscription: Subscription | None = None
@@ -162,17 +146,17 @@ class ToolBox:
                 missing = ", ".join(sorted(set(names) - set(self._specs)))
                 raise TimeoutError(f"these tools were not announced within {timeout_seconds:g} s: {missing}") from None
 
-    def specs(self) -> list[ToolSpec]:
+    def specs(self) -> list[ToolSchema]:
         """Return the tools as a model sees them."""
         return list(self._specs.values())
 
     async def call(
         self, name: str, arguments: Mapping[str, Json], *, owner: str, session_id: str | None = None
-    ) -> ToolOutcome:
+    ) -> ToolCall:
         """Call a tool over the bus; whatever goes wrong is in the outcome."""
         own_name = self._aliases.get(name, name)
         if own_name not in self._specs:
-            return ToolOutcome(name=name, arguments=arguments, error=self._unknown(name))
+            return ToolCall(name=name, args=arguments, error=self._unknown(name))
         return await call_tool(
             self.bus,
             Envelope(
@@ -201,7 +185,7 @@ class ToolBox:
             self._changed.notify_all()
 
 
-async def call_tool(bus: Bus, request: Envelope, *, timeout_seconds: float) -> ToolOutcome:
+async def call_tool(bus: Bus, request: Envelope, *, timeout_seconds: float) -> ToolCall:
     """Send a request made by whatever agent, and return what the tool answered."""
     name = request.subject.rpartition(".")[2]
     arguments = request.payload.get("args")
@@ -209,18 +193,18 @@ async def call_tool(bus: Bus, request: Envelope, *, timeout_seconds: float) -> T
     try:
         reply = await bus.request(request, tool_result(name), timeout_seconds=timeout_seconds)
     except NoRespondersError:
-        return ToolOutcome(name=name, arguments=arguments, error=f"no tool named '{name}' is running")
+        return ToolCall(name=name, args=arguments, error=f"no tool named '{name}' is running")
     except TimeoutError:
         text = f"the tool '{name}' did not answer within {timeout_seconds:g} seconds"
-        return ToolOutcome(name=name, arguments=arguments, error=text)
+        return ToolCall(name=name, args=arguments, error=text)
     except (InputError, UnavailableError) as error:
-        return ToolOutcome(name=name, arguments=arguments, error=str(error))
+        return ToolCall(name=name, args=arguments, error=str(error))
     if "error" in reply.payload:
-        return ToolOutcome(name=name, arguments=arguments, error=str(reply.payload["error"]))
-    return ToolOutcome(name=name, arguments=arguments, result=str(reply.payload.get("result", "")))
+        return ToolCall(name=name, args=arguments, error=str(reply.payload["error"]))
+    return ToolCall(name=name, args=arguments, result=str(reply.payload.get("result", "")))
 
 
-def _announcement(payload: Mapping[str, Json]) -> tuple[str, ToolSpec | None, list[str]]:
+def _announcement(payload: Mapping[str, Json]) -> tuple[str, ToolSchema | None, list[str]]:
     name, schema, aliases = payload.get("tool"), payload.get("schema"), payload.get("aliases", [])
     if not isinstance(name, str) or not isinstance(aliases, list):
         raise InputError("tool.schema: an announcement has 'tool' (text), 'aliases' (a list) and 'schema'")
@@ -229,4 +213,4 @@ def _announcement(payload: Mapping[str, Json]) -> tuple[str, ToolSpec | None, li
     if not isinstance(schema, dict) or not isinstance(schema.get("parameters"), dict):
         raise InputError(f"tool.schema: the schema of {name!r:.80} has no 'parameters' object")
     description = str(schema.get("description", ""))
-    return name, ToolSpec(name=name, description=description, parameters=schema["parameters"]), [*map(str, aliases)]
+    return name, ToolSchema(name=name, description=description, parameters=schema["parameters"]), [*map(str, aliases)]

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from memstory.chat import Reply, ToolRequest
 from memstory.contract.clock import StoryClock
+from memstory.contract.models import Reply, ToolRequest
 from memstory.contract.target import Environment
 from memstory.controls import OracleFactory
 
@@ -27,7 +27,7 @@ class Written:
             raise reply
         if isinstance(reply, str):
             return Reply(content=reply)
-        return Reply(content="", requests=[ToolRequest(name=name, args=args) for name, args in reply])
+        return Reply(content="", tool_requests=[ToolRequest(name=name, arguments=args) for name, args in reply])
 
     async def close(self):
         self.closed += 1

@@ -6,10 +6,11 @@ import asyncio
 
 import pytest
 
-from memstory.chat import Agent, Reply
+from memstory.chat import Agent
 from memstory.chat.agent import NO_ANSWER, STEPS, WINDOW_TURNS
 from memstory.chat.tools import TOOLSETS, MemoryTools
 from memstory.contract.errors import Refused, SetupError
+from memstory.contract.models import Reply
 from memstory.contract.target import Scope
 
 ABLE = frozenset({"add", "search", "add.key", "get.key"})

@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memstory.chat import ToolRequest
 from memstory.chat.tools import TOOLSETS, MemoryTools, usual_toolset
 from memstory.contract.errors import NotSupported, Refused
+from memstory.contract.models import ToolRequest
 from memstory.contract.target import Hit, Item, Receipt, ReceiptItem, Scope, Target
 
 ABLE = frozenset({"add", "search", "add.key", "get.key"})
@@ -22,7 +22,7 @@ def over(target, toolset="dual", able=ABLE):
 
 
 async def called(tools, name, **args):
-    return await tools.call(ToolRequest(name=name, args=args), ANN)
+    return await tools.call(ToolRequest(name=name, arguments=args), ANN)
 
 
 @pytest.mark.parametrize(("save", "recall", "toolset"), [
@@ -115,7 +115,7 @@ async def test_whatever_a_model_asks_has_a_result_or_an_error(name, args):
         async def search(self, query, scope):
             return []
 
-    call = await over(Forgetful()).call(ToolRequest(name=name, args=args), ANN)
+    call = await over(Forgetful()).call(ToolRequest(name=name, arguments=args), ANN)
     assert (call.result is None) != (call.error is None)
 
 

@@ -2,7 +2,8 @@
 
 import json
 
-from memstory.chat import Chats, Reply, ToolRequest
+from memstory.chat import Chats
+from memstory.contract.models import Reply, ToolRequest
 from memstory.controls import OracleFactory
 from memstory.language.stories import parse_stories
 from memstory.playing import play
@@ -38,8 +39,8 @@ class MostlyRight:
         self.asked += 1
         if self.asked % 5 == 0:
             return Reply(content="Her boat is called Penelope.", prompt_tokens=20, answer_tokens=6)
-        request = ToolRequest(name="search_memory", args={"query": "Ana's boat is called Marlin."})
-        return Reply(content="", requests=[request], prompt_tokens=20, answer_tokens=5)
+        request = ToolRequest(name="search_memory", arguments={"query": "Ana's boat is called Marlin."})
+        return Reply(content="", tool_requests=[request], prompt_tokens=20, answer_tokens=5)
 
     async def close(self):
         pass

@@ -182,13 +182,14 @@ def toml_value(value):
 
 @pytest.mark.skipif(find_spec("filelock") is None, reason="the reference is not installed")
 def test_a_damaged_recording_of_a_model_is_a_message(fuzz, folder):
+    from memstory.contract.errors import MemstoryError  # noqa: PLC0415
+    from memstory.contract.models import Message, Reply, ToolRequest  # noqa: PLC0415
+    from memstory.contract.values import ToolSchema  # noqa: PLC0415
     from memstory_reference.adapters.chat_models.cassette import ReplayingChat  # noqa: PLC0415  (not in every session)
     from memstory_reference.adapters.chat_models.cassette_file import Call, request_of, write_call  # noqa: PLC0415
-    from memstory_reference.errors import MemorySystemError  # noqa: PLC0415
-    from memstory_reference.ports import Message, Reply, ToolRequest, ToolSpec  # noqa: PLC0415
 
     path = folder / "model.json"
-    tool = ToolSpec(name="search", description="Search.", parameters={"type": "object"})
+    tool = ToolSchema(name="search", description="Search.", parameters={"type": "object"})
     asked = ToolRequest(name="search", arguments={"query": "q"})
     said = [
         Message(role="user", content="Hello\nyou"),
@@ -204,4 +205,4 @@ def test_a_damaged_recording_of_a_model_is_a_message(fuzz, folder):
         path.write_bytes(content)
         asyncio.run(ReplayingChat(path).chat([*said, Message(role="user", content="more")], [tool]))
 
-    fuzz([sound], as_json, read, (MemorySystemError,))
+    fuzz([sound], as_json, read, (MemstoryError,))

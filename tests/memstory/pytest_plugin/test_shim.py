@@ -9,7 +9,7 @@ import pytest
 pytest_plugins = ["pytester"]
 
 CHAT = """
-from memstory.chat import Reply, ToolRequest
+from memstory.contract.models import Reply, ToolRequest
 from memstory.controls import OracleFactory
 
 
@@ -26,7 +26,8 @@ class Model:
     async def chat(self, messages, tools):
         if messages[-1].role == "tool":
             return Reply(content=messages[-1].content)
-        return Reply(content="", requests=[ToolRequest(name="search_memory", args={"query": messages[-1].content})])
+        request = ToolRequest(name="search_memory", arguments={"query": messages[-1].content})
+        return Reply(content="", tool_requests=[request])
 
     async def close(self):
         with open("closed.txt", "a") as log:

@@ -3,9 +3,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from memstory.contract.errors import UnavailableError
 from memstory_reference.adapters.faults import Switch, faulty_vector_store
 from memstory_reference.adapters.vectors.exact_store import ExactStore
-from memstory_reference.errors import UnavailableError
 from memstory_reference.ports import Record
 
 

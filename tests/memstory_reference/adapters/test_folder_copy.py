@@ -1,8 +1,9 @@
 import pytest
 
+from memstory.contract.errors import SetupError
 from memstory_reference.adapters.folder_copy import copy_closed
 from memstory_reference.adapters.folder_lock import LOCK_NAME, FolderLock
-from memstory_reference.errors import InputError, SetupProblem, StoreConflictError
+from memstory_reference.errors import InputError, StoreConflictError
 
 
 @pytest.fixture
@@ -53,5 +54,5 @@ def test_what_is_not_there_cannot_be_copied(tmp_path):
 
 def test_a_place_that_holds_no_copy_says_so(folder, tmp_path):
     (tmp_path / "file").touch()
-    with pytest.raises(SetupProblem, match="cannot hold a copy"):
+    with pytest.raises(SetupError, match="cannot hold a copy"):
         copy_closed(folder, tmp_path / "file" / "backup")

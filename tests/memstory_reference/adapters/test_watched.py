@@ -3,6 +3,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from memstory.contract.models import ChatModelUnavailableError, Message, Reply
+from memstory.contract.values import ToolSchema
 from memstory_reference.adapters.chat_models.scripted_chat import ScriptedChat
 from memstory_reference.adapters.embedding.embedding_cache import CachedEmbedder
 from memstory_reference.adapters.embedding.fixed_vectors import FixedVectors
@@ -10,14 +12,7 @@ from memstory_reference.adapters.embedding.prefixes import profile_of
 from memstory_reference.adapters.faults import Switch
 from memstory_reference.adapters.watched import WatchedEmbedder, WatchedModel
 from memstory_reference.errors import UnknownTextError
-from memstory_reference.ports import (
-    ChatModelUnavailableError,
-    EmbedderUnavailableError,
-    Message,
-    Purpose,
-    Reply,
-    ToolSpec,
-)
+from memstory_reference.ports import EmbedderUnavailableError, Purpose
 
 
 def nomic_like() -> FixedVectors:
@@ -86,7 +81,7 @@ class Parrot:
 
 async def test_every_call_is_kept_with_what_was_asked_and_replied():
     chat = WatchedModel(Parrot())
-    tool = ToolSpec(name="echo", description="", parameters={})
+    tool = ToolSchema(name="echo", description="", parameters={})
     await chat.chat([Message(role="user", content="hi")], [tool], purpose="chat", temperature=0.1)
     (entry,) = chat.data()["log"]
     assert (entry["purpose"], entry["temperature"], entry["tools"]) == ("chat", 0.1, ["echo"])

@@ -3,15 +3,10 @@ from itertools import count
 
 import pytest
 
+from memstory.contract.errors import MemstoryError, SetupError, UnavailableError
 from memstory_reference.bus import InProcessBus, calls
 from memstory_reference.bus.calls import Caller, CallServer, PartMissingError, PartSilentError, refuse_a_second
-from memstory_reference.errors import (
-    InputError,
-    MemorySystemError,
-    SetupProblem,
-    StoreConflictError,
-    UnavailableError,
-)
+from memstory_reference.errors import InputError, StoreConflictError
 from memstory_reference.ports import Envelope
 
 NUMBERS = count()
@@ -48,7 +43,7 @@ async def test_a_call_brings_arguments_and_the_owner_of_its_envelope_and_takes_t
     assert await caller(bus).long_call("echo", "bob", timeout_seconds=SOON) == ["bob", {}]
 
 
-@pytest.mark.parametrize("error", [InputError, StoreConflictError, SetupProblem, UnavailableError])
+@pytest.mark.parametrize("error", [InputError, StoreConflictError, SetupError, UnavailableError])
 async def test_an_error_of_the_part_is_the_same_error_for_the_caller(bus, error):
     async def fail(_, __):
         raise error("because of this")
@@ -161,13 +156,13 @@ async def test_a_second_process_is_refused_unless_it_shares_the_store(bus):
     await refuse_a_second(caller(bus), store="one")
     await served(bus, store="one")
     await refuse_a_second(caller(bus), store="one")
-    with pytest.raises(SetupProblem, match="desk is served on this bus already, by process"):
+    with pytest.raises(SetupError, match="desk is served on this bus already, by process"):
         await refuse_a_second(caller(bus), store="two")
 
 
 async def test_stores_without_a_name_are_never_shared(bus):
     await served(bus, store="")
-    with pytest.raises(SetupProblem):
+    with pytest.raises(SetupError):
         await refuse_a_second(caller(bus), store="")
 
 
@@ -194,4 +189,4 @@ async def test_of_two_processes_one_does_what_is_asked_and_the_other_goes_on_alo
 
 
 def test_every_kind_of_error_is_a_leaf_of_ours():
-    assert all(issubclass(leaf, MemorySystemError) for leaf in calls.KINDS.values())
+    assert all(issubclass(leaf, MemstoryError) for leaf in calls.KINDS.values())

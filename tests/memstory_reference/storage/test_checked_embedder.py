@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from memstory_reference.errors import UnavailableError
+from memstory.contract.errors import UnavailableError
 from memstory_reference.ports import Purpose
 from memstory_reference.storage.checked_embedder import CheckedEmbedder
 

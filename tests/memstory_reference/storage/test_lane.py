@@ -4,7 +4,7 @@ from contextlib import contextmanager, suppress
 
 import pytest
 
-from memstory_reference.errors import UnavailableError
+from memstory.contract.errors import UnavailableError
 from memstory_reference.storage.lane import Lane
 
 

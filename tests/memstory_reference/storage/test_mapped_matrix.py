@@ -4,7 +4,8 @@ import os
 import numpy as np
 import pytest
 
-from memstory_reference.errors import StoreConflictError, UnavailableError
+from memstory.contract.errors import UnavailableError
+from memstory_reference.errors import StoreConflictError
 from memstory_reference.storage.mapped_matrix import MappedMatrix
 
 UNITS = np.eye(4, dtype=np.float32)

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import pytest
 
+from memstory.contract.errors import SetupError
+from memstory.contract.models import Message, ToolRequest
 from memstory.contract.target import Environment
 from memstory_reference.adapters.embedding import weights
 from memstory_reference.composition import chat_models
 from memstory_reference.composition.embedders import make_embedder
-from memstory_reference.errors import SetupProblem
-from memstory_reference.ports import Message, Purpose, ToolRequest
+from memstory_reference.ports import Purpose
 from memstory_reference.targets.environment_ports import EnvironmentPorts, environment_ports
 
 QUESTION = "Which musical instrument do I practise?"
@@ -52,7 +53,7 @@ async def test_stand_in_goes_by_words_where_nothing_may_be_embedded(tmp_path):
 
 async def test_stand_in_goes_by_words_where_there_are_no_weights(tmp_path, monkeypatch):
     def find(folder):
-        raise SetupProblem(f"no weights in {folder}")
+        raise SetupError(f"no weights in {folder}")
 
     monkeypatch.setattr(weights, "find", find)
     chat_models._minilm.cache_clear()

@@ -3,7 +3,7 @@ import sys
 
 import pytest
 
-from memstory_reference.errors import SetupProblem
+from memstory.contract.errors import SetupError
 from memstory_reference.targets.seeded_ids import seeded_ids
 
 
@@ -51,7 +51,5 @@ def test_processes_that_open_one_workspace_at_the_same_time_never_give_one_id_tw
 
 def test_a_workspace_that_nobody_can_write_to_is_one_clear_error(tmp_path):
     (tmp_path / "file").write_text("")
-    with pytest.raises(
-        SetupProblem, match=r"file/opened: the workspace cannot be written \(.+\); choose another folder"
-    ):
+    with pytest.raises(SetupError, match=r"file/opened: the workspace cannot be written \(.+\); choose another folder"):
         seeded_ids(tmp_path / "file", 0)

@@ -13,12 +13,14 @@ from typing import Any
 
 import pytest
 
+from memstory.contract.models import Message, ToolRequest
+from memstory.contract.values import ToolSchema
 from memstory.language.stories import load_stories, parse_stories
 from memstory.playing import play
 from memstory.running.runner import RunOptions
 from memstory_reference.adapters.embedding.minilm import MiniLmEmbedder
 from memstory_reference.adapters.offline_chat import OfflineChat
-from memstory_reference.ports import Message, Purpose, ToolRequest, ToolSpec
+from memstory_reference.ports import Purpose
 from memstory_reference.targets.topics.target import TopicsFactory
 
 ROOT = Path(__file__).parents[3]
@@ -57,7 +59,7 @@ def model_of_rules(embedder: MiniLmEmbedder) -> Any:
             )
             for one in body["messages"]
         ]
-        tools = [ToolSpec(**tool["function"]) for tool in body.get("tools") or ()]
+        tools = [ToolSchema(**tool["function"]) for tool in body.get("tools") or ()]
         said = asyncio.run(OfflineChat(embedder).chat(messages, tools))
         calls = [{"function": {"name": one.name, "arguments": dict(one.arguments)}} for one in said.tool_requests]
         return {"content": said.content, **({"tool_calls": calls} if calls else {})}

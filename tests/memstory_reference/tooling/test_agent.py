@@ -4,15 +4,17 @@ from itertools import count
 
 import pytest
 
+from memstory.contract.models import ChatModelUnavailableError, Message, Reply, ToolRequest
+from memstory.contract.values import ToolSchema
 from memstory_reference.bus import InProcessBus
 from memstory_reference.errors import InputError
 from memstory_reference.input_checks import Limits
-from memstory_reference.ports import ChatModelUnavailableError, Envelope, Message, Reply, ToolRequest, ToolSpec
+from memstory_reference.ports import Envelope
 from memstory_reference.tooling.agent import AgentConfig, GeneratorAgent
 from memstory_reference.tooling.rounds import NO_ANSWER
 from memstory_reference.tooling.tools import Tool, ToolBox, ToolServer
 
-LOOKUP = ToolSpec(
+LOOKUP = ToolSchema(
     name="lookup",
     description="Look something up",
     parameters={"type": "object", "properties": {"key": {"type": "string"}}, "required": ["key"]},
@@ -86,9 +88,7 @@ async def test_the_answer_follows_from_what_the_tools_said(make_stage):
     stage = await make_stage(use_lookup_once)
     answer = await stage.agent.ask("What is a?", owner="ann", session_id="s1")
     assert (answer.answer, answer.thinking) == ("It is value of a.", "Hm.")
-    assert [(one.name, one.arguments, one.result) for one in answer.tool_calls] == [
-        ("lookup", {"key": "a"}, "value of a")
-    ]
+    assert [(one.name, one.args, one.result) for one in answer.tool_calls] == [("lookup", {"key": "a"}, "value of a")]
     assert stage.chat.seen[0][1] == ["lookup"]
 
 

@@ -3,12 +3,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 
+from memstory.contract.values import ToolSchema
 from memstory_reference.errors import InputError
-from memstory_reference.ports import ToolSpec
 from memstory_reference.tooling.arguments import check_arguments
 
 TYPES = ["string", "integer", "number", "boolean", "array", "object"]
-SPEC = ToolSpec(
+SPEC = ToolSchema(
     name="t",
     description="d",
     parameters={"type": "object", "properties": {one: {"type": one} for one in TYPES}, "required": ["string"]},

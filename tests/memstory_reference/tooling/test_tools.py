@@ -3,12 +3,13 @@ from itertools import count
 
 import pytest
 
+from memstory.contract.errors import UnavailableError
+from memstory.contract.values import ToolSchema
 from memstory_reference.bus import InProcessBus
-from memstory_reference.errors import UnavailableError
-from memstory_reference.ports import Envelope, ToolSpec
+from memstory_reference.ports import Envelope
 from memstory_reference.tooling.tools import Tool, ToolBox, ToolServer
 
-ECHO = ToolSpec(
+ECHO = ToolSchema(
     name="echo",
     description="Say it again",
     parameters={"type": "object", "properties": {"text": {"type": "string"}}, "required": ["text"]},

@@ -11,8 +11,9 @@ from typing import Final
 
 from memstory.chat.judge.exam import Marks, marked, questions
 from memstory.chat.judge.vote_file import VoteFile
-from memstory.chat.model import ChatModel, Message
+from memstory.chat.model import close_model
 from memstory.contract.errors import SetupError
+from memstory.contract.models import ChatModel, Message
 
 VOTES: Final = 3
 _AT_ONCE: Final = 4
@@ -62,7 +63,7 @@ class Judge:
 
     async def close(self) -> None:
         """Close the model."""
-        await self._model.close()
+        await close_model(self._model)
 
     async def _sat(self) -> Marks:
         verdicts: Sequence[bool | None] = await asyncio.gather(

@@ -7,15 +7,16 @@ import difflib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from memstory.contract.errors import SetupError
+from memstory.contract.models import REPLY, ChatModel, Message, Reply
+from memstory.contract.values import Json, ToolSchema
 from memstory_reference.adapters.chat_models.cassette_file import Call, read_calls, request_of, write_call
-from memstory_reference.errors import MemorySystemError, SetupProblem
-from memstory_reference.ports import REPLY, ChatModel, Json, Message, Reply, ToolSpec
 
 SHOWN_LINES = 80
 """Of a difference: a prompt may be long, and the first lines that differ say why."""
 
 
-class CassetteMissError(MemorySystemError):
+class CassetteMissError(SetupError):
     """A request that was not recorded; it shows how the nearest recorded one differs."""
 
 
@@ -34,14 +35,14 @@ class RecordingChat:
         if path.exists():
             model, self._calls = read_calls(path)
             if model != inner.name:
-                raise SetupProblem(
+                raise SetupError(
                     f"{path} was recorded with {model}, not with {inner.name}. Record to another file, or delete it."
                 )
 
     async def chat(
         self,
         messages: Sequence[Message],
-        tools: Sequence[ToolSpec] = (),
+        tools: Sequence[ToolSchema] = (),
         *,
         purpose: str = REPLY,
         temperature: float | None = None,
@@ -65,7 +66,7 @@ class ReplayingChat:
 
     def __init__(self, path: Path) -> None:
         if not path.exists():
-            raise SetupProblem(f"there is no recording at {path}. Make it with: --chat record:ollama:qwen3:4b@{path}")
+            raise SetupError(f"there is no recording at {path}. Make it with: --chat record:ollama:qwen3:4b@{path}")
         model, self._calls = read_calls(path)
         self.name = f"{model} (replayed)"
         self._path = path
@@ -73,7 +74,7 @@ class ReplayingChat:
     async def chat(
         self,
         messages: Sequence[Message],
-        tools: Sequence[ToolSpec] = (),
+        tools: Sequence[ToolSchema] = (),
         *,
         purpose: str = REPLY,
         temperature: float | None = None,

@@ -12,8 +12,9 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from memstory_reference.errors import SetupProblem
-from memstory_reference.ports import Message, Reply, ToolRequest, ToolSpec, Tree
+from memstory.contract.errors import SetupError
+from memstory.contract.models import Message, Reply, ToolRequest
+from memstory.contract.values import ToolSchema, Tree
 
 SCHEMA = "memstory.cassette/1"
 
@@ -52,7 +53,7 @@ class Call:
 
 def request_of(
     messages: Sequence[Message],
-    tools: Sequence[ToolSpec],
+    tools: Sequence[ToolSchema],
     purpose: str,
     temperature: float | None,
     response_schema: Mapping[str, Tree] | None,
@@ -75,18 +76,16 @@ def read_calls(path: Path) -> tuple[str, dict[str, Call]]:
     try:
         tree = json.loads(path.read_text(encoding="utf-8"))
         if tree["schema"] != SCHEMA:
-            raise SetupProblem(
-                f"{path} is of {tree['schema']!r:.60}, and this version reads {SCHEMA}. Record it again."
-            )
+            raise SetupError(f"{path} is of {tree['schema']!r:.60}, and this version reads {SCHEMA}. Record it again.")
         toolsets = dict(tree["toolsets"])
         calls = [_read_call(f"{path}: calls[{number}]", entry, toolsets) for number, entry in enumerate(tree["calls"])]
         return str(tree["model"]), {call.request.key: call for call in calls}
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
-        raise SetupProblem(
+        raise SetupError(
             f"{path} is not a recording of a chat model ({error!r:.200}). Delete it and record it again."
         ) from error
     except OSError as error:
-        raise SetupProblem(f"the recording {path} cannot be read: {error.strerror}.") from error
+        raise SetupError(f"the recording {path} cannot be read: {error.strerror}.") from error
 
 
 def write_call(path: Path, model: str, call: Call) -> None:
@@ -97,7 +96,7 @@ def write_call(path: Path, model: str, call: Call) -> None:
             calls = read_calls(path)[1] if path.exists() else {}
             _replace(path, _written(model, {**calls, call.request.key: call}))
     except OSError as error:
-        raise SetupProblem(f"the recording {path} cannot be written: {error.strerror}.") from error
+        raise SetupError(f"the recording {path} cannot be written: {error.strerror}.") from error
 
 
 @contextmanager
@@ -150,7 +149,7 @@ def _read_call(place: str, entry: Tree, toolsets: Mapping[str, Tree]) -> Call:
         for request in call.reply.tool_requests:
             dict(**request.arguments)
     except (ValueError, KeyError, TypeError, AttributeError) as error:
-        raise SetupProblem(f"{place} is damaged ({error!r:.200}). Delete the file and record it again.") from error
+        raise SetupError(f"{place} is damaged ({error!r:.200}). Delete the file and record it again.") from error
     return call
 
 

@@ -9,15 +9,8 @@ from typing import Literal
 import httpx
 import ollama
 
-from memstory_reference.ports import (
-    REPLY,
-    ChatModelUnavailableError,
-    Message,
-    Reply,
-    ToolRequest,
-    ToolSpec,
-    Tree,
-)
+from memstory.contract.models import REPLY, ChatModelUnavailableError, Message, Reply, ToolRequest
+from memstory.contract.values import ToolSchema, Tree
 
 HOST = "http://127.0.0.1:11434"
 TIMEOUT_SECONDS = 120.0
@@ -57,7 +50,7 @@ class OllamaChat:
     async def chat(
         self,
         messages: Sequence[Message],
-        tools: Sequence[ToolSpec] = (),
+        tools: Sequence[ToolSchema] = (),
         *,
         purpose: str = REPLY,
         temperature: float | None = None,
@@ -93,7 +86,7 @@ class OllamaChat:
     async def _stream(
         self,
         messages: Sequence[Message],
-        tools: Sequence[ToolSpec],
+        tools: Sequence[ToolSchema],
         temperature: float | None,
         response_schema: Mapping[str, Tree] | None,
     ) -> AsyncIterator[ollama.ChatResponse]:
@@ -211,6 +204,6 @@ def _written(message: Message) -> dict[str, Tree]:
     return written
 
 
-def _announced(tool: ToolSpec) -> dict[str, Tree]:
+def _announced(tool: ToolSchema) -> dict[str, Tree]:
     function = {"name": tool.name, "description": tool.description, "parameters": dict(tool.parameters)}
     return {"type": "function", "function": function}

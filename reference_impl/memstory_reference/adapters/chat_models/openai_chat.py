@@ -9,8 +9,9 @@ from dataclasses import dataclass, field
 import openai
 from openai.types.chat import ChatCompletionChunk
 
+from memstory.contract.models import REPLY, ChatModelUnavailableError, Message, Reply, ToolRequest
+from memstory.contract.values import ToolSchema, Tree
 from memstory_reference.adapters.servers.openai_server import OpenAiServer
-from memstory_reference.ports import REPLY, ChatModelUnavailableError, Message, Reply, ToolRequest, ToolSpec, Tree
 
 MAX_CHARACTERS = 200_000
 """Of one answer: a model that repeats itself never ends."""
@@ -32,7 +33,7 @@ class OpenAiChat:
     async def chat(
         self,
         messages: Sequence[Message],
-        tools: Sequence[ToolSpec] = (),
+        tools: Sequence[ToolSchema] = (),
         *,
         purpose: str = REPLY,
         temperature: float | None = None,
@@ -154,7 +155,7 @@ def written(messages: Sequence[Message]) -> list[dict[str, Tree]]:
     return told
 
 
-def _announced(tool: ToolSpec) -> dict[str, Tree]:
+def _announced(tool: ToolSchema) -> dict[str, Tree]:
     function = {"name": tool.name, "description": tool.description, "parameters": dict(tool.parameters)}
     return {"type": "function", "function": function}
 

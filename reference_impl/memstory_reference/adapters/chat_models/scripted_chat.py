@@ -5,13 +5,14 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 
-from memstory_reference.errors import MemorySystemError
-from memstory_reference.ports import REPLY, Message, Reply, ToolRequest, ToolSpec, Tree
+from memstory.contract.errors import MemstoryError
+from memstory.contract.models import REPLY, Message, Reply, ToolRequest
+from memstory.contract.values import ToolSchema, Tree
 
 SHOWN_CHARACTERS = 2_000
 
 
-class UnscriptedCallError(MemorySystemError):
+class UnscriptedCallError(MemstoryError):
     """A call that no rule of the story answers; it shows the prompt, for the story's author to write one."""
 
 
@@ -30,7 +31,7 @@ class ScriptedChat:
     async def chat(
         self,
         messages: Sequence[Message],
-        tools: Sequence[ToolSpec] = (),
+        tools: Sequence[ToolSchema] = (),
         *,
         purpose: str = REPLY,
         temperature: float | None = None,

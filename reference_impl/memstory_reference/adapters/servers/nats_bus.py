@@ -16,13 +16,14 @@ from nats.aio.client import Client
 from nats.aio.msg import Msg
 from nats.aio.subscription import Subscription as NatsSubscription
 
+from memstory.contract.errors import UnavailableError
 from memstory_reference.adapters.servers.nats_connection import Connection
 from memstory_reference.adapters.servers.nats_wire import from_bytes, to_bytes
 from memstory_reference.bus.deliveries import Deliveries, finished
 from memstory_reference.bus.in_process import BusLimits
 from memstory_reference.bus.replies import Replies
 from memstory_reference.bus.subjects import check_pattern, check_queue, check_subject
-from memstory_reference.errors import InputError, UnavailableError
+from memstory_reference.errors import InputError
 from memstory_reference.ports import Envelope, Handler, NoRespondersError
 
 NAME = "replies"
@@ -235,7 +236,7 @@ async def open_nats_bus(address: str, name: str, limits: BusLimits | None = None
 
     Raises:
         InputError: this is not an address.
-        SetupProblem: no server answers there, or it does not take us.
+        SetupError: no server answers there, or it does not take us.
     """
     connection = Connection(address, name)
     await connection.open()

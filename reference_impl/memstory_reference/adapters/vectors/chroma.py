@@ -21,7 +21,7 @@ async def open_chroma(
 
     Raises:
         StoreConflictError: another store has the folder, or made it with another model or dimension.
-        SetupProblem: the folder cannot be written.
+        SetupError: the folder cannot be written.
     """
     lock = FolderLock(folder)
     lock.acquire()

@@ -16,8 +16,9 @@ from chromadb.api.collection_configuration import CreateCollectionConfiguration,
 from chromadb.api.models.Collection import Collection
 from chromadb.errors import ChromaError, NotFoundError
 
+from memstory.contract.errors import SetupError, UnavailableError
 from memstory_reference.adapters.vectors.vector_rows import checked_collection, checked_name
-from memstory_reference.errors import SetupProblem, StoreConflictError, UnavailableError
+from memstory_reference.errors import StoreConflictError
 from memstory_reference.ports import Record
 
 logger = logging.getLogger(__name__)
@@ -112,5 +113,5 @@ def translated(place: str, advice: str) -> Iterator[None]:
     except ChromaError as problem:
         if any(sign in str(problem) for sign in NO_ROOM):
             msg = f"{place} cannot be used as a store: {problem}. Give a folder with room that this user may write to."
-            raise SetupProblem(msg) from problem
+            raise SetupError(msg) from problem
         raise UnavailableError(f"Chroma failed at {place}: {problem}. {advice}") from problem

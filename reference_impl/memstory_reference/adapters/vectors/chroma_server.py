@@ -19,6 +19,7 @@ from chromadb.api.models.Collection import Collection
 from chromadb.config import Settings
 from numpy.typing import NDArray
 
+from memstory.contract.errors import UnavailableError
 from memstory_reference.adapters.vectors.checked_index import CheckedIndex
 from memstory_reference.adapters.vectors.chroma_collections import (
     check_space,
@@ -32,7 +33,6 @@ from memstory_reference.adapters.vectors.chroma_collections import (
 )
 from memstory_reference.adapters.vectors.chroma_rows import ChromaRows
 from memstory_reference.adapters.vectors.vector_rows import check_model
-from memstory_reference.errors import UnavailableError
 from memstory_reference.ports import Match, Primitive, Record
 from memstory_reference.storage.lane import Lane
 

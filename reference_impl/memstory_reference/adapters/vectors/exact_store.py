@@ -14,11 +14,11 @@ from weakref import WeakValueDictionary
 import numpy as np
 from numpy.typing import NDArray
 
+from memstory.contract.errors import SetupError, UnavailableError
 from memstory_reference.adapters.vectors.checked_index import CheckedIndex
 from memstory_reference.adapters.vectors.stored_rows import SCHEMA, StoredRows, made_with, owners_of
 from memstory_reference.adapters.vectors.timely import StuckError
 from memstory_reference.adapters.vectors.vector_rows import check_model, checked_collection, checked_name, same_as
-from memstory_reference.errors import SetupProblem, UnavailableError
 from memstory_reference.ports import Match, Primitive, Record
 from memstory_reference.storage.database_store import Database
 from memstory_reference.storage.vector_matrix import VectorMatrix
@@ -207,7 +207,7 @@ class ExactStore:
         except StuckError as error:
             self._is_follower_lost = True
             logger.warning("%s; until the store is opened again its rows are searched one by one", error)
-        except (SetupProblem, UnavailableError) as error:
+        except (SetupError, UnavailableError) as error:
             logger.warning("the index could not be used, so the rows are searched one by one: %s", error)
         return None
 

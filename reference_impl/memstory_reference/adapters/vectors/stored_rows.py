@@ -14,8 +14,8 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from memstory.contract.errors import UnavailableError
 from memstory_reference.adapters.vectors.vector_rows import same_as
-from memstory_reference.errors import UnavailableError
 from memstory_reference.ports import Primitive, Record
 from memstory_reference.storage.database_store import Database, parts
 

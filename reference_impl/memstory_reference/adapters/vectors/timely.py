@@ -9,7 +9,7 @@ from concurrent.futures import TimeoutError as NotYet
 from queue import SimpleQueue
 from typing import ParamSpec, TypeVar
 
-from memstory_reference.errors import UnavailableError
+from memstory.contract.errors import UnavailableError
 
 P = ParamSpec("P")
 T = TypeVar("T")

@@ -8,6 +8,7 @@ import sys
 from collections.abc import Callable, Mapping
 from contextlib import AbstractAsyncContextManager, ExitStack
 
+from memstory.contract.errors import MemstoryError
 from memstory_reference.commands.chat.layers_chat import layers_conversation
 from memstory_reference.commands.chat.manager_chat import manager_conversation
 from memstory_reference.commands.chat.pipeline_chat import pipeline_conversation
@@ -17,7 +18,6 @@ from memstory_reference.commands.chat.topics_chat import topics_conversation
 from memstory_reference.commands.chat.turns_chat import turns_conversation
 from memstory_reference.commands.options import LAYERS, MANAGER, PIPELINE, TOPICS, TURNS
 from memstory_reference.commands.terminal import Terminal
-from memstory_reference.errors import MemorySystemError
 
 PROMPT = "you> "
 A_TURN_FAILED = 1
@@ -54,7 +54,7 @@ def talk(conversation: Conversation, terminal: Terminal, speech: Speech, runner:
             runner.run(conversation.hear(line))
         except Ended:
             break
-        except MemorySystemError as error:
+        except MemstoryError as error:
             speech.aside(f"! {error}")
             has_failed = True
         except KeyboardInterrupt:

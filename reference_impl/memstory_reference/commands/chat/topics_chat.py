@@ -8,6 +8,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Protocol
 
+from memstory.contract.values import Tree
 from memstory_reference.adapters.random_ids import random_id
 from memstory_reference.commands.chat.speech import Speech
 from memstory_reference.commands.chat.talk import Command, Conversation
@@ -22,7 +23,6 @@ from memstory_reference.composition.embedders import embedder_of
 from memstory_reference.composition.topics import open_topics
 from memstory_reference.errors import InputError
 from memstory_reference.input_checks import checked_owner
-from memstory_reference.ports import Tree
 from memstory_reference.systems.topics.anywhere import TopicsMemory
 from memstory_reference.systems.topics.forgetting import Forgotten
 from memstory_reference.systems.topics.processes.agent_process import PART as AGENT

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from itertools import takewhile
 
+from memstory.contract.models import REPLY, ChatModel, Message, Reply, ToolRequest
+from memstory.contract.values import Json, ToolCall, ToolSchema
 from memstory_reference.commands.terminal_text import cell, json_text
-from memstory_reference.ports import REPLY, ChatModel, Json, Message, Reply, ToolRequest, ToolSpec
-from memstory_reference.tooling.tools import ToolOutcome
 
 SHOWN_CHARACTERS = 160
 
@@ -23,7 +23,7 @@ class WatchedChat:
     async def chat(
         self,
         messages: Sequence[Message],
-        tools: Sequence[ToolSpec] = (),
+        tools: Sequence[ToolSchema] = (),
         *,
         purpose: str = REPLY,
         temperature: float | None = None,
@@ -40,10 +40,10 @@ class WatchedChat:
         return reply
 
 
-def show_calls(outcomes: Sequence[ToolOutcome], show: Callable[[str], None]) -> None:
+def show_calls(outcomes: Sequence[ToolCall], show: Callable[[str], None]) -> None:
     """Tell `show` what another process has asked of tools, and what they answered."""
     for outcome in outcomes:
-        show(call_line(ToolRequest(name=outcome.name, arguments=outcome.arguments)))
+        show(call_line(ToolRequest(name=outcome.name, arguments=outcome.args)))
         show(answer_line(outcome.text))
 
 

@@ -6,8 +6,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
+from memstory.contract.values import Json
 from memstory_reference.commands.memory_rows import Row
-from memstory_reference.ports import Json
 
 Confirm = Callable[[Sequence[Row], str | None], bool]
 """Shows rows and asks, or asks the given question; True is a yes."""

@@ -7,6 +7,7 @@ from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
+from memstory.contract.values import Tree
 from memstory_reference.commands.chosen_settings import chosen_layers
 from memstory_reference.commands.memory.desks import Confirm, Desk, Said
 from memstory_reference.commands.memory_rows import SHORT_ID_CHARACTERS, Row
@@ -14,7 +15,6 @@ from memstory_reference.commands.opened_layers import open_stored_layers
 from memstory_reference.commands.options import refuse_foreign
 from memstory_reference.commands.terminal_text import json_text
 from memstory_reference.errors import InputError
-from memstory_reference.ports import Tree
 from memstory_reference.systems.layers.identity import iso_now
 from memstory_reference.systems.layers.records.entries import entry_of, format_working_memory_entries
 from memstory_reference.systems.layers.records.record import Layer, MemoryRecord, Standing

@@ -7,6 +7,7 @@ from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
+from memstory.contract.values import Json
 from memstory_reference.commands.memory.desks import Confirm, Desk, Said
 from memstory_reference.commands.memory_rows import SHORT_ID_CHARACTERS, Row, jsonl
 from memstory_reference.commands.options import refuse_foreign
@@ -16,7 +17,6 @@ from memstory_reference.composition.manager import open_manager
 from memstory_reference.composition.vector_stores import is_store
 from memstory_reference.errors import InputError
 from memstory_reference.input_checks import checked_owner
-from memstory_reference.ports import Json
 from memstory_reference.systems.manager.manager import MemoryManager
 from memstory_reference.systems.manager.memories.memory import Memory, MemoryType, memory_type_of
 from memstory_reference.systems.manager.memories.rows import CONTEXT_KEY

@@ -6,13 +6,14 @@ import argparse
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
+from memstory.contract.models import ChatModel
+from memstory.contract.values import Json
 from memstory_reference.adapters.clocks import SystemClock
 from memstory_reference.adapters.random_ids import random_id
 from memstory_reference.composition.chat_models import chat_of
 from memstory_reference.composition.embedders import embedder_of
 from memstory_reference.composition.turns import open_turns
 from memstory_reference.errors import InputError
-from memstory_reference.ports import ChatModel, Json
 from memstory_reference.storage.postgres.place import parse_place
 from memstory_reference.systems.turns.settings import TurnsSettings, default_turns, read_turns
 from memstory_reference.systems.turns.stores.sqlite_store import OWNERS_FILE

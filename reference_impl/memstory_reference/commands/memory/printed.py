@@ -7,9 +7,9 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+from memstory.contract.errors import SetupError
 from memstory_reference.commands.memory_rows import Row, name_of, table
 from memstory_reference.commands.terminal_text import cell, json_text
-from memstory_reference.errors import SetupProblem
 
 ASKED_ROWS = 10
 
@@ -48,7 +48,7 @@ def write_new(file: Path, text: str) -> None:
     try:
         written = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     except FileExistsError as problem:
-        raise SetupProblem(f"{file} is there already; name a new file") from problem
+        raise SetupError(f"{file} is there already; name a new file") from problem
     try:
         with os.fdopen(written, "w", encoding="utf-8") as opened:
             opened.write(text)

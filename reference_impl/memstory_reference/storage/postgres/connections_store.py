@@ -22,7 +22,7 @@ from psycopg.pq import Format
 from psycopg.rows import TupleRow
 from psycopg.types import TypeInfo
 
-from memstory_reference.errors import SetupProblem, UnavailableError
+from memstory.contract.errors import SetupError, UnavailableError
 from memstory_reference.storage.postgres.place import PostgresPlace
 
 Connection: TypeAlias = AsyncConnection[TupleRow]
@@ -131,9 +131,7 @@ def _conninfo(place: PostgresPlace) -> str:
         given: dict[str, str | int | None] = conninfo_to_dict(place.url)
     except ProgrammingError:
         # Its message may repeat the whole URL, with the password.
-        raise SetupProblem(
-            "the store's URL has a part that libpq does not know; see its 'connection strings'"
-        ) from None
+        raise SetupError("the store's URL has a part that libpq does not know; see its 'connection strings'") from None
     # jit pays for queries of seconds; ours take milliseconds, and would take longer with it.
     ours = f"-c search_path={place.schema},public -c timezone=UTC -c jit=off"
     defaults: dict[str, str | int | None] = {

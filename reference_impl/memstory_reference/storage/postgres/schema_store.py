@@ -10,7 +10,8 @@ from psycopg import OperationalError, errors
 from psycopg.sql import SQL, Identifier, Literal
 from psycopg.types import TypeInfo
 
-from memstory_reference.errors import SetupProblem, StoreConflictError, UnavailableError
+from memstory.contract.errors import SetupError, UnavailableError
+from memstory_reference.errors import StoreConflictError
 from memstory_reference.storage.postgres.connections_store import Connection, Connections, reason_of
 from memstory_reference.storage.postgres.place import BESIDE, PostgresPlace
 
@@ -38,7 +39,7 @@ async def open_schema(
     The connections of `with_vectors` can write vectors afterwards; without any, pgvector is not asked for.
 
     Raises:
-        SetupProblem: the server refuses this user or database, or has no pgvector.
+        SetupError: the server refuses this user or database, or has no pgvector.
         StoreConflictError: a newer program made the schema.
         UnavailableError: nobody answers.
     """
@@ -97,12 +98,12 @@ async def _alone(connections: Connections) -> AsyncIterator[Connection]:
     except TimeoutError as error:
         raise UnavailableError(f"Postgres has not answered for {OPENING_SECONDS:g} seconds") from error
     except errors.InsufficientPrivilege as error:
-        raise SetupProblem(f"Postgres lets this user not do what the store needs: {reason_of(error)}") from error
+        raise SetupError(f"Postgres lets this user not do what the store needs: {reason_of(error)}") from error
     except OperationalError as error:
         reason = reason_of(error)
         if "FATAL:" in reason and not any(words in reason for words in _PASSING):
             # The server did answer, and says who or what is wrong: a password, a database, a role.
-            raise SetupProblem(f"Postgres refuses the store's URL: {reason}. Correct the URL") from error
+            raise SetupError(f"Postgres refuses the store's URL: {reason}. Correct the URL") from error
         msg = f"Postgres does not answer: {reason}. Start the server, or correct the store's URL"
         raise UnavailableError(msg) from error
 
@@ -112,17 +113,17 @@ async def _vectors(connection: Connection) -> TypeInfo:
     try:
         await connection.execute("CREATE EXTENSION IF NOT EXISTS vector SCHEMA public")
     except (errors.FeatureNotSupported, errors.UndefinedFile) as error:
-        raise SetupProblem(
+        raise SetupError(
             "this Postgres server has no pgvector: install its extension 'vector' (for Debian's Postgres the package "
             "postgresql-NN-pgvector), or use another server"
         ) from error
     except errors.InsufficientPrivilege as error:
-        raise SetupProblem(
+        raise SetupError(
             "this Postgres user may not add pgvector: an administrator of the database types CREATE EXTENSION vector"
         ) from error
     info = await TypeInfo.fetch(connection, "vector")
     if info is None:
-        raise SetupProblem("pgvector is in a separate schema: put its schema on the search path, or move it to public")
+        raise SetupError("pgvector is in a separate schema: put its schema on the search path, or move it to public")
     return info
 
 

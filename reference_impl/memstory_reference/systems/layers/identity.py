@@ -6,8 +6,8 @@ import hmac
 from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 
+from memstory.contract.values import Json
 from memstory_reference.errors import InputError
-from memstory_reference.ports import Json
 
 MAX_ID_CHARACTERS = 512
 USER, SESSION = "user", "session"

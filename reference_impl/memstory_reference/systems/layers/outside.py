@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from memstory_reference.ports import ChatModel, Clock, Embedder, NewId
+from memstory.contract.clock import Clock
+from memstory.contract.models import ChatModel
+from memstory_reference.ports import Embedder, NewId
 from memstory_reference.storage.tombstones import NoTombstones, Tombstones
 from memstory_reference.systems.layers.audit.crisis_log import CrisisLogRecord
 from memstory_reference.systems.layers.feedback.session_feedback import SessionFeedbackRecord

@@ -6,9 +6,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from typing import Protocol
 
+from memstory.contract.values import Tree
 from memstory_reference.bus.calls import Act, Caller, CallServer, PartMissingError, refuse_a_second
 from memstory_reference.errors import InputError
-from memstory_reference.ports import Bus, NewId, Tree
+from memstory_reference.ports import Bus, NewId
 from memstory_reference.systems.layers.identity import SESSION, USER
 from memstory_reference.systems.layers.operations.forget_requests import ForgetWish
 from memstory_reference.systems.layers.service import LayersService, Who
@@ -30,7 +31,7 @@ class LayersPart:
         self._server: CallServer | None = None
 
     async def start(self) -> None:
-        """Serve from now on; SetupProblem if the part is served from another store."""
+        """Serve from now on; SetupError if the part is served from another store."""
         store = await self._service.store_name()
         await refuse_a_second(self._caller, store=store)
         self._server = CallServer(PART, self._acts(), self._bus, store=store, new_id=self._new_id)

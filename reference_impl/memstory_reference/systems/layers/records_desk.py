@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from memstory.contract.clock import Clock
+from memstory.contract.values import Tree
 from memstory_reference.errors import InputError
 from memstory_reference.input_checks import checked_count, checked_owner, is_storable
-from memstory_reference.ports import Clock, NewId, Tree
+from memstory_reference.ports import NewId
 from memstory_reference.storage.tombstones import Tombstones
 from memstory_reference.systems.layers.identity import iso_now
 from memstory_reference.systems.layers.operations.history import released

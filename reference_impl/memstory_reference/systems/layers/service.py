@@ -8,9 +8,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
 
-from memstory_reference.errors import InputError, UnavailableError
+from memstory.contract.errors import UnavailableError
+from memstory.contract.values import Json
+from memstory_reference.errors import InputError
 from memstory_reference.input_checks import checked_owner, checked_text, shown
-from memstory_reference.ports import Json
 from memstory_reference.systems.layers.audit.crisis_log import ClassifierPath, CrisisLogRecord
 from memstory_reference.systems.layers.audit.crisis_signals import notice
 from memstory_reference.systems.layers.config import LayersConfig

@@ -6,8 +6,9 @@ import json
 from collections.abc import Callable, Mapping
 from typing import TypeVar
 
-from memstory_reference.errors import MemorySystemError
-from memstory_reference.ports import ChatModel, ChatModelUnavailableError, Json, Message
+from memstory.contract.errors import MemstoryError
+from memstory.contract.models import ChatModel, ChatModelUnavailableError, Message
+from memstory.contract.values import Json
 
 ATTEMPTS = 2
 TEMPERATURE = 0.0
@@ -16,7 +17,7 @@ MAX_REPLY_CHARACTERS = 200_000
 T = TypeVar("T")
 
 
-class NoDecisionError(MemorySystemError):
+class NoDecisionError(MemstoryError):
     """The model could not be asked, or gave nothing usable; the message says which, without any content."""
 
 

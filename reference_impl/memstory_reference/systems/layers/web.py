@@ -6,9 +6,9 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import fields, replace
 from importlib.resources import files
 
+from memstory.contract.values import Tree
 from memstory_reference.errors import InputError, NotFoundError
 from memstory_reference.input_checks import checked_count
-from memstory_reference.ports import Tree
 from memstory_reference.systems.layers.identity import checked_id
 from memstory_reference.systems.layers.records.entries import entry_of, format_working_memory_entries
 from memstory_reference.systems.layers.records.record import LABELS, Fact, Layer, MemoryRecord, Rule, Standing

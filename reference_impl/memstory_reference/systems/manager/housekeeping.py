@@ -6,7 +6,7 @@ import logging
 from collections import deque
 from datetime import timedelta
 
-from memstory_reference.ports import Clock
+from memstory.contract.clock import Clock
 from memstory_reference.storage.recurring import Recurring
 from memstory_reference.systems.manager.manager import MemoryManager
 

@@ -7,16 +7,18 @@ import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from memstory_reference.errors import InputError, UnavailableError
+from memstory.contract.clock import Clock
+from memstory.contract.errors import UnavailableError
+from memstory.contract.models import ChatModel, Message, ToolRequest
+from memstory.contract.values import ToolCall
+from memstory_reference.errors import InputError
 from memstory_reference.input_checks import checked_memory
-from memstory_reference.ports import ChatModel, Clock, Message, ToolRequest
 from memstory_reference.systems.manager.manager import MemoryManager
 from memstory_reference.systems.manager.memories.forgetting import says
 from memstory_reference.systems.manager.memories.memory import MemoryType
 from memstory_reference.systems.manager.memory_tools import FORGET, SPECS, Forget, MemoryTools
 from memstory_reference.systems.manager.window import ASSISTANT, USER, ContextWindow, WindowEntry
 from memstory_reference.tooling.rounds import NO_ANSWER, converse
-from memstory_reference.tooling.tools import ToolOutcome
 
 LOG = logging.getLogger(__name__)
 SYSTEM_PROMPT = """\
@@ -30,10 +32,10 @@ class LoopAnswer:
     """What the agent said, and the tools it used."""
 
     answer: str
-    used: Sequence[ToolOutcome]
+    used: Sequence[ToolCall]
 
 
-def _has_forgotten(outcome: ToolOutcome) -> bool:
+def _has_forgotten(outcome: ToolCall) -> bool:
     return outcome.name == FORGET.name and isinstance(outcome.result, Mapping) and bool(outcome.result.get("success"))
 
 
@@ -104,7 +106,7 @@ class AgentLoop:
                 kept += turn
         self.window.restore(kept)
 
-    async def _use(self, request: ToolRequest) -> ToolOutcome:
+    async def _use(self, request: ToolRequest) -> ToolCall:
         return await self._tools.call(request.name, request.arguments)
 
     async def _keep(self, user_input: str, answer: LoopAnswer) -> None:

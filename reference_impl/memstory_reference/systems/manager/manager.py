@@ -8,6 +8,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, tzinfo
 
+from memstory.contract.clock import Clock
+from memstory.contract.values import Json
 from memstory_reference.errors import InputError
 from memstory_reference.input_checks import (
     DEFAULT_LIMITS,
@@ -19,18 +21,7 @@ from memstory_reference.input_checks import (
     checked_query,
     checked_text,
 )
-from memstory_reference.ports import (
-    Clock,
-    Embedder,
-    Json,
-    NewId,
-    Primitive,
-    Purpose,
-    Record,
-    VectorIndex,
-    Vectors,
-    VectorStore,
-)
+from memstory_reference.ports import Embedder, NewId, Primitive, Purpose, Record, VectorIndex, Vectors, VectorStore
 from memstory_reference.storage.tombstones import NoTombstones, Tombstones
 from memstory_reference.storage.vector_matrix import checked_vectors
 from memstory_reference.systems.manager.deadlines import Deadlines

@@ -5,17 +5,16 @@ from __future__ import annotations
 import json
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 
+from memstory.contract.values import ToolCall, ToolSchema, Tree
 from memstory_reference.input_checks import checked_count
-from memstory_reference.ports import ToolSpec, Tree
 from memstory_reference.systems.manager.manager import MemoryManager
 from memstory_reference.systems.manager.memories.memory import Memory, SearchResult, memory_type_of
 from memstory_reference.text.lines import shortened
 from memstory_reference.tooling.local_tools import LocalTools, call_local
-from memstory_reference.tooling.tools import ToolOutcome
 
 _TYPE = {"type": "string", "description": "conversation (30 days), fact (permanent) or context (today)"}
 
-SEARCH = ToolSpec(
+SEARCH = ToolSchema(
     name="search_memories",
     description="Search memories by meaning; returns those that match, with relevance scores.",
     parameters={
@@ -28,7 +27,7 @@ SEARCH = ToolSpec(
         "required": ["query"],
     },
 )
-STORE = ToolSpec(
+STORE = ToolSchema(
     name="store_memory",
     description="Store a new memory.",
     parameters={
@@ -41,7 +40,7 @@ STORE = ToolSpec(
         "required": ["content"],
     },
 )
-FORGET = ToolSpec(
+FORGET = ToolSchema(
     name="forget_memory",
     description="Delete a specific memory, and the conversations that repeat it.",
     parameters={
@@ -77,7 +76,7 @@ class MemoryTools:
             FORGET.name: (FORGET, self._forget),
         }
 
-    async def call(self, name: str, arguments: object) -> ToolOutcome:
+    async def call(self, name: str, arguments: object) -> ToolCall:
         """Call a tool; what is wrong with the call is the answer, in words."""
         return await call_local(self._functions, name, arguments)
 

@@ -9,9 +9,9 @@ from importlib.resources import files
 from pathlib import Path
 from zoneinfo import ZoneInfo
 
+from memstory.contract.values import Tree
 from memstory_reference.errors import InputError
 from memstory_reference.input_checks import LIMIT_RULES
-from memstory_reference.ports import Tree
 from memstory_reference.setting_rules import (
     SWITCH,
     Rule,

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from memstory.contract.values import Json, ToolCall, ToolSchema
 from memstory_reference.input_checks import checked_owner
-from memstory_reference.ports import Json, SystemPorts, ToolSpec
+from memstory_reference.ports import SystemPorts
 from memstory_reference.storage.tombstones import Tombstones
 from memstory_reference.systems.manager.housekeeping import Housekeeping
 from memstory_reference.systems.manager.loop import AgentLoop, LoopAnswer
@@ -14,7 +15,6 @@ from memstory_reference.systems.manager.memories.forgetting import statements
 from memstory_reference.systems.manager.memories.memory import Memory, MemoryType
 from memstory_reference.systems.manager.memory_tools import SPECS, MemoryTools
 from memstory_reference.systems.manager.window import WindowEntry
-from memstory_reference.tooling.tools import ToolOutcome
 
 KEPT_CONVERSATIONS = 1_000
 
@@ -62,11 +62,11 @@ class ManagerSystem:
         conversation = self._conversations.get((owner, session))
         return conversation.window.entries if conversation else ()
 
-    def tools(self) -> Sequence[ToolSpec]:
+    def tools(self) -> Sequence[ToolSchema]:
         """Return the tools as a model sees them."""
         return SPECS
 
-    async def call_tool(self, name: str, arguments: object, *, owner: str, session: str | None = None) -> ToolOutcome:
+    async def call_tool(self, name: str, arguments: object, *, owner: str, session: str | None = None) -> ToolCall:
         """Call a tool for an owner; what is wrong with the call is the answer, in words."""
         return await MemoryTools(self.manager, owner, session, self.forget).call(name, arguments)
 

@@ -18,7 +18,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from memstory_reference.errors import UnavailableError
+from memstory.contract.errors import UnavailableError
 from memstory_reference.storage.database_store import Database, parts
 from memstory_reference.storage.vector_matrix import usable
 from memstory_reference.systems.observations.observation import Observation, normal_task

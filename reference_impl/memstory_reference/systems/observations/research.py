@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from memstory_reference.ports import ChatModel, Message
+from memstory.contract.models import ChatModel, Message
 from memstory_reference.systems.observations.compression import json_objects
 from memstory_reference.systems.observations.injection import injection
 from memstory_reference.systems.observations.observation import Observation

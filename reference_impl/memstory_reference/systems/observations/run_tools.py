@@ -5,16 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import asdict
 
-from memstory_reference.ports import ToolSpec, Tree
+from memstory.contract.values import ToolCall, ToolSchema, Tree
 from memstory_reference.systems.observations.observation import TASK_TYPES
 from memstory_reference.systems.observations.ordering import Ranked
 from memstory_reference.systems.observations.service import ObservationService
 from memstory_reference.text.lines import shortened
 from memstory_reference.tooling.local_tools import LocalTools, call_local
-from memstory_reference.tooling.tools import ToolOutcome
 
 _RUN = {"type": "string", "description": "The id of the run"}
-SEARCH = ToolSpec(
+SEARCH = ToolSchema(
     name="search_runs",
     description="Before planning a task: what earlier runs found about it, the better runs first.",
     parameters={
@@ -26,7 +25,7 @@ SEARCH = ToolSpec(
         "required": ["task"],
     },
 )
-STORE = ToolSpec(
+STORE = ToolSchema(
     name="store_run",
     description="After a run: keep what it found, so that later runs need not find it again.",
     parameters={
@@ -41,7 +40,7 @@ STORE = ToolSpec(
         "required": ["task", "output"],
     },
 )
-RATE = ToolSpec(
+RATE = ToolSchema(
     name="rate_run",
     description="Rate a run by hand: better ones are returned first.",
     parameters={
@@ -50,7 +49,7 @@ RATE = ToolSpec(
         "required": ["run_id", "rating"],
     },
 )
-FORGET = ToolSpec(
+FORGET = ToolSchema(
     name="forget_run",
     description="Forget a run for good.",
     parameters={"type": "object", "properties": {"run_id": _RUN}, "required": ["run_id"]},
@@ -71,7 +70,7 @@ class RunTools:
             FORGET.name: (FORGET, self._forget),
         }
 
-    async def call(self, name: str, arguments: object) -> ToolOutcome:
+    async def call(self, name: str, arguments: object) -> ToolCall:
         """Call a tool; what is wrong with the call is the answer, in words."""
         return await call_local(self._tools, name, arguments)
 

@@ -10,6 +10,8 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from memstory.contract.clock import Clock
+from memstory.contract.models import ChatModel, Message
 from memstory_reference.errors import InputError
 from memstory_reference.input_checks import (
     checked_count,
@@ -20,7 +22,7 @@ from memstory_reference.input_checks import (
     checked_texts,
     limits_of,
 )
-from memstory_reference.ports import ChatModel, Clock, Embedder, Message, NewId, Purpose, Vectors, VectorStore
+from memstory_reference.ports import Embedder, NewId, Purpose, Vectors, VectorStore
 from memstory_reference.storage.tombstones import NoTombstones, Tombstones
 from memstory_reference.storage.vector_matrix import checked_vectors
 from memstory_reference.systems.observations.compression import (

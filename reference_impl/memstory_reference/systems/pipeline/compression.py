@@ -6,8 +6,10 @@ import asyncio
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from memstory_reference.errors import MemorySystemError, UnavailableError
-from memstory_reference.ports import BY_RULES, ChatModel, Clock, Embedder, Message, NewId, Purpose
+from memstory.contract.clock import Clock
+from memstory.contract.errors import MemstoryError, UnavailableError
+from memstory.contract.models import ChatModel, Message
+from memstory_reference.ports import BY_RULES, Embedder, NewId, Purpose
 from memstory_reference.storage.lane import Lane
 from memstory_reference.systems.pipeline.config import PipelineConfig
 from memstory_reference.systems.pipeline.ingest.chunking import content_hash
@@ -131,13 +133,13 @@ class Compressor:
             raise problem
         return done
 
-    async def _tell(self, user_id: str, sessions: Sequence[str]) -> tuple[list[_Told], MemorySystemError | None]:
+    async def _tell(self, user_id: str, sessions: Sequence[str]) -> tuple[list[_Told], MemstoryError | None]:
         """Return the summaries of the sessions, and what was wrong if one failed.
 
         A session that gives no summary does not hold up the others; a model that is down does.
         """
         told: list[_Told] = []
-        problem: MemorySystemError | None = None
+        problem: MemstoryError | None = None
         for session in sessions:
             originals = self._of_one_prompt(await self._lane.run(self._archive.episodes, user_id, session))
             if not originals:
@@ -146,7 +148,7 @@ class Compressor:
                 summary = await self._summarise(session, [memory.content for memory, _ in originals])
             except NoSummaryError as error:
                 problem = error
-            except MemorySystemError as error:
+            except MemstoryError as error:
                 return told, error
             else:
                 told.append(_Told(session=session, originals=originals, summary=summary))

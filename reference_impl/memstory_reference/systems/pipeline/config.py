@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Self
 
+from memstory.contract.values import Json
 from memstory_reference.errors import InputError
 from memstory_reference.input_checks import DEFAULT_LIMITS, LIMIT_RULES
-from memstory_reference.ports import Json
 from memstory_reference.setting_rules import SWITCH, Ruled, count, number, or_null
 from memstory_reference.text.secret_guard import Guard, secret_in
 

@@ -5,16 +5,15 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 
+from memstory.contract.values import ToolCall, ToolSchema, Tree
 from memstory_reference.errors import InputError
 from memstory_reference.input_checks import limits_of
-from memstory_reference.ports import ToolSpec, Tree
 from memstory_reference.systems.pipeline.memory import MemoryChunk, Utterance
 from memstory_reference.systems.pipeline.service import PipelineService
 from memstory_reference.text.keywords import extract_keywords, matched
 from memstory_reference.tooling.local_tools import LocalTools, call_local
-from memstory_reference.tooling.tools import ToolOutcome
 
-RECALL = ToolSpec(
+RECALL = ToolSchema(
     name="recall_memories",
     description="Search memories by meaning; returns preferences, facts and events, best first.",
     parameters={
@@ -26,7 +25,7 @@ RECALL = ToolSpec(
         "required": ["query"],
     },
 )
-REMEMBER = ToolSpec(
+REMEMBER = ToolSchema(
     name="remember_text",
     description="Remember a preference, a fact or an event, in one sentence.",
     parameters={
@@ -35,7 +34,7 @@ REMEMBER = ToolSpec(
         "required": ["text"],
     },
 )
-LIST = ToolSpec(
+LIST = ToolSchema(
     name="list_memories",
     description="List memories, the newest first.",
     parameters={
@@ -43,7 +42,7 @@ LIST = ToolSpec(
         "properties": {"limit": {"type": "integer", "description": "How many at most", "default": 50, "minimum": 1}},
     },
 )
-FORGET = ToolSpec(
+FORGET = ToolSchema(
     name="forget_memory",
     description="Forget a memory for good, with what says the same and what it had replaced.",
     parameters={
@@ -72,7 +71,7 @@ class MemoryTools:
             FORGET.name: (FORGET, self._forget),
         }
 
-    async def call(self, name: str, arguments: object) -> ToolOutcome:
+    async def call(self, name: str, arguments: object) -> ToolCall:
         """Call a tool; what is wrong with the call is the answer, in words."""
         return await call_local(self._functions, name, arguments)
 

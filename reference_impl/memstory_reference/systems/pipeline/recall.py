@@ -11,7 +11,8 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import Protocol
 
-from memstory_reference.ports import Clock, Embedder, Purpose
+from memstory.contract.clock import Clock
+from memstory_reference.ports import Embedder, Purpose
 from memstory_reference.storage.lane import Lane
 from memstory_reference.systems.pipeline.config import PipelineConfig
 from memstory_reference.systems.pipeline.ingest.planning import Vector

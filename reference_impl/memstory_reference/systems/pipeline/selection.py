@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Protocol
 
-from memstory_reference.errors import SetupProblem, UnavailableError
+from memstory.contract.errors import SetupError, UnavailableError
 from memstory_reference.systems.pipeline.memory import RecalledMemory
 from memstory_reference.text.keywords import extract_keywords, matched
 
@@ -23,7 +23,7 @@ class Reranker(Protocol):
     name: str
 
     async def scores(self, query: str, texts: Sequence[str]) -> Sequence[float]:
-        """Return one finite score a text; UnavailableError or SetupProblem where the model cannot be had."""
+        """Return one finite score a text; UnavailableError or SetupError where the model cannot be had."""
         ...
 
 
@@ -65,7 +65,7 @@ async def _model_scores(
         return None
     try:
         scores = await reranker.scores(query, [one.memory.content for one in candidates])
-    except (UnavailableError, SetupProblem):
+    except (UnavailableError, SetupError):
         # Asked for by the specification; the result names the blend, so nobody takes it for the model's word.
         return None
     is_sound = len(scores) == len(candidates) and all(math.isfinite(score) for score in scores)

@@ -11,7 +11,11 @@ from pathlib import Path
 
 import numpy as np
 
-from memstory_reference.errors import InputError, MemorySystemError
+from memstory.contract.clock import Clock
+from memstory.contract.errors import MemstoryError
+from memstory.contract.models import ChatModel
+from memstory.contract.values import Json
+from memstory_reference.errors import InputError
 from memstory_reference.input_checks import (
     MAX_OWNER_CHARACTERS,
     checked_count,
@@ -19,7 +23,7 @@ from memstory_reference.input_checks import (
     checked_text,
     checked_texts,
 )
-from memstory_reference.ports import ChatModel, Clock, Embedder, Json, NewId, Purpose
+from memstory_reference.ports import Embedder, NewId, Purpose
 from memstory_reference.storage.checked_embedder import CheckedEmbedder
 from memstory_reference.storage.database_store import Database
 from memstory_reference.storage.tombstones import NoTombstones, Tombstones
@@ -394,7 +398,7 @@ class PipelineService:
     async def _compress_now(self, user: str) -> None:
         try:
             await self._compressor.run(user)
-        except MemorySystemError as problem:
+        except MemstoryError as problem:
             # The text is stored; only the summary is late. It is tried again at the next ingestion.
             _log.warning("compression is put off: %s", problem)
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from memstory_reference.ports import Tree
+from memstory.contract.values import Tree
 from memstory_reference.setting_rules import Rule, check, mapping, read_text, text, with_ollama
 from memstory_reference.systems.pipeline.config import PipelineConfig
 

@@ -8,14 +8,15 @@ from collections import OrderedDict, deque
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from memstory_reference.errors import InputError, UnavailableError
+from memstory.contract.errors import UnavailableError
+from memstory.contract.models import ChatModel, Message, ToolRequest
+from memstory.contract.values import ToolCall, ToolSchema
+from memstory_reference.errors import InputError
 from memstory_reference.input_checks import checked_memory, checked_owner, limits_of
-from memstory_reference.ports import ChatModel, Message, ToolRequest, ToolSpec
 from memstory_reference.systems.pipeline.memory_tools import FORGET, REMEMBER, SPECS, MemoryTools
 from memstory_reference.systems.pipeline.service import PipelineService
 from memstory_reference.text.asking import tells_nothing
 from memstory_reference.tooling.rounds import NO_ANSWER, converse
-from memstory_reference.tooling.tools import ToolOutcome
 
 LOG = logging.getLogger(__name__)
 KEPT_CONVERSATIONS = 1_000
@@ -31,7 +32,7 @@ class Spoken:
     """What the agent said, the tools it used, and what the user should know beside the answer."""
 
     answer: str
-    used: Sequence[ToolOutcome]
+    used: Sequence[ToolCall]
     notes: Sequence[str] = ()
 
 
@@ -53,11 +54,11 @@ class PipelineSystem:
         """Release the memory."""
         await self.memory.close()
 
-    def tools(self) -> Sequence[ToolSpec]:
+    def tools(self) -> Sequence[ToolSchema]:
         """Return the tools as a model sees them."""
         return SPECS
 
-    async def call_tool(self, name: str, arguments: object, *, owner: str, session: str) -> ToolOutcome:
+    async def call_tool(self, name: str, arguments: object, *, owner: str, session: str) -> ToolCall:
         """Call a tool for an owner; what is wrong with the call is the answer, in words."""
         return await MemoryTools(self.memory, owner, session).call(name, arguments)
 
@@ -67,7 +68,7 @@ class PipelineSystem:
         window = self._window(checked_owner(owner), checked_owner(session, "session"))
         tools = MemoryTools(self.memory, owner, session)
 
-        async def use(request: ToolRequest) -> ToolOutcome:
+        async def use(request: ToolRequest) -> ToolCall:
             return await tools.call(request.name, request.arguments)
 
         async with window.busy:

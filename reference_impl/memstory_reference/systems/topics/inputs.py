@@ -7,9 +7,10 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Any
 
+from memstory.contract.values import Json
 from memstory_reference.errors import InputError
 from memstory_reference.input_checks import checked_mapping, checked_moment, checked_text, is_finite, shown
-from memstory_reference.ports import Json, Primitive
+from memstory_reference.ports import Primitive
 
 MAX_METADATA_KEYS = 50
 MAX_METADATA_CHARACTERS = 10_000

@@ -6,9 +6,11 @@ import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 
+from memstory.contract.errors import UnavailableError
+from memstory.contract.values import Json, Tree
 from memstory_reference.bus.subjects import RESPONSE_FEEDBACK, RESPONSE_GENERATION
-from memstory_reference.errors import InputError, UnavailableError
-from memstory_reference.ports import Bus, Envelope, Json, Subscription, Tree
+from memstory_reference.errors import InputError
+from memstory_reference.ports import Bus, Envelope, Subscription
 from memstory_reference.systems.topics.engrams import turn_text
 from memstory_reference.systems.topics.memory_service import MemoryService
 from memstory_reference.systems.topics.toolset.tool_schemas import FORGET_MEMORY, RECALL_TOOLS, SAVING_TOOLS

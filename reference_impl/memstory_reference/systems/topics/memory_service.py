@@ -13,6 +13,8 @@ from weakref import WeakValueDictionary
 import numpy as np
 from numpy.typing import NDArray
 
+from memstory.contract.clock import Clock
+from memstory.contract.values import Json
 from memstory_reference.errors import InputError
 from memstory_reference.input_checks import (
     checked_count,
@@ -23,10 +25,8 @@ from memstory_reference.input_checks import (
     checked_text,
 )
 from memstory_reference.ports import (
-    Clock,
     Embedder,
     EmbedderUnavailableError,
-    Json,
     NewId,
     Primitive,
     Purpose,

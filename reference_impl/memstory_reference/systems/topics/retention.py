@@ -5,8 +5,8 @@ from __future__ import annotations
 import logging
 from datetime import timedelta
 
-from memstory_reference.errors import MemorySystemError
-from memstory_reference.ports import Clock
+from memstory.contract.clock import Clock
+from memstory.contract.errors import MemstoryError
 from memstory_reference.storage.recurring import Recurring
 from memstory_reference.systems.topics.memory_service import MemoryService
 
@@ -34,5 +34,5 @@ class Retention:
     async def _purge(self) -> None:
         try:
             self.purged += await self._service.purge_all()
-        except MemorySystemError as error:
+        except MemstoryError as error:
             _log.warning("engrams beyond the retention could not be deleted: %s", error)

@@ -4,14 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from memstory.contract.values import Json, ToolCall, ToolSchema
 from memstory_reference.bus import InProcessBus
 from memstory_reference.bus.subjects import tool_request
-from memstory_reference.ports import (
-    Envelope,
-    Json,
-    SystemPorts,
-    ToolSpec,
-)
+from memstory_reference.ports import Envelope, SystemPorts
 from memstory_reference.storage.tombstones import NoTombstones, Tombstones
 from memstory_reference.systems.topics.config import TopicsConfig
 from memstory_reference.systems.topics.forgetting import Forgotten
@@ -20,7 +16,7 @@ from memstory_reference.systems.topics.memory_service import MemoryService
 from memstory_reference.systems.topics.retention import Retention
 from memstory_reference.systems.topics.toolset.topic_tools import Toolset, topic_tools
 from memstory_reference.tooling.agent import AgentConfig, Answer, GeneratorAgent
-from memstory_reference.tooling.tools import ToolBox, ToolOutcome, ToolServer, call_tool
+from memstory_reference.tooling.tools import ToolBox, ToolServer, call_tool
 
 
 class TopicsSystem:
@@ -101,13 +97,13 @@ class TopicsSystem:
         self._agent.forget_windows(owner)
         return found
 
-    def tools(self) -> Sequence[ToolSpec]:
+    def tools(self) -> Sequence[ToolSchema]:
         """Return the announced tools, as the model sees them."""
         return self._toolbox.specs()
 
     async def call_tool(
         self, name: str, arguments: Mapping[str, Json], *, caller: str, owner: str, session_id: str | None = None
-    ) -> ToolOutcome:
+    ) -> ToolCall:
         """Call a tool over the bus as `caller`, without the agent that talks."""
         request = Envelope(
             subject=tool_request(name),

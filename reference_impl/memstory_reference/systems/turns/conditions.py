@@ -6,9 +6,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 
+from memstory.contract.values import Tree
 from memstory_reference.errors import InputError
 from memstory_reference.input_checks import checked_owner, checked_texts, is_finite, is_storable
-from memstory_reference.ports import Tree
 from memstory_reference.systems.turns.turn import Turn, checked_kinds
 
 

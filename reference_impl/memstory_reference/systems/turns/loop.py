@@ -7,15 +7,17 @@ import logging
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from memstory_reference.errors import InputError, UnavailableError
+from memstory.contract.clock import Clock
+from memstory.contract.errors import UnavailableError
+from memstory.contract.models import ChatModel, Message, ToolRequest
+from memstory.contract.values import ToolCall
+from memstory_reference.errors import InputError
 from memstory_reference.input_checks import checked_memory, checked_owner
-from memstory_reference.ports import ChatModel, Clock, Message, ToolRequest
 from memstory_reference.systems.turns.conditions import Conditions
 from memstory_reference.systems.turns.memory_tools import ASSISTANT, FORGET, SPECS, MemoryTools
 from memstory_reference.systems.turns.service import TurnsMemory
 from memstory_reference.systems.turns.turn import TURN, NewTurn
 from memstory_reference.tooling.rounds import NO_ANSWER, converse
-from memstory_reference.tooling.tools import ToolOutcome
 
 LOG = logging.getLogger(__name__)
 USER = "user"
@@ -30,7 +32,7 @@ class LoopAnswer:
     """What the agent said, and the tools it used."""
 
     answer: str
-    used: Sequence[ToolOutcome]
+    used: Sequence[ToolCall]
 
 
 class AgentLoop:
@@ -71,7 +73,7 @@ class AgentLoop:
         )
         return [Message(role=turn.speaker, content=turn.text) for turn in turns if turn.speaker in (USER, ASSISTANT)]
 
-    async def _use(self, request: ToolRequest) -> ToolOutcome:
+    async def _use(self, request: ToolRequest) -> ToolCall:
         return await self._tools.call(request.name, request.arguments)
 
     async def _keep(self, said: str, answer: str) -> None:
@@ -88,5 +90,5 @@ class AgentLoop:
             LOG.warning("a finished turn was not stored: %s", error)
 
 
-def _succeeded(outcome: ToolOutcome) -> bool:
+def _succeeded(outcome: ToolCall) -> bool:
     return isinstance(outcome.result, dict) and outcome.result.get("success") is True

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from memstory.contract.values import ToolCall, ToolSchema, Tree
 from memstory_reference.input_checks import checked_count
-from memstory_reference.ports import ToolSpec, Tree
 from memstory_reference.systems.turns.conditions import Conditions
 from memstory_reference.systems.turns.service import TurnsMemory
 from memstory_reference.systems.turns.turn import NewTurn, Turn, moment_of
 from memstory_reference.text.keywords import plain_words
 from memstory_reference.tooling.local_tools import LocalTools, call_local
-from memstory_reference.tooling.tools import ToolOutcome
 
 ASSISTANT = "assistant"
 EVERYTHING, LISTED = "*", 50
@@ -19,7 +18,7 @@ LEAST_WORDS = 3
 
 _MOMENT = "ISO 8601, such as 2024-05-08"
 
-REMEMBER = ToolSpec(
+REMEMBER = ToolSchema(
     name="remember",
     description="Remember a fact, a note, or what somebody said.",
     parameters={
@@ -32,7 +31,7 @@ REMEMBER = ToolSpec(
         "required": ["text"],
     },
 )
-RECALL = ToolSpec(
+RECALL = ToolSchema(
     name="recall",
     description="Search what was said and noted before; returns what answers the question, best first.",
     parameters={
@@ -51,7 +50,7 @@ RECALL = ToolSpec(
         "required": ["query"],
     },
 )
-FORGET = ToolSpec(
+FORGET = ToolSchema(
     name="forget",
     description="Forget one memory for good, and what repeats it word for word.",
     parameters={
@@ -76,7 +75,7 @@ class MemoryTools:
             FORGET.name: (FORGET, self._forget),
         }
 
-    async def call(self, name: str, arguments: object) -> ToolOutcome:
+    async def call(self, name: str, arguments: object) -> ToolCall:
         """Call a tool; what is wrong with the call is the answer, in words."""
         return await call_local(self._functions, name, arguments)
 

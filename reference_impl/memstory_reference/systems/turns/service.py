@@ -10,9 +10,11 @@ from datetime import datetime
 import numpy as np
 from numpy.typing import NDArray
 
+from memstory.contract.clock import Clock
+from memstory.contract.values import Tree
 from memstory_reference.errors import InputError
 from memstory_reference.input_checks import checked_count, checked_number, checked_owner, checked_query, checked_text
-from memstory_reference.ports import Clock, Embedder, NewId, Purpose, Tree
+from memstory_reference.ports import Embedder, NewId, Purpose
 from memstory_reference.storage.tombstones import NoTombstones, Tombstones
 from memstory_reference.storage.vector_matrix import checked_vectors
 from memstory_reference.systems.turns.conditions import Conditions, checked_conditions

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from memstory_reference.ports import ChatModel, Clock, Message, ToolSpec
+from memstory.contract.clock import Clock
+from memstory.contract.models import ChatModel, Message
+from memstory.contract.values import ToolCall, ToolSchema
 from memstory_reference.systems.turns.loop import AgentLoop, LoopAnswer
 from memstory_reference.systems.turns.memory_tools import SPECS, MemoryTools
 from memstory_reference.systems.turns.service import TurnsMemory
-from memstory_reference.tooling.tools import ToolOutcome
 
 KEPT_CONVERSATIONS = 1_000
 
@@ -34,11 +35,11 @@ class TurnsSystem:
         """Return the turns that the next prompt of a conversation will hold, oldest first."""
         return await self._conversation(owner, session).window()
 
-    def tools(self) -> Sequence[ToolSpec]:
+    def tools(self) -> Sequence[ToolSchema]:
         """Return the tools as a model sees them."""
         return SPECS
 
-    async def call_tool(self, name: str, arguments: object, *, owner: str, session: str | None = None) -> ToolOutcome:
+    async def call_tool(self, name: str, arguments: object, *, owner: str, session: str | None = None) -> ToolCall:
         """Call a tool for an owner; what is wrong with the call is the answer, in words."""
         return await MemoryTools(self.memory, owner, session).call(name, arguments)
 

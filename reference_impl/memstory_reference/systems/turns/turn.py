@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
+from memstory.contract.values import Tree
 from memstory_reference.errors import InputError
 from memstory_reference.input_checks import (
     DEFAULT_LIMITS,
@@ -16,7 +17,6 @@ from memstory_reference.input_checks import (
     checked_owner,
     checked_text,
 )
-from memstory_reference.ports import Tree
 
 TURN, NOTE = KINDS = ("turn", "note")
 """A turn was said by somebody; a note has no speaker, and no turn before or after it."""

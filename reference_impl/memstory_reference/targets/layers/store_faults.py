@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import cast, overload
 
+from memstory.contract.errors import UnavailableError
 from memstory_reference.adapters.faults import Faulty, Switch
-from memstory_reference.errors import UnavailableError
 from memstory_reference.systems.layers.records.record import MemoryRecord
 from memstory_reference.systems.layers.stores.store import LayersStore
 

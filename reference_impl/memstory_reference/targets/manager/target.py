@@ -44,8 +44,6 @@ from memstory_reference.targets.system_target import (
     CurrentSessions,
     SystemFactory,
     SystemTarget,
-    tool_call,
-    tool_schema,
 )
 
 FOLDER = "memory"
@@ -147,15 +145,14 @@ class ManagerTarget(CorrectsInWords, SystemTarget[ManagerSystem]):
         session = self._sessions.note(scope)
         with self._in_harness_words():
             answer = await self._system.say(text, owner=scope.user, session=session)
-        return Turn(answer=answer.answer, tool_calls=[tool_call(outcome) for outcome in answer.used])
+        return Turn(answer=answer.answer, tool_calls=answer.used)
 
     async def tools(self) -> Sequence[ToolSchema]:
-        return [tool_schema(spec) for spec in self._system.tools()]
+        return list(self._system.tools())
 
     async def tool(self, name: str, args: Mapping[str, Tree], scope: Scope, caller: str | None = None) -> ToolCall:
         with self._in_harness_words():
-            called = await self._system.call_tool(name, args, owner=scope.user, session=self._sessions.note(scope))
-        return tool_call(called)
+            return await self._system.call_tool(name, args, owner=scope.user, session=self._sessions.note(scope))
 
     async def _job_cleanup(self, _: Scope) -> Tree:
         return {"deleted": await self._system.housekeeping.clean_up()}

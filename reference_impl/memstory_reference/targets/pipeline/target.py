@@ -8,7 +8,7 @@ from dataclasses import asdict, fields
 from pathlib import Path
 from typing import cast
 
-from memstory.contract.errors import Refused
+from memstory.contract.errors import Refused, UnavailableError
 from memstory.contract.target import (
     Environment,
     Hit,
@@ -22,7 +22,7 @@ from memstory.contract.target import (
 from memstory_reference.adapters.faults import Faulty
 from memstory_reference.composition.embedders import make_reranker
 from memstory_reference.composition.pipeline import open_pipeline
-from memstory_reference.errors import InputError, UnavailableError
+from memstory_reference.errors import InputError
 from memstory_reference.systems.pipeline.config import PipelineConfig
 from memstory_reference.systems.pipeline.ingest.importing import exported
 from memstory_reference.systems.pipeline.ingest.planning import Vector

@@ -30,7 +30,7 @@ from memstory_reference.systems.topics.system import TopicsSystem
 from memstory_reference.systems.topics.toolset.result_texts import engrams_text
 from memstory_reference.targets.environment_ports import EnvironmentPorts, environment_ports
 from memstory_reference.targets.in_words import CorrectsInWords
-from memstory_reference.targets.system_target import SystemFactory, SystemTarget, tool_call, tool_schema
+from memstory_reference.targets.system_target import SystemFactory, SystemTarget
 from memstory_reference.targets.topics.options import OPTIONS, topics_options
 from memstory_reference.targets.topics.values import (
     EPISODIC,
@@ -152,18 +152,17 @@ class TopicsTarget(CorrectsInWords, SystemTarget[TopicsSystem]):
         return Turn(
             answer=answer.answer,
             thinking=answer.thinking,
-            tool_calls=[tool_call(outcome) for outcome in answer.tool_calls],
+            tool_calls=answer.tool_calls,
         )
 
     async def tools(self) -> Sequence[ToolSchema]:
-        return [tool_schema(spec) for spec in self._system.tools()]
+        return list(self._system.tools())
 
     async def tool(self, name: str, args: Mapping[str, Tree], scope: Scope, caller: str | None = None) -> ToolCall:
         with self._in_harness_words():
-            outcome = await self._system.call_tool(
+            return await self._system.call_tool(
                 name, args, caller=caller or "OutsideAgent", owner=scope.user, session_id=scope.session
             )
-        return tool_call(outcome)
 
     async def _job_purge(self, scope: Scope, *, older_than_days: Tree = None) -> Tree:
         return {"deleted": await self._service.purge(scope.user, older_than_days)}

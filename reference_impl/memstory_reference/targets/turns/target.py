@@ -33,7 +33,7 @@ from memstory_reference.systems.turns.turn import Turn as StoredTurn
 from memstory_reference.targets.environment_ports import PORT_OPTIONS, EnvironmentPorts, MakeEmbedder, text_option
 from memstory_reference.targets.in_words import CorrectsInWords
 from memstory_reference.targets.shared_postgres import CasesPostgres, PostgresFactory
-from memstory_reference.targets.system_target import CurrentSessions, SystemTarget, tool_call, tool_schema
+from memstory_reference.targets.system_target import CurrentSessions, SystemTarget
 from memstory_reference.targets.turns.store_faults import faulty_turns_store
 from memstory_reference.targets.turns.values import (
     SEARCH_OPTIONS,
@@ -159,15 +159,15 @@ class TurnsTarget(CorrectsInWords, SystemTarget[TurnsSystem]):
         session = self._sessions.note(scope)
         with self._in_harness_words():
             answer = await self._system.say(text, owner=scope.user, session=session)
-        return Turn(answer=answer.answer, tool_calls=[tool_call(outcome) for outcome in answer.used])
+        return Turn(answer=answer.answer, tool_calls=answer.used)
 
     async def tools(self) -> Sequence[ToolSchema]:
-        return [tool_schema(spec) for spec in self._system.tools()]
+        return list(self._system.tools())
 
     async def tool(self, name: str, args: Mapping[str, Tree], scope: Scope, caller: str | None = None) -> ToolCall:
         with self._in_harness_words():
             session = self._sessions.note(scope)
-            return tool_call(await self._system.call_tool(name, args, owner=scope.user, session=session))
+            return await self._system.call_tool(name, args, owner=scope.user, session=session)
 
     async def _job_export(self, scope: Scope) -> Tree:
         return {"jsonl": jsonl(await self._memory.listed(scope.user))}

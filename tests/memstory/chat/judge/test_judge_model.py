@@ -4,11 +4,11 @@ import json
 
 import pytest
 
-from memstory.chat import Reply
 from memstory.chat.judge.exam import marked, questions
 from memstory.chat.judge.judge_model import Judge, read_vote
 from memstory.chat.judge.vote_file import VoteFile
 from memstory.contract.errors import SetupError
+from memstory.contract.models import Reply
 from memstory.contract.target import Turn
 from memstory.controls import Oracle, OracleFactory
 from memstory.language.stories import InvalidStory, parse_stories

@@ -4,8 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from memstory.chat import Chats, Reply
+from memstory.chat import Chats
 from memstory.contract.errors import NotSupported, Refused
+from memstory.contract.models import Reply
 from memstory.contract.target import Item, Query, Ref, ToolCall, Turn
 from memstory.controls import Oracle, OracleFactory
 from memstory.language.matchers.talk import CLAIMS, claimed

@@ -5,16 +5,17 @@ import json
 
 import pytest
 
+from memstory.contract.errors import SetupError
+from memstory.contract.models import Message, Reply, ToolRequest
+from memstory.contract.values import ToolSchema
 from memstory_reference.adapters.chat_models.cassette import CassetteMissError, RecordingChat, ReplayingChat
-from memstory_reference.errors import SetupProblem
-from memstory_reference.ports import Message, Reply, ToolRequest, ToolSpec
 
-SEARCH = ToolSpec(
+SEARCH = ToolSchema(
     name="search_memory",
     description="Search.",
     parameters={"type": "object", "properties": {"query": {"type": "string"}}},
 )
-SAVE = ToolSpec(name="save_topic", description="Save.", parameters={"type": "object", "properties": {}})
+SAVE = ToolSchema(name="save_topic", description="Save.", parameters={"type": "object", "properties": {}})
 ASK = [Message(role="system", content="Be short."), Message(role="user", content="Wer ist Özgür?\nUnd wo?")]
 REPLY = Reply(
     content="", tool_requests=(ToolRequest(name="search_memory", arguments={"query": "Özgür"}),), thinking="Hm."
@@ -132,12 +133,12 @@ async def test_recorders_of_one_file_lose_nothing(tmp_path):
 
 async def test_file_of_another_model_is_not_mixed(tmp_path):
     await RecordingChat(CountingModel(), tmp_path / "run.json").chat(ASK)
-    with pytest.raises(SetupProblem, match="recorded with ollama:test"):
+    with pytest.raises(SetupError, match="recorded with ollama:test"):
         RecordingChat(EchoModel(), tmp_path / "run.json")
 
 
 def test_missing_file_says_how_to_make_one(tmp_path):
-    with pytest.raises(SetupProblem, match="record:ollama"):
+    with pytest.raises(SetupError, match="record:ollama"):
         ReplayingChat(tmp_path / "none.json")
 
 
@@ -146,5 +147,5 @@ def test_missing_file_says_how_to_make_one(tmp_path):
 )
 def test_file_that_is_no_recording_is_refused_in_words(tmp_path, text):
     (tmp_path / "run.json").write_text(text)
-    with pytest.raises(SetupProblem, match=r"ecord"):
+    with pytest.raises(SetupError, match=r"ecord"):
         ReplayingChat(tmp_path / "run.json")

@@ -6,12 +6,13 @@ import socket
 
 import pytest
 
+from memstory.contract.models import ChatModelUnavailableError, Message, ToolRequest
+from memstory.contract.values import ToolSchema
 from memstory_reference.adapters.chat_models.ollama_chat import OllamaChat, list_models
-from memstory_reference.ports import ChatModelUnavailableError, Message, ToolRequest, ToolSpec
 
 MODEL = "qwen3:4b"
 ASK = [Message(role="system", content="Be short."), Message(role="user", content="What language do I prefer?")]
-RECALL = ToolSpec(
+RECALL = ToolSchema(
     name="recall_topic",
     description="Look up a standing fact.",
     parameters={

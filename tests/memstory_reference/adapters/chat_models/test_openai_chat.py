@@ -9,12 +9,13 @@ import pytest
 
 pytest.importorskip("openai", reason="the extra openai is not installed")
 
+from memstory.contract.models import ChatModelUnavailableError, Message, Reply, ToolRequest
+from memstory.contract.values import ToolSchema
 from memstory_reference.adapters.chat_models.openai_chat import MAX_CHARACTERS, OpenAiChat, written
 from memstory_reference.adapters.servers.openai_server import OpenAiServer, openai_server
-from memstory_reference.ports import ChatModelUnavailableError, Message, Reply, ToolRequest, ToolSpec
 
 ASKED = [Message(role="system", content="Be kind."), Message(role="user", content="Hello")]
-SAVE = ToolSpec(name="save", description="Save a text.", parameters={"type": "object", "properties": {}})
+SAVE = ToolSchema(name="save", description="Save a text.", parameters={"type": "object", "properties": {}})
 
 
 def model(endpoint: Any, name: str = "tiny", **options: Any) -> OpenAiChat:

@@ -2,8 +2,8 @@ from __future__ import annotations
 
 import pytest
 
+from memstory.contract.models import Message, ToolRequest
 from memstory_reference.adapters.chat_models.scripted_chat import SHOWN_CHARACTERS, ScriptedChat, UnscriptedCallError
-from memstory_reference.ports import Message, ToolRequest
 
 
 def said(text: str, *results: str) -> list[Message]:

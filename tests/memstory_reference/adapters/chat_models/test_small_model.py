@@ -18,6 +18,7 @@ if importlib.util.find_spec("xllamacpp") is None and os.environ.get("MEMSTORY_SM
 import xllamacpp
 
 from memstory.chat import Chats
+from memstory.contract.models import ChatModelUnavailableError, Message
 from memstory.controls import OracleFactory
 from memstory.language.stories import parse_stories
 from memstory.playing import play
@@ -28,7 +29,6 @@ from memstory.results.secrecy.secret_values import Secrets
 from memstory.running.runner import RunOptions
 from memstory_reference.adapters.chat_models.openai_chat import OpenAiChat
 from memstory_reference.adapters.servers.openai_server import OpenAiServer
-from memstory_reference.ports import ChatModelUnavailableError, Message
 from memstory_reference.targets.offered import OfferedChat
 
 pytestmark = pytest.mark.slow

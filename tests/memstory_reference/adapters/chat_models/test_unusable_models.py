@@ -11,7 +11,6 @@ from memstory.playing import play
 from memstory.running.runner import RunOptions
 from memstory_reference.adapters.chat_models.openai_chat import OpenAiChat
 from memstory_reference.adapters.servers.openai_server import OpenAiServer
-from memstory_reference.targets.offered import OfferedChat
 
 STORY = """
 story: BAD1
@@ -53,7 +52,7 @@ async def test_a_model_that_cannot_be_used_ends_the_case_with_one_sentence(
     url = given.get("url", openai_endpoint.url)
     for name, value in {"key": None, **given}.items():
         setattr(openai_endpoint, name, value)
-    model = OfferedChat(OpenAiChat("tiny", OpenAiServer(url, "none", retries=1)))
+    model = OpenAiChat("tiny", OpenAiServer(url, "none", retries=1))
     (story,) = parse_stories(STORY, "bad.story.yaml")
     options = RunOptions(chats=Chats({"m": model}), target={"chat": "m"})
     result = await play(story, Backend(), tmp_path / "work", options=options)

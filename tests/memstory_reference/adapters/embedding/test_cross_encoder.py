@@ -3,8 +3,8 @@ from types import ModuleType
 
 import pytest
 
+from memstory.contract.errors import SetupError
 from memstory_reference.adapters.embedding.cross_encoder import CrossEncoderReranker
-from memstory_reference.errors import SetupProblem
 
 
 @pytest.fixture
@@ -42,11 +42,11 @@ async def test_nothing_to_score_loads_nothing(library):
 
 @pytest.mark.usefixtures("library")
 async def test_a_missing_model_says_what_to_type():
-    with pytest.raises(SetupProblem, match=r"'missing' cannot be loaded: no such model\. Type 'pip install"):
+    with pytest.raises(SetupError, match=r"'missing' cannot be loaded: no such model\. Type 'pip install"):
         await CrossEncoderReranker("missing").scores("ab", ["a"])
 
 
 async def test_a_missing_library_says_what_to_type(monkeypatch):
     monkeypatch.setitem(sys.modules, "sentence_transformers", None)
-    with pytest.raises(SetupProblem, match="pip install sentence-transformers"):
+    with pytest.raises(SetupError, match="pip install sentence-transformers"):
         await CrossEncoderReranker().scores("ab", ["a"])

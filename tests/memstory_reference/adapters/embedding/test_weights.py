@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from memstory.contract.errors import SetupError
 from memstory_reference.adapters.cache_folder import cache_folder
 from memstory_reference.adapters.embedding import weights
-from memstory_reference.errors import SetupProblem
 
 CONTENT = {"model.safetensors": b"tensors", "tokenizer.json": b"{}"}
 
@@ -35,13 +35,13 @@ def published(folder: Path) -> Path:
 
 
 def test_missing_weights_say_what_to_type(tmp_path):
-    with pytest.raises(SetupProblem, match="memstory-reference models pull"):
+    with pytest.raises(SetupError, match="memstory-reference models pull"):
         weights.find(tmp_path)
 
 
 def test_wrong_hash_names_file_found_and_expected(tmp_path):
     fill(weights.folders(tmp_path)[0], model=b"other")
-    with pytest.raises(SetupProblem) as caught:
+    with pytest.raises(SetupError) as caught:
         weights.find(tmp_path)
     message = str(caught.value)
     for part in ("model.safetensors", hashlib.sha256(b"other").hexdigest(), weights.FILES["model.safetensors"]):
@@ -51,7 +51,7 @@ def test_wrong_hash_names_file_found_and_expected(tmp_path):
 
 def test_wrong_tokenizer_is_refused_too(tmp_path):
     fill(weights.folders(tmp_path)[0], tokenizer=b"[]")
-    with pytest.raises(SetupProblem, match=r"tokenizer\.json"):
+    with pytest.raises(SetupError, match=r"tokenizer\.json"):
         weights.find(tmp_path)
 
 
@@ -72,7 +72,7 @@ def test_changed_file_is_hashed_again(tmp_path):
     weights.find(tmp_path)
     (folder / "model.safetensors").write_bytes(b"TENSORS")
     os.utime(folder / "model.safetensors", ns=(1, 1))
-    with pytest.raises(SetupProblem, match="not the published file"):
+    with pytest.raises(SetupError, match="not the published file"):
         weights.find(tmp_path)
 
 
@@ -112,14 +112,14 @@ def test_pull_of_wrong_weights_leaves_the_old_ones(tmp_path):
         return folder / "package"
 
     old = fill(weights.folders(tmp_path)[0], model=b"other")
-    with pytest.raises(SetupProblem, match="not the published file"):
+    with pytest.raises(SetupError, match="not the published file"):
         weights.pull(tmp_path, tampered)
     assert (old / "model.safetensors").read_bytes() == b"other"
 
 
 def test_pull_into_a_place_that_cannot_be_written_says_so(tmp_path):
     (tmp_path / "file").write_text("no folder")
-    with pytest.raises(SetupProblem, match="MEMSTORY_CACHE"):
+    with pytest.raises(SetupError, match="MEMSTORY_CACHE"):
         weights.pull(tmp_path / "file", published)
 
 

@@ -8,13 +8,15 @@ from dataclasses import dataclass, field
 
 import pytest
 
+from memstory.contract.models import Message, ToolRequest
+from memstory.contract.values import ToolSchema
 from memstory_reference.adapters.offline_chat import OfflineChat
-from memstory_reference.ports import Embedder, Message, ToolRequest, ToolSpec
+from memstory_reference.ports import Embedder
 
 
-def tool(name: str, description: str, required: Sequence[str], **parameters: str) -> ToolSpec:
+def tool(name: str, description: str, required: Sequence[str], **parameters: str) -> ToolSchema:
     properties = {key: {"type": "string", "description": said} for key, said in parameters.items()}
-    return ToolSpec(
+    return ToolSchema(
         name=name,
         description=description,
         parameters={"type": "object", "properties": properties, "required": list(required)},
@@ -41,7 +43,7 @@ NOTES = (
     tool("get", "Get a memory by id.", ["id"], id="Id."),
 )
 FOREIGN = (
-    ToolSpec(
+    ToolSchema(
         name="search_memories",
         description="Search stored memories.",
         parameters={
@@ -54,7 +56,7 @@ FOREIGN = (
             "required": ["query"],
         },
     ),
-    ToolSpec(
+    ToolSchema(
         name="store_memory",
         description="Store a memory.",
         parameters={
@@ -85,7 +87,7 @@ Call = tuple[str, dict[str, object]]
 class Talk:
     """A conversation with the stand-in. `ingests`: each turn is kept as an engram, as a memory agent does."""
 
-    tools: Sequence[ToolSpec]
+    tools: Sequence[ToolSchema]
     chat: OfflineChat
     ingests: bool = True
     topics: dict[str, str] = field(default_factory=dict)
@@ -172,5 +174,5 @@ def talk_with() -> TalkWith:
 
 
 @pytest.fixture
-def toolsets() -> dict[str, Sequence[ToolSpec]]:
+def toolsets() -> dict[str, Sequence[ToolSchema]]:
     return dict(TOOLSETS)

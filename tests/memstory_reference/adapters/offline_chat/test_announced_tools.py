@@ -6,9 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from memstory.contract.models import ToolRequest
+from memstory.contract.values import ToolSchema
 from memstory_reference.adapters.offline_chat import announced_tools as tools
 from memstory_reference.adapters.offline_chat.announced_tools import Finding, ToolResult, read_result
-from memstory_reference.ports import ToolRequest, ToolSpec
 
 ASK = ToolRequest(name="search_memory", arguments={"query": "x"})
 SAVE = ToolRequest(name="save_topic", arguments={"topic": "user.name", "content": "Ana"})
@@ -116,9 +117,9 @@ def roles(announced) -> dict[str, str | None]:
     }
 
 
-def spec(name: str, *parameters: str, required: tuple[str, ...] = (), description: str = "") -> ToolSpec:
+def spec(name: str, *parameters: str, required: tuple[str, ...] = (), description: str = "") -> ToolSchema:
     properties = {parameter: {"type": "string"} for parameter in parameters}
-    return ToolSpec(
+    return ToolSchema(
         name=name,
         description=description,
         parameters={"type": "object", "properties": properties, "required": list(required)},
@@ -177,7 +178,7 @@ def test_tool_that_deletes_is_never_asked_to_save_or_search():
 
 
 def test_list_parameter_gets_a_list():
-    tool = ToolSpec(
+    tool = ToolSchema(
         name="memory_add",
         description="",
         parameters={"type": "object", "properties": {"documents": {"type": "array"}}, "required": ["documents"]},
@@ -198,7 +199,7 @@ def test_list_parameter_gets_a_list():
     ],
 )
 def test_required_parameter_beside_the_role_gets_a_plain_value(schema, value):
-    tool = ToolSpec(
+    tool = ToolSchema(
         name="search_memory",
         description="",
         parameters={
@@ -222,4 +223,4 @@ def test_every_tool_that_forgets_has_the_role(toolsets):
     [{}, {"properties": None}, {"properties": {"query": True}}, {"properties": {"query": {}}, "required": None}],
 )
 def test_odd_schemas_are_read_without_a_traceback(parameters):
-    tools.assign([ToolSpec(name="search_memory", description="", parameters=parameters)])
+    tools.assign([ToolSchema(name="search_memory", description="", parameters=parameters)])

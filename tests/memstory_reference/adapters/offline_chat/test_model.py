@@ -5,10 +5,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from memstory.contract.models import ChatModelUnavailableError, Message, ToolRequest
 from memstory_reference.adapters.offline_chat import OfflineChat, answers
 from memstory_reference.adapters.offline_chat.announced_tools import Finding
 from memstory_reference.adapters.offline_chat.questions import parse_question
-from memstory_reference.ports import ChatModelUnavailableError, EmbedderUnavailableError, Message, Purpose, ToolRequest
+from memstory_reference.ports import EmbedderUnavailableError, Purpose
 
 
 class PlacedEmbedder:

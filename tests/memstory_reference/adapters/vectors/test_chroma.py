@@ -8,12 +8,13 @@ import chromadb
 import pytest
 from chromadb.config import Settings
 
+from memstory.contract.errors import SetupError, UnavailableError
 from memstory_reference.adapters.folder_lock import LOCK_NAME
 from memstory_reference.adapters.vectors.chroma import open_chroma
 from memstory_reference.adapters.vectors.chroma_collections import make, name_of
 from memstory_reference.adapters.vectors.chroma_rows import ChromaRows
 from memstory_reference.adapters.vectors.exact_store import FILE
-from memstory_reference.errors import SetupProblem, StoreConflictError, UnavailableError
+from memstory_reference.errors import StoreConflictError
 
 
 def descriptors():
@@ -74,7 +75,7 @@ async def test_folder_of_another_process_is_refused(tmp_path, other_owner):
 
 async def test_file_in_place_of_the_folder_is_one_clear_error(tmp_path):
     (tmp_path / "store").write_text("not a folder")
-    with pytest.raises(SetupProblem, match=r"cannot hold a store: .*Give a folder that this user may write to"):
+    with pytest.raises(SetupError, match=r"cannot hold a store: .*Give a folder that this user may write to"):
         await open_chroma(tmp_path / "store", model="fixed")
 
 
@@ -82,7 +83,7 @@ async def test_folder_that_nobody_can_write_to_is_one_clear_error(tmp_path):
     closed = tmp_path / "closed"
     closed.mkdir(mode=0o500)
     folder = closed if os.geteuid() else Path("/sys/kernel")  # root may write to all but the kernel's own
-    with pytest.raises(SetupProblem, match="cannot hold a store"):
+    with pytest.raises(SetupError, match="cannot hold a store"):
         await open_chroma(folder, model="fixed")
 
 

@@ -2,8 +2,8 @@ import socket
 
 import pytest
 
+from memstory.contract.errors import UnavailableError
 from memstory_reference.adapters.vectors.chroma_server import open_chroma_server
-from memstory_reference.errors import UnavailableError
 
 
 async def test_server_that_does_not_answer_is_one_clear_error():

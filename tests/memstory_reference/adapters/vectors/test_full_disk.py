@@ -4,9 +4,9 @@ import asyncio
 
 import pytest
 
+from memstory.contract.errors import MemstoryError
 from memstory_reference.adapters.vectors import chroma_collections
 from memstory_reference.adapters.vectors.chroma import open_chroma
-from memstory_reference.errors import MemorySystemError
 
 
 @pytest.mark.slow
@@ -24,7 +24,7 @@ async def test_on_a_full_disk_nothing_acknowledged_is_lost_and_close_returns(sma
                 kept += [row.id for row in rows]
                 (found,) = await index.query(rows[0].vector, 1)
                 assert found.record.id == rows[0].id
-            except MemorySystemError:
+            except MemstoryError:
                 refused += 1
         assert {row.id for row in await index.list()} == set(kept)
         await store.close()

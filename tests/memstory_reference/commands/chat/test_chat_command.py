@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from memstory.contract.models import ChatModelUnavailableError, Reply
 from memstory_reference.composition import chat_models
-from memstory_reference.ports import ChatModelUnavailableError, Reply
 
 SAVED = "Please remember my preferred language is Elixir."
 ASKED = "What language do I prefer?"

@@ -7,8 +7,8 @@ from itertools import count
 import numpy as np
 import pytest
 
+from memstory.contract.models import ChatModelUnavailableError, Reply
 from memstory_reference.composition import layers
-from memstory_reference.ports import ChatModelUnavailableError, Reply
 from memstory_reference.systems.layers.config import LayersConfig
 from memstory_reference.systems.layers.modes import MemoryMode
 

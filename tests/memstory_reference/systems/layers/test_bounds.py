@@ -2,7 +2,8 @@
 
 import pytest
 
-from memstory_reference.errors import InputError, MemorySystemError
+from memstory.contract.errors import MemstoryError
+from memstory_reference.errors import InputError
 from memstory_reference.systems.layers.modes import parse_mode
 from memstory_reference.systems.layers.records.record import Arc, Fact
 from memstory_reference.systems.layers.turns.session_end import EndReason, parse_reason
@@ -127,5 +128,5 @@ async def test_a_summary_that_cannot_be_kept_is_dropped(open_layers, summary):
 
 async def test_a_setting_out_of_its_bounds_is_told(open_layers):
     service = await open_layers()
-    with pytest.raises(MemorySystemError, match="max_query_characters"):
+    with pytest.raises(MemstoryError, match="max_query_characters"):
         service.config.changed({"max_query_characters": 0}, "test")

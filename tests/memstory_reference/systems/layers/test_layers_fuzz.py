@@ -7,7 +7,7 @@ from itertools import count
 
 import pytest
 
-from memstory_reference.errors import MemorySystemError
+from memstory.contract.errors import MemstoryError
 from memstory_reference.systems.layers.records.record import Arc, Fact, Layer, Rule, Standing
 from memstory_reference.systems.layers.service import Who
 from memstory_reference.systems.layers.turns.session_end import EndReason
@@ -117,7 +117,7 @@ async def test_random_calls_raise_only_what_callers_know(open_layers, seed, call
     for _ in range(calls):
         try:
             await call(service, chance)
-        except MemorySystemError:
+        except MemstoryError:
             continue
     await service.settle()
     for owner in ("user:ann", "user:bob"):

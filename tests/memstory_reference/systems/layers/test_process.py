@@ -7,9 +7,10 @@ from itertools import count
 
 import pytest
 
+from memstory.contract.errors import SetupError, UnavailableError
 from memstory_reference.bus import InProcessBus
 from memstory_reference.bus.calls import Caller, PartMissingError
-from memstory_reference.errors import InputError, SetupProblem, UnavailableError
+from memstory_reference.errors import InputError
 from memstory_reference.systems.layers.config import LayersConfig
 from memstory_reference.systems.layers.modes import MemoryMode
 from memstory_reference.systems.layers.outside import LayersPorts, LayersStores
@@ -190,7 +191,7 @@ async def test_a_turn_that_two_processes_look_at_counts_once(stage):
 async def test_layers_of_another_store_are_refused_and_of_the_same_are_not(stage):
     await stage.process()
     await stage.process()
-    with pytest.raises(SetupProblem, match="layers is served on this bus already"):
+    with pytest.raises(SetupError, match="layers is served on this bus already"):
         await stage.process(SharedStore())
     stage.processes.pop()
 

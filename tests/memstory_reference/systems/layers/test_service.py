@@ -6,9 +6,9 @@ from datetime import timedelta
 
 import pytest
 
+from memstory.contract.models import ChatModelUnavailableError
 from memstory_reference.adapters.faults import Switch
 from memstory_reference.errors import InputError, StoreConflictError
-from memstory_reference.ports import ChatModelUnavailableError
 from memstory_reference.systems.layers.identity import OwnerMissingError, hash_session_id, resolve_owner_id
 from memstory_reference.systems.layers.modes import MemoryMode
 from memstory_reference.systems.layers.records.record import Arc, Fact, Layer, Rule

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memstory_reference.ports import ChatModelUnavailableError, Reply
+from memstory.contract.models import ChatModelUnavailableError, Reply
 from memstory_reference.systems.layers.operations.extraction import Lane, extract
 from memstory_reference.systems.layers.policy.write import decide
 from memstory_reference.systems.layers.records.candidates import Decision, SpokenTurn

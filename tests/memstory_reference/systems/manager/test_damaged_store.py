@@ -6,8 +6,8 @@ from contextlib import closing, suppress
 
 import pytest
 
+from memstory.contract.errors import MemstoryError, UnavailableError
 from memstory_reference.adapters.vectors.chroma import open_chroma
-from memstory_reference.errors import MemorySystemError, UnavailableError
 from memstory_reference.systems.manager.memories.memory import MemoryType
 
 FACTS = 30
@@ -29,7 +29,7 @@ async def test_damage_is_an_answer_or_an_error_in_words(make_world, folder, seed
     place = at.randrange(len(content) - 400)
     content[place : place + 400] = at.randbytes(400)
     file.write_bytes(content)
-    with suppress(MemorySystemError):
+    with suppress(MemstoryError):
         world = make_world(store=await open_chroma(folder, model="words"))
         calls = (
             lambda: world.manager.search("ann", "fact number 3"),
@@ -38,7 +38,7 @@ async def test_damage_is_an_answer_or_an_error_in_words(make_world, folder, seed
             lambda: world.manager.store("ann", "another", MemoryType.FACT),
         )
         for call in calls:
-            with suppress(MemorySystemError):
+            with suppress(MemstoryError):
                 await call()
         await world.store.close()
 

@@ -4,7 +4,7 @@ from datetime import timedelta
 import pytest
 
 from memstory.contract.clock import StoryClock
-from memstory_reference.errors import UnavailableError
+from memstory.contract.errors import UnavailableError
 from memstory_reference.systems.manager.housekeeping import Housekeeping
 from memstory_reference.systems.manager.memories.memory import MemoryType
 

@@ -4,8 +4,9 @@ import json
 
 import pytest
 
-from memstory_reference.errors import InputError, MemorySystemError
-from memstory_reference.ports import Reply, ToolRequest
+from memstory.contract.errors import MemstoryError
+from memstory.contract.models import Reply, ToolRequest
+from memstory_reference.errors import InputError
 from memstory_reference.systems.manager.loop import AgentLoop
 from memstory_reference.systems.manager.memories.memory import Memory, MemoryType
 from memstory_reference.systems.manager.memories.rows import NewMemory
@@ -205,7 +206,7 @@ async def test_fuzzed_calls_raise_nothing_raw_and_harm_no_other_memory(manager, 
         ids = [one.id for one in await manager.memories("bob", limit=3)]
         try:
             await chance.random.choice(fuzzed_calls(manager, chance, owner, [kept.id, *ids]))()
-        except MemorySystemError as error:
+        except MemstoryError as error:
             refused += 1
             str(error).encode()
     assert calls // 10 < refused < calls // 2

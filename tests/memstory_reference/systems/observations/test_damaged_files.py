@@ -8,8 +8,8 @@ from datetime import UTC, datetime
 
 import pytest
 
+from memstory.contract.errors import MemstoryError, UnavailableError
 from memstory_reference.composition.observations import OBSERVATIONS_FILE, open_observations
-from memstory_reference.errors import MemorySystemError, UnavailableError
 from memstory_reference.systems.observations.config import ObservationsConfig
 
 RUNS = 30
@@ -91,10 +91,10 @@ async def test_a_vector_that_was_changed_is_made_again(open_folder, folder):
 @pytest.mark.parametrize("seed", range(12))
 async def test_damaged_rows_are_told_in_words(open_folder, folder, seed):
     damage(folder / OBSERVATIONS_FILE, seed)
-    with suppress(MemorySystemError):
+    with suppress(MemstoryError):
         service = await open_folder()
         for call in (lambda: service.recent("ann"), lambda: service.search("Covered subject3", "ann")):
-            with suppress(MemorySystemError):
+            with suppress(MemstoryError):
                 await call()
         await service.close()
 

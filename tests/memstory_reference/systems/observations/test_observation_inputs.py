@@ -5,8 +5,9 @@ from datetime import UTC, datetime
 
 import pytest
 
-from memstory_reference.errors import InputError, MemorySystemError
-from memstory_reference.ports import Reply
+from memstory.contract.errors import MemstoryError
+from memstory.contract.models import Reply
+from memstory_reference.errors import InputError
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 CARD = "4111 1111 1111 1111"
@@ -190,7 +191,7 @@ async def test_fuzzed_calls_raise_nothing_raw_and_harm_no_other_run(on_words, ch
     for _ in range(calls):
         try:
             await chance.random.choice(fuzzed_calls(on_words, chance, run_of, chance.one("bob", "eve")))()
-        except MemorySystemError as error:
+        except MemstoryError as error:
             refused += 1
             str(error).encode()
     assert calls // 10 < refused < calls // 2

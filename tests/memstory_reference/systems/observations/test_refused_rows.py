@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from memstory_reference.errors import MemorySystemError
+from memstory.contract.errors import MemstoryError
 
 BROKEN = {
     "not a number": [float("nan")] * 256,
@@ -18,7 +18,7 @@ async def test_a_vector_that_no_index_takes_is_refused_and_nothing_is_written(op
     service = await open_words()
     await service.store([run_of("good", "Covered caching.")], "ann")
     words.broken.append(vector)
-    with pytest.raises(MemorySystemError, match="vector"):
+    with pytest.raises(MemstoryError, match="vector"):
         await service.store([run_of("bad", "Covered nothing.")], "bob")
     await service.store([run_of("next", "Covered bees.")], "ann")
     assert await service.delete(["good"], "ann") == ["good"]

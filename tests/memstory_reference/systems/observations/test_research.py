@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from memstory_reference.ports import Reply
+from memstory.contract.models import Reply
 from memstory_reference.systems.observations import research
 from memstory_reference.systems.observations.research import LocalCorpus, Passage, ResearchLoop
 

@@ -6,9 +6,9 @@ from itertools import count
 import numpy as np
 import pytest
 
+from memstory.contract.models import ChatModelUnavailableError, Reply
 from memstory_reference.adapters.embedding.prefixes import NO_PREFIXES
 from memstory_reference.adapters.watched import WatchedEmbedder
-from memstory_reference.ports import ChatModelUnavailableError, Reply
 from memstory_reference.systems.pipeline.config import PipelineConfig
 from memstory_reference.systems.pipeline.service import PipelineParts, PipelineService
 

@@ -3,8 +3,8 @@ import logging
 
 import pytest
 
-from memstory_reference.errors import UnavailableError
-from memstory_reference.ports import ChatModelUnavailableError
+from memstory.contract.errors import UnavailableError
+from memstory.contract.models import ChatModelUnavailableError
 from memstory_reference.systems.pipeline import service as service_module
 from memstory_reference.systems.pipeline.compression import NoSummaryError
 from memstory_reference.systems.pipeline.memory import Utterance

@@ -8,9 +8,10 @@ from itertools import count
 
 import pytest
 
+from memstory.contract.errors import MemstoryError
 from memstory_reference.adapters.clocks import SystemClock
 from memstory_reference.composition.pipeline import open_pipeline
-from memstory_reference.errors import MemorySystemError, StoreConflictError
+from memstory_reference.errors import StoreConflictError
 from memstory_reference.systems.pipeline.config import PipelineConfig
 
 CONFIG = PipelineConfig(store_threshold=0)
@@ -158,7 +159,7 @@ async def test_a_damaged_file_gives_one_clear_error_or_what_is_whole(opened, tmp
     said, again = set(), None
     try:
         again = await opened()
-    except MemorySystemError as error:
+    except MemstoryError as error:
         said.add(str(error))
     for call in () if again is None else (
         lambda: again.memories("ann"), lambda: again.recall("event", "ann"),
@@ -169,7 +170,7 @@ async def test_a_damaged_file_gives_one_clear_error_or_what_is_whole(opened, tmp
     ):  # fmt: skip
         try:
             await call()
-        except MemorySystemError as error:
+        except MemstoryError as error:
             said.add(str(error))
     if again is not None:
         await again.close()

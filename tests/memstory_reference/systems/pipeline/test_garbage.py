@@ -3,7 +3,8 @@
 import numpy as np
 import pytest
 
-from memstory_reference.errors import StoreConflictError, UnavailableError
+from memstory.contract.errors import UnavailableError
+from memstory_reference.errors import StoreConflictError
 
 GOOD = [1, *[0] * 15]
 

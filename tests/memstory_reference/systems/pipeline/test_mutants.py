@@ -5,9 +5,9 @@ from dataclasses import replace
 
 import pytest
 
+from memstory.contract.errors import MemstoryError, UnavailableError
+from memstory.contract.models import Reply
 from memstory_reference.adapters.watched import WatchedModel
-from memstory_reference.errors import MemorySystemError, UnavailableError
-from memstory_reference.ports import Reply
 from memstory_reference.storage.database_store import Database
 from memstory_reference.systems.pipeline import compression, importance, prompt_block, recall, selection, service
 from memstory_reference.systems.pipeline.ingest import chunking, importing, planning
@@ -193,7 +193,7 @@ def saying_so(plain):
     async def chat(*args, **named):
         try:
             return await plain(*args, **named)
-        except MemorySystemError:
+        except MemstoryError:
             return Reply(content="The session could not be summarised.")
 
     return chat

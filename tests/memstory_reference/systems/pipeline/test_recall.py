@@ -2,7 +2,8 @@ import math
 
 import pytest
 
-from memstory_reference.errors import InputError, UnavailableError
+from memstory.contract.errors import UnavailableError
+from memstory_reference.errors import InputError
 from memstory_reference.ports import EmbedderUnavailableError
 from memstory_reference.text.tokens import TokenCounter
 

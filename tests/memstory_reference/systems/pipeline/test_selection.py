@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memstory_reference.errors import SetupProblem, UnavailableError
+from memstory.contract.errors import SetupError, UnavailableError
 from memstory_reference.systems.pipeline.memory import MemoryChunk, MemoryType, RecalledMemory
 from memstory_reference.systems.pipeline.selection import blend, coverage, fitting, reranked
 
@@ -75,7 +75,7 @@ async def test_a_model_replaces_the_cosine_and_is_named():
     "scorer",
     [
         None,
-        Scorer(SetupProblem("not installed")),
+        Scorer(SetupError("not installed")),
         Scorer(UnavailableError("down")),
         Scorer([1.0]),
         Scorer([1.0, float("nan"), 2.0]),

@@ -5,12 +5,14 @@ from itertools import count
 
 import pytest
 
+from memstory.contract.errors import SetupError, UnavailableError
+from memstory.contract.models import Reply, ToolRequest
 from memstory_reference.adapters.embedding.fixed_vectors import FixedVectors
 from memstory_reference.adapters.vectors.exact_store import ExactStore
 from memstory_reference.bus import InProcessBus
 from memstory_reference.bus.calls import Caller
-from memstory_reference.errors import InputError, SetupProblem, UnavailableError
-from memstory_reference.ports import EmbedderUnavailableError, Envelope, Reply, ToolRequest
+from memstory_reference.errors import InputError
+from memstory_reference.ports import EmbedderUnavailableError, Envelope
 from memstory_reference.systems.topics.config import TopicsConfig
 from memstory_reference.systems.topics.memory_service import MemoryService
 from memstory_reference.systems.topics.processes import agent_process as topics_agent
@@ -225,7 +227,7 @@ async def test_a_question_of_the_wrong_shape_is_refused(stage):
 @pytest.mark.parametrize("part", ["memory", "agent"])
 async def test_a_second_process_of_a_part_that_holds_something_is_refused(stage, part):
     first = await getattr(stage, part)()
-    with pytest.raises(SetupProblem, match=f"{part} is served on this bus already"):
+    with pytest.raises(SetupError, match=f"{part} is served on this bus already"):
         await getattr(stage, part)()
     await first.stop()
     await getattr(stage, part)()

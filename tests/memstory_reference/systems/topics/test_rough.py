@@ -10,10 +10,10 @@ from zlib import crc32
 import numpy as np
 import pytest
 
+from memstory.contract.errors import MemstoryError
 from memstory_reference.adapters.clocks import SystemClock
 from memstory_reference.adapters.embedding.prefixes import NO_PREFIXES
 from memstory_reference.adapters.vectors.chroma import open_chroma
-from memstory_reference.errors import MemorySystemError
 from memstory_reference.systems.topics.config import TopicsConfig
 from memstory_reference.systems.topics.memory_service import MemoryService
 
@@ -72,7 +72,7 @@ async def test_any_argument_is_taken_or_refused_and_harms_no_other_memory(servic
         if owner != "ann":
             try:
                 await getattr(service, name)(owner, *(drawn(chance) for _ in range(arguments)))
-            except MemorySystemError as error:
+            except MemstoryError as error:
                 refused += 1
                 str(error).encode()
     assert calls // 4 < refused < calls

@@ -6,11 +6,12 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from memstory.contract.errors import UnavailableError
 from memstory_reference.adapters.chat_models.scripted_chat import ScriptedChat
 from memstory_reference.adapters.embedding.fixed_vectors import FixedVectors
 from memstory_reference.adapters.vectors.exact_store import ExactStore
 from memstory_reference.composition.topics import make_topics
-from memstory_reference.errors import InputError, UnavailableError
+from memstory_reference.errors import InputError
 from memstory_reference.ports import Envelope, SystemPorts
 from memstory_reference.systems.topics.settings import default_topics
 

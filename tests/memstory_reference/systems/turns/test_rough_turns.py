@@ -7,7 +7,7 @@ from itertools import count
 
 import pytest
 
-from memstory_reference.errors import MemorySystemError
+from memstory.contract.errors import MemstoryError
 from memstory_reference.systems.turns.conditions import Conditions
 from memstory_reference.systems.turns.memory_tools import MemoryTools
 from memstory_reference.systems.turns.turn import NewTurn
@@ -47,7 +47,7 @@ async def test_any_argument_is_taken_or_refused_and_harms_no_other_memory(memory
         owner = chance.one("bob", "eve")
         try:
             await chance.random.choice(made)(owner)
-        except MemorySystemError as error:
+        except MemstoryError as error:
             refused += 1
             str(error).encode()
     assert 0 < refused < calls

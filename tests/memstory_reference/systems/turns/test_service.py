@@ -3,7 +3,8 @@ from datetime import UTC, datetime
 
 import pytest
 
-from memstory_reference.errors import InputError, StoreConflictError, UnavailableError
+from memstory.contract.errors import UnavailableError
+from memstory_reference.errors import InputError, StoreConflictError
 from memstory_reference.systems.turns.conditions import Conditions
 from memstory_reference.systems.turns.exchange import jsonl, read_jsonl
 from memstory_reference.systems.turns.turn import NewTurn

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from functools import partial
 
+from memstory.contract.models import ChatModel
+from memstory.contract.values import Json
 from memstory_reference.input_checks import is_storable
-from memstory_reference.ports import ChatModel, Json
 from memstory_reference.systems.layers.config import LayersConfig
 from memstory_reference.systems.layers.policy.guards import MAX_TOPICS, refused_text
 from memstory_reference.systems.layers.records.candidates import SessionMemoryBuffer

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from enum import StrEnum
 
-from memstory_reference.ports import ChatModel, Json
+from memstory.contract.models import ChatModel
+from memstory.contract.values import Json
 from memstory_reference.systems.layers.operations.rule_extraction import facts_by_rules, rules_by_rules
 from memstory_reference.systems.layers.policy.categories import SESSION_ONLY, STABLE
 from memstory_reference.systems.layers.records.candidates import SpokenTurn

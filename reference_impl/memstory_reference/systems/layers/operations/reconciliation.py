@@ -6,7 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
-from memstory_reference.ports import ChatModel, Tree
+from memstory.contract.models import ChatModel
+from memstory.contract.values import Tree
 from memstory_reference.systems.layers.operations.dedup import Likeness, compare, share_a_slot
 from memstory_reference.systems.layers.policy.write import candidate_text
 from memstory_reference.systems.layers.records.record import Fact, MemoryRecord, Rule, is_note

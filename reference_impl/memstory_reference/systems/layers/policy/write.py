@@ -6,7 +6,8 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from memstory_reference.ports import ChatModel, Json
+from memstory.contract.models import ChatModel
+from memstory.contract.values import Json
 from memstory_reference.systems.layers.policy.categories import Durability, durability
 from memstory_reference.systems.layers.records.candidates import Decision
 from memstory_reference.systems.layers.records.record import Fact, Rule

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from memstory_reference.ports import Message
+from memstory.contract.models import Message
 from memstory_reference.systems.layers.operations.forget_requests import asks_what_is_known
 from memstory_reference.systems.layers.recall.retrieval import TurnMemory
 from memstory_reference.systems.layers.records.candidates import SpokenTurn

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 
+from memstory.contract.values import Tree
 from memstory_reference.input_checks import checked_text
-from memstory_reference.ports import Tree
 from memstory_reference.systems.layers.config import LayersConfig
 from memstory_reference.systems.layers.recall.embeddings import Embeddings, Vector
 from memstory_reference.systems.layers.recall.rrf import fuse

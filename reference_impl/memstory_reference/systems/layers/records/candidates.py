@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from enum import StrEnum
 
-from memstory_reference.ports import Tree
+from memstory.contract.values import Tree
 from memstory_reference.systems.layers.records.record import Fact, Layer, Rule, content_data, content_of, layer_of
 
 MAX_TURNS = 400

@@ -8,7 +8,7 @@ from datetime import datetime
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from memstory_reference.ports import Json
+from memstory.contract.values import Json
 
 if TYPE_CHECKING:
     import numpy as np

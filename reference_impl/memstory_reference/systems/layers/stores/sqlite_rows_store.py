@@ -14,7 +14,7 @@ from datetime import datetime
 import numpy as np
 from numpy.typing import NDArray
 
-from memstory_reference.errors import UnavailableError
+from memstory.contract.errors import UnavailableError
 from memstory_reference.storage.checksum import checksum
 from memstory_reference.storage.database_store import Database, parts
 from memstory_reference.storage.vector_matrix import unit_vector, usable

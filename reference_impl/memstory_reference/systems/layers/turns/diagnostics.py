@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Mapping
 
-from memstory_reference.ports import Json
+from memstory.contract.values import Json
 
 KEPT_TURNS = 1_000
 

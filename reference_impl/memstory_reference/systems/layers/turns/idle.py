@@ -8,8 +8,8 @@ from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import datetime, timedelta
 
-from memstory_reference.errors import UnavailableError
-from memstory_reference.ports import Clock
+from memstory.contract.clock import Clock
+from memstory.contract.errors import UnavailableError
 from memstory_reference.systems.layers.records.candidates import SessionMemoryBuffer
 
 LOG = logging.getLogger(__name__)

@@ -7,8 +7,11 @@ import logging
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from memstory_reference.errors import UnavailableError
-from memstory_reference.ports import ChatModel, Clock, Json, NewId
+from memstory.contract.clock import Clock
+from memstory.contract.errors import UnavailableError
+from memstory.contract.models import ChatModel
+from memstory.contract.values import Json
+from memstory_reference.ports import NewId
 from memstory_reference.systems.layers.config import LayersConfig
 from memstory_reference.systems.layers.operations.dedup import is_same, share_a_slot
 from memstory_reference.systems.layers.operations.extraction import Lane, extract

@@ -7,9 +7,11 @@ from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 from enum import StrEnum
 
+from memstory.contract.clock import Clock
+from memstory.contract.models import ChatModel
+from memstory.contract.values import Json
 from memstory_reference.errors import InputError
 from memstory_reference.input_checks import shown
-from memstory_reference.ports import ChatModel, Clock, Json
 from memstory_reference.systems.layers.config import LayersConfig
 from memstory_reference.systems.layers.operations.episodic import is_substantive, summarise
 from memstory_reference.systems.layers.operations.promotion import promotions

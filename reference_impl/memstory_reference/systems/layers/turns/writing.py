@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 
-from memstory_reference.ports import ChatModel
+from memstory.contract.models import ChatModel
 from memstory_reference.systems.layers.config import LayersConfig
 from memstory_reference.systems.layers.operations.dedup import note_key
 from memstory_reference.systems.layers.operations.reconciliation import (

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from datetime import MAXYEAR, MINYEAR, UTC, datetime, time, timedelta, tzinfo
 from enum import StrEnum
 
+from memstory.contract.values import Json
 from memstory_reference.errors import InputError
-from memstory_reference.ports import Json
 
 CONVERSATION_DAYS = 30
 YEARS = range(MINYEAR, MAXYEAR + 1)

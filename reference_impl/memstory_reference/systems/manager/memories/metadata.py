@@ -6,8 +6,9 @@ import json
 import math
 from collections.abc import Mapping
 
+from memstory.contract.values import Tree
 from memstory_reference.errors import InputError
-from memstory_reference.ports import Primitive, Tree
+from memstory_reference.ports import Primitive
 
 RESERVED = frozenset({"type", "created_at", "id", "owner"})
 MAX_CHARACTERS = 20_000

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
+from memstory.contract.values import Tree
 from memstory_reference.errors import InputError
 from memstory_reference.input_checks import DEFAULT_LIMITS, Limits, checked_memory
-from memstory_reference.ports import Tree
 from memstory_reference.systems.manager.memories.memory import Memory, MemoryType, stored_moment
 from memstory_reference.systems.manager.memories.metadata import encode_metadata
 from memstory_reference.systems.manager.memories.rows import CONTEXT_IDS

@@ -11,9 +11,10 @@ from urllib.parse import quote
 import numpy as np
 from numpy.typing import NDArray
 
+from memstory.contract.values import Json
 from memstory_reference.errors import InputError
 from memstory_reference.input_checks import DEFAULT_LIMITS, Limits, checked_memory, checked_owner, checked_text
-from memstory_reference.ports import Json, NewId, Primitive, Record
+from memstory_reference.ports import NewId, Primitive, Record
 from memstory_reference.systems.manager.memories.memory import Memory, MemoryType, memory_type_of, stored_moment
 from memstory_reference.systems.manager.memories.metadata import decode_metadata, encode_metadata
 

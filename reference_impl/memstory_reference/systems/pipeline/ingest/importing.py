@@ -9,6 +9,7 @@ from datetime import UTC, datetime
 
 import numpy as np
 
+from memstory.contract.values import Tree
 from memstory_reference.errors import InputError
 from memstory_reference.input_checks import (
     MAX_OWNER_CHARACTERS,
@@ -20,7 +21,7 @@ from memstory_reference.input_checks import (
     limits_of,
     shown,
 )
-from memstory_reference.ports import Embedder, NewId, Tree
+from memstory_reference.ports import Embedder, NewId
 from memstory_reference.systems.pipeline.config import PipelineConfig
 from memstory_reference.systems.pipeline.ingest.chunking import content_hash
 from memstory_reference.systems.pipeline.ingest.planning import Insertion, Setting, Vector

@@ -5,15 +5,18 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 
+from memstory.contract.errors import UnavailableError
+from memstory.contract.models import ChatModel
+from memstory.contract.values import ToolCall, Tree
 from memstory_reference.bus.calls import Caller, CallServer, refuse_a_second
-from memstory_reference.errors import InputError, UnavailableError
-from memstory_reference.ports import Bus, ChatModel, NewId, Tree
+from memstory_reference.errors import InputError
+from memstory_reference.ports import Bus, NewId
 from memstory_reference.systems.topics.forgetting import Forgotten
 from memstory_reference.systems.topics.processes.memory_process import PART as MEMORY
 from memstory_reference.systems.topics.processes.memory_process import START_BY as START_MEMORY_BY
 from memstory_reference.systems.topics.processes.memory_process import RemoteMemory
 from memstory_reference.tooling.agent import NAME, AgentConfig, Answer, GeneratorAgent
-from memstory_reference.tooling.tools import ToolBox, ToolOutcome
+from memstory_reference.tooling.tools import ToolBox
 
 PART = "agent"
 START_BY = "memstory-reference serve agent"
@@ -39,7 +42,7 @@ class AgentPart:
         self._memory = Caller(bus=bus, part=MEMORY, new_id=new_id, name=PART, start_by=START_MEMORY_BY)
 
     async def start(self) -> None:
-        """Learn of the tools that run, then answer; SetupProblem if another process does already."""
+        """Learn of the tools that run, then answer; SetupError if another process does already."""
         await refuse_a_second(self._caller, store="")
         await self._toolbox.listen()
         await self._toolbox.inquire()
@@ -87,7 +90,7 @@ class RemoteTopics:
 
     agent: Caller
     memory: Caller
-    show_calls: Callable[[Sequence[ToolOutcome]], None]
+    show_calls: Callable[[Sequence[ToolCall]], None]
 
     @property
     def service(self) -> RemoteMemory:
@@ -97,7 +100,7 @@ class RemoteTopics:
     async def say(self, text: str, *, owner: str, session_id: str) -> Answer:
         """Take one turn; UnavailableError if no agent answers."""
         found = await self.agent.long_call("ask", owner, timeout_seconds=ASK_SECONDS, query=text, session_id=session_id)
-        calls = [ToolOutcome(**one) for one in found["tool_calls"]]
+        calls = [ToolCall(**one) for one in found["tool_calls"]]
         self.show_calls(calls)
         return Answer(
             answer=found["answer"],

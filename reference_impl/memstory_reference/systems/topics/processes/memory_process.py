@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 
+from memstory.contract.clock import Clock
+from memstory.contract.values import Tree
 from memstory_reference.bus.calls import Act, Caller, CallServer, refuse_a_second
 from memstory_reference.errors import InputError
-from memstory_reference.ports import Bus, Clock, NewId, Tree
+from memstory_reference.ports import Bus, NewId
 from memstory_reference.systems.topics.engrams import EngramEntry, FoundEngram, TopicEntry
 from memstory_reference.systems.topics.forgetting import Forgotten
 from memstory_reference.systems.topics.memory_agent import MemoryAgent
@@ -52,7 +54,7 @@ class MemoryPart:
         self._caller = Caller(bus=bus, part=PART, new_id=new_id, name=PART, start_by=START_BY)
 
     async def start(self) -> None:
-        """Serve from now on; SetupProblem if another process does already."""
+        """Serve from now on; SetupError if another process does already."""
         await refuse_a_second(self._caller, store="")
         await self._retention.start()
         await self._agent.start()

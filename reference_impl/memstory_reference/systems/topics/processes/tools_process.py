@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from memstory.contract.clock import Clock
 from memstory_reference.bus.calls import Caller
 from memstory_reference.input_checks import DEFAULT_LIMITS
-from memstory_reference.ports import Bus, Clock, NewId
+from memstory_reference.ports import Bus, NewId
 from memstory_reference.systems.topics.processes.memory_process import PART as MEMORY
 from memstory_reference.systems.topics.processes.memory_process import START_BY, RemoteMemory
 from memstory_reference.systems.topics.toolset.topic_tools import Toolset, topic_tools

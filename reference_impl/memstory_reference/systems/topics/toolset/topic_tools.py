@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Literal
 
-from memstory_reference.errors import InputError, StoreConflictError, UnavailableError
-from memstory_reference.ports import Clock, ToolSpec, Tree
+from memstory.contract.clock import Clock
+from memstory.contract.errors import UnavailableError
+from memstory.contract.values import ToolSchema, Tree
+from memstory_reference.errors import InputError, StoreConflictError
 from memstory_reference.systems.topics.anywhere import TopicsMemory
 from memstory_reference.systems.topics.toolset.result_texts import (
     NO_MEMORIES,
@@ -115,7 +117,7 @@ class _Calls:
         return RATED
 
 
-def _tool(spec: ToolSpec, call: _Call, aliases: Sequence[str] = ()) -> Tool:
+def _tool(spec: ToolSchema, call: _Call, aliases: Sequence[str] = ()) -> Tool:
     async def guarded(arguments: Mapping[str, Tree], caller: ToolCaller) -> str:
         try:
             return await call(arguments, caller)

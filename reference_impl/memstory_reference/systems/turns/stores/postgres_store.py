@@ -203,7 +203,7 @@ async def open_postgres_turns(place: PostgresPlace, *, model: str) -> PostgresTu
     """Open the store in `place`, whose schema is made or brought up to date.
 
     Raises:
-        SetupProblem: the server refuses the URL's user or database, or has no pgvector.
+        SetupError: the server refuses the URL's user or database, or has no pgvector.
         StoreConflictError: its vectors are of another model, or a newer program made it.
         UnavailableError: nobody answers.
     """

@@ -13,7 +13,7 @@ from typing import TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from memstory_reference.errors import UnavailableError
+from memstory.contract.errors import UnavailableError
 from memstory_reference.storage.database_store import Database
 from memstory_reference.storage.lane import Lane
 from memstory_reference.systems.turns.conditions import Conditions

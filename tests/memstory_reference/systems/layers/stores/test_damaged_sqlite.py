@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 import numpy as np
 import pytest
 
-from memstory_reference.errors import MemorySystemError
+from memstory.contract.errors import MemstoryError
 from memstory_reference.systems.layers.feedback.session_feedback import FEEDBACK, checked_feedback
 from memstory_reference.systems.layers.feedback.session_feedback import SessionFeedbackRecord as Feedback
 from memstory_reference.systems.layers.records.candidates import SessionMemoryBuffer
@@ -159,7 +159,7 @@ async def test_a_damaged_turn_is_left_out_and_a_damaged_session_begins_again(fil
 @pytest.mark.usefixtures("filled")
 async def test_a_damaged_session_key_is_told(file, open_store):
     by_hand(file, "UPDATE about SET value = 'no key' WHERE name = 'session_key'")
-    with pytest.raises(MemorySystemError, match=f"{FILE}.*restore a backup"):
+    with pytest.raises(MemstoryError, match=f"{FILE}.*restore a backup"):
         await open_store().asession_key()
 
 
@@ -205,10 +205,10 @@ async def test_a_file_of_random_damage_raises_only_what_callers_know(tmp_path, f
     for leftover in tmp_path.glob(f"{FILE}-*"):
         leftover.unlink()
     file.write_bytes(damaged[: chance.choice([len(damaged), chance.randrange(len(damaged))])])
-    with suppress(MemorySystemError):
+    with suppress(MemstoryError):
         store = SqliteStore(file, model="fixed-2")
         for ask in ASKS:
-            with suppress(MemorySystemError):
+            with suppress(MemstoryError):
                 await ask(store)
         await store.aclose()
 

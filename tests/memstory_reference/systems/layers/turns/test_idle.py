@@ -7,7 +7,7 @@ from itertools import count
 
 import pytest
 
-from memstory_reference.errors import UnavailableError
+from memstory.contract.errors import UnavailableError
 from memstory_reference.storage.postgres.place import PostgresPlace
 from memstory_reference.systems.layers.config import LayersConfig
 from memstory_reference.systems.layers.modes import MemoryMode

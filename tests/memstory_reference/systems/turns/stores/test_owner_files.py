@@ -12,8 +12,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from memstory.contract.errors import UnavailableError
 from memstory_reference.composition.turns import open_sqlite_turns
-from memstory_reference.errors import StoreConflictError, UnavailableError
+from memstory_reference.errors import StoreConflictError
 from memstory_reference.storage.database_store import Database
 from memstory_reference.systems.turns.conditions import Conditions
 from memstory_reference.systems.turns.stores import owner_store, sqlite_store

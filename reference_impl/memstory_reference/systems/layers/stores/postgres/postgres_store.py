@@ -15,7 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 from psycopg.pq import TransactionStatus
 
-from memstory_reference.errors import StoreConflictError, UnavailableError
+from memstory.contract.errors import UnavailableError
+from memstory_reference.errors import StoreConflictError
 from memstory_reference.storage.postgres.connections_store import Connection, Connections, answering
 from memstory_reference.storage.postgres.place import PostgresPlace
 from memstory_reference.storage.postgres.schema_store import open_schema
@@ -208,7 +209,7 @@ async def open_postgres(place: PostgresPlace, *, model: str) -> PostgresStore:
     """Open the store in `place`, whose schema is made or brought up to date.
 
     Raises:
-        SetupProblem: the server refuses the URL's user or database, or has no pgvector.
+        SetupError: the server refuses the URL's user or database, or has no pgvector.
         StoreConflictError: its vectors are of another model, or a newer program made it.
         UnavailableError: nobody answers.
     """

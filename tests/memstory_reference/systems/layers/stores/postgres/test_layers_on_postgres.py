@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from memstory_reference.errors import UnavailableError
+from memstory.contract.errors import UnavailableError
 from memstory_reference.storage.postgres.place import PostgresPlace
 from memstory_reference.systems.layers.modes import MemoryMode
 from memstory_reference.systems.layers.records.candidates import SessionMemoryBuffer
@@ -166,6 +166,6 @@ def test_without_the_driver_it_is_said_what_to_install():
     )
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)  # noqa: S603  (our own)
     assert (
-        "SetupProblem: the driver of Postgres is missing. Install it with: pip install '.[postgres]' (in a clone"
+        "SetupError: the driver of Postgres is missing. Install it with: pip install '.[postgres]' (in a clone"
         in run.stderr
     )

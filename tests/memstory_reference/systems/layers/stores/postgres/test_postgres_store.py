@@ -16,8 +16,9 @@ import numpy as np
 import psycopg
 import pytest
 
+from memstory.contract.errors import SetupError, UnavailableError
 from memstory_reference.adapters.servers import embedded_postgres
-from memstory_reference.errors import InputError, SetupProblem, StoreConflictError, UnavailableError
+from memstory_reference.errors import InputError, StoreConflictError
 from memstory_reference.storage.postgres import connections_store as connections
 from memstory_reference.storage.postgres.place import PostgresPlace
 from memstory_reference.storage.postgres.schema_store import claim_schema, drop_unclaimed
@@ -332,7 +333,7 @@ async def test_a_server_that_is_silent_is_not_waited_for_for_ever(stoppable_post
 async def test_a_wrong_password_is_told_without_any_password(stoppable_postgres):
     url = stoppable_postgres.start()
     right = psycopg.conninfo.conninfo_to_dict(url)["password"]
-    with pytest.raises(SetupProblem, match="password") as raised:
+    with pytest.raises(SetupError, match="password") as raised:
         await opened(url.replace(right, "wr0ngs3cret"))
     assert "wr0ngs3cret" not in str(raised.value)
     assert right not in str(raised.value)
@@ -343,8 +344,8 @@ async def test_a_wrong_password_is_told_without_any_password(stoppable_postgres)
     [
         ("postgresql://127.0.0.1:1/x", UnavailableError, "Start the server, or correct the store's URL"),
         ("postgresql://nobody.invalid/x", UnavailableError, "nobody.invalid"),
-        ("postgresql://ann:s3cret@h/x?colour=blue", SetupProblem, "a part that libpq does not know"),
-        ("postgresql://ann:s3%zzcret@h/x", SetupProblem, "a part that libpq does not know"),
+        ("postgresql://ann:s3cret@h/x?colour=blue", SetupError, "a part that libpq does not know"),
+        ("postgresql://ann:s3%zzcret@h/x", SetupError, "a part that libpq does not know"),
     ],
 )
 async def test_a_url_that_leads_nowhere_is_told(url, error, says):
@@ -354,7 +355,7 @@ async def test_a_url_that_leads_nowhere_is_told(url, error, says):
 
 
 async def test_a_database_that_is_not_there_is_told(postgres_url):
-    with pytest.raises(SetupProblem, match='"nowhere" does not exist'):
+    with pytest.raises(SetupError, match='"nowhere" does not exist'):
         await opened(urlsplit(postgres_url)._replace(path="/nowhere").geturl())
 
 
@@ -362,7 +363,7 @@ async def test_a_user_who_may_not_add_pgvector_is_told_who_may(stoppable_postgre
     url = stoppable_postgres.start()
     told(url, "CREATE ROLE guest LOGIN PASSWORD 'g'")
     password = psycopg.conninfo.conninfo_to_dict(url)["password"]
-    with pytest.raises(SetupProblem, match="an administrator of the database types CREATE EXTENSION vector"):
+    with pytest.raises(SetupError, match="an administrator of the database types CREATE EXTENSION vector"):
         await opened(url.replace(f"postgres:{password}@", "guest:g@"))
 
 
@@ -378,7 +379,7 @@ async def test_a_server_without_pgvector_is_told(tmp_path, monkeypatch):
     monkeypatch.setattr(embedded_postgres, "find_binaries", lambda: tmp_path / package.name / "pginstall" / "bin")
     server = embedded_postgres.EmbeddedPostgres(tmp_path, durable=False)
     try:
-        with pytest.raises(SetupProblem, match="has no pgvector"):
+        with pytest.raises(SetupError, match="has no pgvector"):
             await opened(await asyncio.to_thread(server.start))
     finally:
         server.stop()

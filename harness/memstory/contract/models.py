@@ -1,0 +1,71 @@
+"""Chat models, as everybody here talks to one: messages, tool requests, replies, and what a model has to offer."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Final, Protocol
+
+from memstory.contract.errors import UnavailableError
+from memstory.contract.values import Json, ToolSchema, Tree
+
+REPLY: Final = "chat"
+"""The purpose of a call whose answer the user reads; no other answer is shown while it comes in."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToolRequest:
+    """A tool call that a model asks for."""
+
+    name: str
+    arguments: Mapping[str, Tree] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Message:
+    """One message of a conversation. `role` is system, user, assistant or tool; `tool` names the tool that answered."""
+
+    role: str
+    content: str
+    tool_requests: Sequence[ToolRequest] = ()
+    tool: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reply:
+    """What a model said: words, tool requests, or both; tokens as its server counts them, None if it counts none."""
+
+    content: str
+    tool_requests: Sequence[ToolRequest] = ()
+    thinking: str | None = None
+    prompt_tokens: int | None = None
+    answer_tokens: int | None = None
+
+
+class ChatModelUnavailableError(UnavailableError):
+    """A chat model that cannot answer now; the message says what to do."""
+
+
+class ChatModel(Protocol):
+    """A language model that may call tools. `name` says 'stand-in' if there is no model behind it.
+
+    One that holds something open has `async close()` too; another `chat` may open it again.
+    """
+
+    name: str
+
+    async def chat(
+        self,
+        messages: Sequence[Message],
+        tools: Sequence[ToolSchema] = (),
+        *,
+        purpose: str = REPLY,
+        temperature: float | None = None,
+        response_schema: Mapping[str, Json] | None = None,
+    ) -> Reply:
+        """Return the model's next message; `purpose` says which part of a memory asks.
+
+        Raises:
+            ChatModelUnavailableError: it cannot answer now.
+        """
+        ...
