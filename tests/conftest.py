@@ -35,12 +35,17 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
 # xdist sets it in its workers; tables would be narrower there than where one process runs all tests.
 os.environ.pop("COLUMNS", None)
 
-# Under importlib mode no test module is imported by name; the fakes of model servers import this one by its.
-_spec = importlib.util.spec_from_file_location(
-    "memstory_tests_local_server", Path(__file__).with_name("local_server.py")
-)
-sys.modules[_spec.name] = importlib.util.module_from_spec(_spec)
-_spec.loader.exec_module(sys.modules[_spec.name])
+
+def load_beside(name):
+    """Import a module of this folder: under importlib mode no test module is imported by its name."""
+    spec = importlib.util.spec_from_file_location(f"memstory_tests_{name}", Path(__file__).with_name(f"{name}.py"))
+    module = sys.modules[spec.name] = importlib.util.module_from_spec(spec)  # dataclasses look their module up
+    spec.loader.exec_module(module)
+    return module
+
+
+# The fakes of model servers import it by its name.
+load_beside("local_server")
 
 
 def pytest_generate_tests(metafunc):
@@ -70,6 +75,30 @@ def seed():
 
 
 CHROMIUM = ("chromium", "chromium-browser", "google-chrome")
+
+
+@pytest.fixture(scope="session")
+def ollama_fake():
+    """The module with `FakeOllama`, `FakeModel`, `tool_call`."""
+    return load_beside("ollama_server")
+
+
+@pytest.fixture
+def ollama_server(ollama_fake):
+    """A running `FakeOllama`; its attributes steer it, `url` says where it is."""
+    yield from ollama_fake.serve(ollama_fake.FakeOllama())
+
+
+@pytest.fixture(scope="session")
+def openai_fake():
+    """The module with `FakeOpenAi` and `tool_deltas`."""
+    return load_beside("openai_fake")
+
+
+@pytest.fixture
+def openai_endpoint(openai_fake):
+    """A running `FakeOpenAi`; its attributes steer it, `url` says where it is."""
+    yield from openai_fake.serve(openai_fake.FakeOpenAi())
 
 
 @pytest.fixture(scope="session")

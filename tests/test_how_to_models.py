@@ -10,8 +10,8 @@ import pytest
 
 pytest.importorskip("starlette", reason="the extra proxy is not installed")
 
-from memstory.proxy.answering import Scripted
-from memstory.proxy.server import Proxy
+from memstory.models.answering import RuleAnswerer
+from memstory.models.proxy import Proxy
 
 PAGE = Path(__file__).parents[1] / "docs/how-to/models.md"
 STORY = """
@@ -26,7 +26,7 @@ RULES = "model:\n  - reply: Good day.\n"
 
 @pytest.fixture
 def server():
-    with Proxy(Scripted([{"reply": "Good day."}])) as proxy:
+    with Proxy(RuleAnswerer([{"reply": "Good day."}])) as proxy:
         yield proxy.url
 
 

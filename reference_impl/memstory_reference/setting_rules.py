@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, ClassVar, Self, TypeVar
 import yaml
 
 from memstory.contract.values import Tree
+from memstory.models.ollama_address import ollama_url
 from memstory_reference.errors import InputError
-from memstory_reference.ollama_address import ollama_url
 from memstory_reference.text.near import hint
 
 if TYPE_CHECKING:

@@ -2,9 +2,7 @@
 
 import importlib.util
 import os
-import sys
 from contextlib import asynccontextmanager
-from pathlib import Path
 
 import pytest
 
@@ -12,7 +10,6 @@ from memstory.contract.clock import StoryClock
 from memstory.contract.target import Environment
 
 VARIABLE = "MEMSTORY_BACKENDS"
-FAKES = Path(__file__).parents[1] / "memstory_reference"
 
 
 def pytest_runtest_setup(item):
@@ -68,24 +65,3 @@ def opened(tmp_path):
             await factory.stop()
 
     return open_target
-
-
-@pytest.fixture
-def ollama_server():
-    """A server that answers as Ollama does; its attributes steer it, `url` says where it is."""
-    fake = _fake("ollama_server")
-    yield from fake.serve(fake.FakeOllama())
-
-
-@pytest.fixture
-def openai_endpoint():
-    """A server of OpenAI's protocol; its attributes steer it, `url` says where it is."""
-    fake = _fake("openai_fake")
-    yield from fake.serve(fake.FakeOpenAi())
-
-
-def _fake(name):
-    spec = importlib.util.spec_from_file_location(f"memstory_reference_tests_{name}", FAKES / f"{name}.py")
-    fake = sys.modules[spec.name] = importlib.util.module_from_spec(spec)  # dataclasses look their module up
-    spec.loader.exec_module(fake)
-    return fake

@@ -10,9 +10,9 @@ import pytest
 from memstory import load_stories, play
 from memstory.contract.errors import NotSupported, SetupError, StoryError
 from memstory.contract.target import Item, Query, Ref, Scope
-from memstory.proxy.answering import Forwarding, Replaying, Scripted
-from memstory.proxy.cassette import Recorder, read_calls
-from memstory.proxy.server import Proxy
+from memstory.models.answering import Forwarder, Replayer, RuleAnswerer
+from memstory.models.proxy import Proxy
+from memstory.models.proxy_recording import Recorder, read_calls
 from memstory.results.secrecy.secret_values import Secrets
 from memstory.targets.embedders import Embedders
 from memstory.targets.extracting.agno_memories import AgnoFactory
@@ -183,7 +183,7 @@ async def test_a_refusal_and_missing_usage_are_told(memory, asking, openai_endpo
         assert target.model_use.prompt_tokens is None
 
 
-class Quoting(Scripted):
+class Quoting(RuleAnswerer):
     """A model that stores where Ana lives, and then changes that by the id that its prompt shows."""
 
     KNOWN = re.compile(r"(?:instance id=|ID: )([0-9a-f-]{32,36})")
@@ -210,7 +210,7 @@ class Quoting(Scripted):
         return await super().answer(path, body, key)
 
 
-class Later(Replaying):
+class Later(Replayer):
     """A replay on another day: the dates of today in a request are those of 2031."""
 
     async def answer(self, path, body, key):
@@ -229,7 +229,7 @@ async def test_a_recorded_session_is_replayed_with_new_ids_and_dates(memory, ope
             return sorted(hit.text for hit in kept), {hit.id for hit in kept}
 
     file = tmp_path / "run.jsonl"
-    with Proxy(Quoting([])) as model, Proxy(Forwarding(model.url, None, Recorder(file, Secrets()))) as proxy:
+    with Proxy(Quoting([])) as model, Proxy(Forwarder(model.url, None, Recorder(file, Secrets()))) as proxy:
         recorded, ids = await session("recorded", proxy.url)
     with Proxy(Later(read_calls(file))) as replaying:
         again, other_ids = await session("again", replaying.url)
@@ -249,11 +249,11 @@ async def test_a_recorded_run_is_replayed_without_the_server(memory, opened, let
 
     file = tmp_path / "run.jsonl"
     with (
-        Proxy(Scripted(memory.learnt)) as model,
-        Proxy(Forwarding(model.url, None, Recorder(file, Secrets()))) as proxy,
+        Proxy(RuleAnswerer(memory.learnt)) as model,
+        Proxy(Forwarder(model.url, None, Recorder(file, Secrets()))) as proxy,
     ):
         recorded = await learnt(proxy.url)
-    with Proxy(Replaying(read_calls(file))) as replaying:
+    with Proxy(Replayer(read_calls(file))) as replaying:
         again = await learnt(replaying.url)
     assert recorded == again == [("Ana likes tea", "stored")]
     assert (replaying.failures, len(replaying.calls)) == ([], memory.calls)

@@ -6,11 +6,10 @@ import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from importlib import util
 from pathlib import Path
 from types import ModuleType
-from typing import Any
 
 import pytest
 
@@ -32,18 +31,6 @@ def _beside(name: str) -> ModuleType:
 
 
 @pytest.fixture(scope="session")
-def ollama_fake() -> ModuleType:
-    """The module with `FakeOllama`, `FakeModel`, `tool_call`."""
-    return _beside("ollama_server")
-
-
-@pytest.fixture
-def ollama_server(ollama_fake: ModuleType) -> Iterator[Any]:
-    """A running `FakeOllama`; `.url` is where."""
-    yield from ollama_fake.serve(ollama_fake.FakeOllama())
-
-
-@pytest.fixture(scope="session")
 def kill_writers() -> Callable[[str, Path, int], dict[str, int]]:
     """`kill_writers(__file__, folder, kills)` kills what this file's `write` does, and has its `verify` look."""
     killing: Callable[[str, Path, int], dict[str, int]] = _beside("killing").kill_writers
@@ -57,18 +44,6 @@ def minilm_weights() -> weights.Weights:
         return weights.find(cache_folder(os.environ))
     except SetupError as problem:
         pytest.skip(str(problem))
-
-
-@pytest.fixture(scope="session")
-def openai_fake() -> ModuleType:
-    """The module with `FakeOpenAi` and `tool_deltas`."""
-    return _beside("openai_fake")
-
-
-@pytest.fixture
-def openai_endpoint(openai_fake: ModuleType) -> Iterator[Any]:
-    """A running `FakeOpenAi`; `.url` is where."""
-    yield from openai_fake.serve(openai_fake.FakeOpenAi())
 
 
 _IS_ROOT = hasattr(os, "geteuid") and os.geteuid() == 0 and shutil.which("mount") is not None

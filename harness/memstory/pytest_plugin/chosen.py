@@ -8,9 +8,10 @@ from typing import Any
 
 import pytest
 
-from memstory.chat import OPTIONS, check_model_name, gives_chat_to, load_model
 from memstory.contract.errors import SetupError
 from memstory.contract.target import TargetFactory, Tree
+from memstory.models.loading import check_model_name, load_model
+from memstory.models.shim import OPTIONS, gives_chat_to
 from memstory.pytest_plugin.ending.guard import no_quiet_exit
 from memstory.pytest_plugin.options import DEFAULT_TARGET, OWN_TARGET, chosen_names, chosen_options, is_typed
 from memstory.targets.discovery import check_names, load_targets

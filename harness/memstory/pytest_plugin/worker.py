@@ -13,11 +13,11 @@ from typing import Any
 import pytest
 
 from memstory.case import Case
-from memstory.chat import Chats, load_model
-from memstory.chat.judge.judge_model import Judge
-from memstory.chat.judge.vote_file import VoteFile
 from memstory.contract.errors import TargetError
 from memstory.contract.target import TargetFactory, Tree
+from memstory.models.judge import Judge, VoteFile
+from memstory.models.loading import load_model
+from memstory.models.shim import Chats
 from memstory.playing import broken, case_of, play
 from memstory.pytest_plugin.ending.guard import no_quiet_exit, nothing_forgotten
 from memstory.pytest_plugin.ending.leaving import watch_the_end

@@ -9,7 +9,6 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from time import perf_counter
 
-from memstory.chat.judge.judge_model import Judge
 from memstory.contract.codec import encode
 from memstory.contract.errors import Refused, StoryError, TargetError
 from memstory.contract.target import Capability, Scope, Tree
@@ -17,6 +16,7 @@ from memstory.datasets import Bounds
 from memstory.language.references import pick, substitute
 from memstory.language.story import Step
 from memstory.language.words import WORDS
+from memstory.models.judge import Judge
 from memstory.results.recording import Probe, StepRecord, Witness
 from memstory.running.evidence.injected import Injected
 from memstory.running.evidence.judgements import judgements

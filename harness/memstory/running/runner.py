@@ -14,13 +14,13 @@ from time import perf_counter
 from typing import Any
 
 from memstory.case import Case
-from memstory.chat import Chats, Shim, gives_chat_to
-from memstory.chat.judge.judge_model import Judge
 from memstory.contract.errors import NotSupported
 from memstory.contract.target import Capability, Environment, Request, Target, TargetFactory, Tree
 from memstory.datasets import Bounds, load_task
 from memstory.language.capabilities import LACKS
 from memstory.language.story import Step
+from memstory.models.judge import Judge
+from memstory.models.shim import Chats, Shim, gives_chat_to
 from memstory.results.recording import Failure, Recording
 from memstory.running.asking import Asked, Progress, run_retrieval
 from memstory.running.endings import failure_of

@@ -9,10 +9,10 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from pathlib import Path
 
-from memstory.chat import Agent, Shim
 from memstory.contract.clock import StoryClock
 from memstory.contract.errors import NotSupported, Refused, TargetError
 from memstory.contract.target import Connection, Environment, ModelUse, Request, Scope, Target, TargetFactory
+from memstory.models.shim import Agent, Shim
 from memstory.running.hosting.guarded import GuardedTarget
 from memstory.running.hosting.host import HostedTarget
 

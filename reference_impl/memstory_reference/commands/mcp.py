@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Protocol
 
 from memstory.contract.values import ToolCall, ToolSchema, Tree
+from memstory.models.ollama_address import ollama_host
 from memstory_reference.adapters.clocks import SystemClock
 from memstory_reference.adapters.random_ids import random_id
 from memstory_reference.commands.memory.opened_turns import open_settings
@@ -22,7 +23,6 @@ from memstory_reference.composition.observations import open_observations
 from memstory_reference.composition.pipeline import open_pipeline_system
 from memstory_reference.composition.topics import open_topics
 from memstory_reference.errors import InputError
-from memstory_reference.ollama_address import ollama_host
 from memstory_reference.systems.manager.settings import default_manager, read_manager
 from memstory_reference.systems.observations.config import ObservationsConfig
 from memstory_reference.systems.observations.run_tools import SPECS, RunTools

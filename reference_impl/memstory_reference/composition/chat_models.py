@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from memstory.contract.errors import SetupError
+from memstory.models.loading import CLIENTS, client
 from memstory_reference.adapters.cache_folder import cache_folder
-from memstory_reference.composition.extras import OPENAI_CLIENT, extra
 from memstory_reference.errors import InputError
 
 if TYPE_CHECKING:
@@ -66,35 +66,15 @@ def make_chat(
     Raises:
         InputError: no chat model has this name.
     """
-    kind, _, rest = name.partition(":")
     if name == OFFLINE:
         from memstory_reference.adapters.offline_chat import OfflineChat  # noqa: PLC0415
 
         return OfflineChat(compared())
-    if kind == "ollama" and rest:
-        from memstory_reference.adapters.chat_models.ollama_chat import OllamaChat  # noqa: PLC0415
 
-        return OllamaChat(rest, ollama_host, on_text=on_text)
-    if kind == "openai" and rest:
-        with extra(*OPENAI_CLIENT):
-            from memstory_reference.adapters.chat_models.openai_chat import OpenAiChat  # noqa: PLC0415
-            from memstory_reference.adapters.servers.openai_server import openai_server  # noqa: PLC0415
+    def make(inner: str) -> ChatModel:
+        return make_chat(inner, compared, ollama_host=ollama_host, on_text=on_text)
 
-        return OpenAiChat(rest, openai_server(), on_text=on_text)
-    if kind == "record":
-        from memstory_reference.adapters.chat_models.cassette import RecordingChat  # noqa: PLC0415
-
-        inner, _, file = rest.partition("@")
-        if not file or inner.startswith(("record:", "replay:")):
-            raise InputError(
-                f"{name!r:.80} records nothing; allowed: record:NAME@FILE, as record:ollama:qwen3:4b@run.json"
-            )
-        return RecordingChat(make_chat(inner, compared, ollama_host=ollama_host, on_text=on_text), Path(file))
-    if kind == "replay" and rest:
-        from memstory_reference.adapters.chat_models.cassette import ReplayingChat  # noqa: PLC0415
-
-        return ReplayingChat(Path(rest))
-    raise InputError(
-        f"there is no chat model named {name!r:.80}; allowed: offline, ollama:NAME, openai:NAME, record:NAME@FILE, "
-        "replay:FILE"
-    )
+    model = client(name, make=make, ollama_host=ollama_host, on_text=on_text)
+    if model is None:
+        raise InputError(f"there is no chat model named {name!r:.80}; allowed: {OFFLINE}, {CLIENTS}")
+    return model

@@ -60,8 +60,8 @@ def make_embedder(name: str, *, ollama_host: str) -> CachedEmbedder:
         return CachedEmbedder(MiniLmEmbedder(weights.find(cache)), cache / FILE)
     if name.startswith(OPENAI):
         with extra(*OPENAI_CLIENT):
+            from memstory.models.openai_server import openai_server  # noqa: PLC0415
             from memstory_reference.adapters.embedding.openai_embedder import OpenAiEmbedder  # noqa: PLC0415
-            from memstory_reference.adapters.servers.openai_server import openai_server  # noqa: PLC0415
 
         return CachedEmbedder(OpenAiEmbedder(model, openai_server()), cache / FILE)
     from memstory_reference.adapters.embedding.ollama_embedder import OllamaEmbedder  # noqa: PLC0415

@@ -5,17 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from time import perf_counter
-from typing import Any
 
 import numpy as np
 
 from memstory.contract.clock import Stopwatch
 from memstory.contract.errors import NotSupported, StoryError
-from memstory.contract.models import ChatModel, Message, Reply
-from memstory.contract.target import Environment, ModelUse
-from memstory.contract.values import STAND_IN, ToolSchema
-from memstory_reference.adapters.chat_models.scripted_chat import ScriptedChat
+from memstory.contract.target import Environment
+from memstory.models.conversation import CountedChat
+from memstory.models.ollama_address import ollama_host
+from memstory.models.scripted_chat import ScriptedChat
 from memstory_reference.adapters.embedding.fixed_vectors import FixedVectors
 from memstory_reference.adapters.embedding.prefixes import NO_PREFIXES, Profile, ProfiledEmbedder
 from memstory_reference.adapters.faults import MODES, Switch, faulty_vector_store
@@ -23,7 +21,6 @@ from memstory_reference.adapters.watched import WatchedEmbedder, WatchedModel
 from memstory_reference.composition.chat_models import OFFLINE, make_chat, own_embedder
 from memstory_reference.composition.embedders import MINILM
 from memstory_reference.errors import InputError
-from memstory_reference.ollama_address import ollama_host
 from memstory_reference.ports import NewId, Purpose, Vectors, VectorStore
 from memstory_reference.targets.seeded_ids import seeded_ids
 
@@ -44,7 +41,7 @@ class EnvironmentPorts:
 
     embedder: WatchedEmbedder
     embedding: Stopwatch
-    counted: CountedModel
+    counted: CountedChat
     chat: WatchedModel
     new_id: NewId
     switches: dict[str, Switch]
@@ -121,7 +118,7 @@ def environment_ports(
         if env.model_rules
         else make_chat(text_option(env, "chat", OFFLINE), compared, ollama_host=host)
     )
-    counted = CountedModel(model)
+    counted = CountedChat(model)
     return EnvironmentPorts(
         embedder=embedder,
         embedding=embedding,
@@ -130,24 +127,6 @@ def environment_ports(
         new_id=new_id or seeded_ids(Path(env.workspace), env.seed),
         switches=switches,
     )
-
-
-class CountedModel:
-    """`inner`; `use` is what it was asked, None for a stand-in."""
-
-    def __init__(self, inner: ChatModel) -> None:
-        self.name = inner.name
-        self.use = None if STAND_IN in inner.name.lower() else ModelUse()
-        self._inner = inner
-
-    async def chat(self, messages: Sequence[Message], tools: Sequence[ToolSchema] = (), **more: Any) -> Reply:
-        begun, reply = perf_counter(), None
-        try:
-            reply = await self._inner.chat(messages, tools, **more)
-            return reply
-        finally:
-            if self.use is not None:
-                self.use += ModelUse.of(reply, perf_counter() - begun)
 
 
 def text_option(env: Environment, name: str, default: str) -> str:

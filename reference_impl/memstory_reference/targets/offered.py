@@ -7,11 +7,10 @@ from typing import TYPE_CHECKING
 
 from memstory.contract.errors import SetupError
 from memstory.contract.models import ChatModel
+from memstory.models.ollama_address import ollama_host
 from memstory.targets.embedders import Purpose as HarnessPurpose
 from memstory_reference.composition.chat_models import OFFLINE, make_chat
-from memstory_reference.composition.embedders import MINILM, OLLAMA, OPENAI, RANDOM, make_embedder
-from memstory_reference.errors import InputError
-from memstory_reference.ollama_address import ollama_host
+from memstory_reference.composition.embedders import MINILM, RANDOM, make_embedder
 from memstory_reference.ports import Purpose
 from memstory_reference.targets.refusals import in_harness_words
 
@@ -42,34 +41,7 @@ def offline(more: str) -> ChatModel:
     """Return the deterministic stand-in, which compares texts by MiniLM where its weights are here."""
     if more:
         raise SetupError(f"the chat model 'offline' takes no name behind a colon, as in 'offline:{more}'")
-    return _named(OFFLINE)
-
-
-def ollama(model: str) -> ChatModel:
-    """Return the model of that name on Ollama."""
-    return _named(f"{OLLAMA}{model}")
-
-
-def openai(model: str) -> ChatModel:
-    """Return the model of that name on the server that OPENAI_BASE_URL names."""
-    return _named(f"{OPENAI}{model}")
-
-
-def record(model_at_file: str) -> ChatModel:
-    """Return a model whose calls are kept in a file: `ollama:qwen3:4b@run.json`."""
-    return _named(f"record:{model_at_file}")
-
-
-def replay(file: str) -> ChatModel:
-    """Return the model that answers what `record` kept in that file."""
-    return _named(f"replay:{file}")
-
-
-def _named(name: str) -> ChatModel:
-    try:
-        return make_chat(name, ollama_host=ollama_host())
-    except InputError as error:
-        raise SetupError(str(error)) from error
+    return make_chat(OFFLINE, ollama_host=ollama_host())
 
 
 def minilm() -> OfferedEmbedder:

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import asyncio
-from collections import OrderedDict, deque
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from memstory.contract.models import ChatModel, Message, ToolRequest
 from memstory.contract.values import ToolCall
+from memstory.models.conversation import ROUNDS, WINDOW_TURNS, Windows, converse
 from memstory_reference.bus.subjects import QUERY_RECEIVED, RESPONSE_GENERATION
 from memstory_reference.errors import InputError
 from memstory_reference.input_checks import DEFAULT_LIMITS, Limits, checked_memory, checked_owner
 from memstory_reference.ports import Bus, Envelope, NewId, Subscription
-from memstory_reference.tooling.rounds import NO_ANSWER, ROUNDS, Talk, converse
 from memstory_reference.tooling.tools import ToolBox
 
 NAME = "GeneratorAgent"
@@ -31,7 +29,7 @@ class AgentConfig:
     """Limits of the agent; a step is one reply of the model that asks for tools."""
 
     steps: int = ROUNDS
-    window_turns: int = 10
+    window_turns: int = WINDOW_TURNS
     sessions: int = 256
     system_prompt: str = SYSTEM_PROMPT
     limits: Limits = DEFAULT_LIMITS
@@ -50,14 +48,6 @@ class Answer:
     notes: Sequence[str] = ()
 
 
-@dataclass(slots=True)
-class _Window:
-    """The last turns of one session, each with its tool calls; turns of a session take turns."""
-
-    turns: deque[Sequence[Message]]
-    busy: asyncio.Lock = field(default_factory=asyncio.Lock)
-
-
 class GeneratorAgent:
     """Answers questions, one session's after another, and tells the bus of every answer.
 
@@ -71,7 +61,7 @@ class GeneratorAgent:
         self._bus = bus
         self._new_id = new_id
         self._config = config
-        self._windows: OrderedDict[tuple[str, str], _Window] = OrderedDict()
+        self._windows = Windows(config.window_turns, config.sessions)
         self._subscription: Subscription | None = None
 
     async def start(self) -> None:
@@ -88,10 +78,10 @@ class GeneratorAgent:
         checked_memory(query, self._config.limits, "the question")
         checked_owner(owner)
         checked_owner(session_id, "session_id")
-        window = self._window(owner, session_id)
+        window = self._windows.of(owner, session_id)
         async with window.busy:
             question = Message(role="user", content=query)
-            past = _latest(window.turns, self._config.limits.max_window_characters)
+            past = window.messages(self._config.limits.max_window_characters)
             prompt = [Message(role="system", content=self._config.system_prompt), *past, question]
 
             async def use(request: ToolRequest) -> ToolCall:
@@ -106,8 +96,8 @@ class GeneratorAgent:
                 calls=self._config.limits.max_tool_calls,
             )
             answer = Answer(
-                answer=_spoken(talk),
-                thinking="\n".join(talk.thoughts) or None,
+                answer=talk.answer,
+                thinking=talk.thinking,
                 tool_calls=talk.outcomes,
                 query_id=query_id or self._new_id(),
             )
@@ -120,9 +110,7 @@ class GeneratorAgent:
 
     def forget_windows(self, owner: str) -> None:
         """Take all that `owner` said so far out of the model's sight."""
-        for (of, _), window in self._windows.items():
-            if of == owner:
-                window.turns.clear()
+        self._windows.forget(owner)
 
     async def _tell(self, query: str, answer: Answer, *, owner: str, session_id: str) -> None:
         payload = {
@@ -153,30 +141,3 @@ class GeneratorAgent:
             raise InputError(f"{QUERY_RECEIVED}: the payload has 'query' and 'session_id', both text")
         own_id = query_id if isinstance(query_id, str) else envelope.request_id
         await self.ask(query, owner=envelope.owner, session_id=session, query_id=own_id)
-
-    def _window(self, owner: str, session_id: str) -> _Window:
-        key = (owner, session_id)
-        if key not in self._windows:
-            self._windows[key] = _Window(deque(maxlen=self._config.window_turns))
-        self._windows.move_to_end(key)
-        while len(self._windows) > self._config.sessions:
-            self._windows.popitem(last=False)
-        return self._windows[key]
-
-
-def _latest(turns: Sequence[Sequence[Message]], characters: int) -> list[Message]:
-    """Return the messages of the latest turns that fit whole."""
-    kept = list[Message]()
-    for turn in reversed(turns):
-        characters -= sum(len(message.content) for message in turn)
-        if characters < 0:
-            break
-        kept[:0] = turn
-    return kept
-
-
-def _spoken(talk: Talk) -> str:
-    """Return words in any case: a model that says nothing leaves the user with what the last tool said."""
-    if talk.reply.content.strip():
-        return talk.reply.content
-    return (talk.outcomes[-1].text if talk.outcomes else "") or NO_ANSWER

@@ -13,9 +13,9 @@ pytest.importorskip("uvicorn")
 import httpx
 from memstory_tests_local_server import LocalHandler, serving
 
-from memstory.proxy.answering import Forwarding
-from memstory.proxy.cassette import Recorder, read_calls
-from memstory.proxy.server import Proxy
+from memstory.models.answering import Forwarder
+from memstory.models.proxy import Proxy
+from memstory.models.proxy_recording import Recorder, read_calls
 from memstory.results.secrecy.secret_values import Secrets
 
 pytestmark = pytest.mark.slow
@@ -91,7 +91,7 @@ def attacks(page, origin, base, thief):
 @pytest.mark.parametrize("known", ["nothing", "a guess", "the base URL"])
 def test_a_page_of_another_origin_gets_neither_key_nor_words_nor_a_call(chromium, upstream, thief, tmp_path, known):
     file = tmp_path / "run.jsonl"
-    with Proxy(Forwarding(upstream.url, KEY, Recorder(file, Secrets()))) as proxy:
+    with Proxy(Forwarder(upstream.url, KEY, Recorder(file, Secrets()))) as proxy:
         origin = f"http://{urlsplit(proxy.url).netloc}"
         base = {"nothing": f"{origin}/v1", "a guess": f"{origin}/{'0' * 32}/v1", "the base URL": proxy.url}[known]
         assert httpx.post(f"{proxy.url}/chat/completions", json=ASKED).status_code == 200

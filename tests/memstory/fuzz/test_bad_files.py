@@ -185,8 +185,12 @@ def test_a_damaged_recording_of_a_model_is_a_message(fuzz, folder):
     from memstory.contract.errors import MemstoryError  # noqa: PLC0415
     from memstory.contract.models import Message, Reply, ToolRequest  # noqa: PLC0415
     from memstory.contract.values import ToolSchema  # noqa: PLC0415
-    from memstory_reference.adapters.chat_models.cassette import ReplayingChat  # noqa: PLC0415  (not in every session)
-    from memstory_reference.adapters.chat_models.cassette_file import Call, request_of, write_call  # noqa: PLC0415
+    from memstory.models.cassette import (  # noqa: PLC0415
+        Call,
+        ReplayingChat,
+        request_of,
+        write_call,
+    )
 
     path = folder / "model.json"
     tool = ToolSchema(name="search", description="Search.", parameters={"type": "object"})

@@ -5,7 +5,7 @@ import pytest
 
 from memstory.contract.models import ChatModelUnavailableError, Message, Reply
 from memstory.contract.values import ToolSchema
-from memstory_reference.adapters.chat_models.scripted_chat import ScriptedChat
+from memstory.models.scripted_chat import ScriptedChat
 from memstory_reference.adapters.embedding.embedding_cache import CachedEmbedder
 from memstory_reference.adapters.embedding.fixed_vectors import FixedVectors
 from memstory_reference.adapters.embedding.prefixes import profile_of

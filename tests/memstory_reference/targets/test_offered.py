@@ -7,7 +7,8 @@ import pytest
 from memstory.contract.errors import SetupError
 from memstory.contract.models import Message
 from memstory.contract.target import ToolSchema
-from memstory_reference.targets.offered import offline, ollama, record, replay
+from memstory.models.loading import ollama, openai, record, replay
+from memstory_reference.targets.offered import offline
 
 NOTES = ToolSchema(
     name="save_memory",
@@ -23,7 +24,9 @@ async def test_the_stand_in_says_that_it_is_one_and_uses_the_tools():
     assert [request.name for request in reply.tool_requests] == ["save_memory"]
 
 
-@pytest.mark.parametrize(("make", "more"), [(offline, "gemma3:4b"), (ollama, "")])
+@pytest.mark.parametrize(
+    ("make", "more"), [(offline, "gemma3:4b"), (ollama, ""), (openai, ""), (record, "offline"), (replay, "")]
+)
 def test_a_name_that_makes_no_sense_is_refused_at_once(make, more):
     with pytest.raises(SetupError):
         make(more)

@@ -6,12 +6,12 @@ import pytest
 
 from memstory.contract.models import ChatModelUnavailableError, Message, Reply, ToolRequest
 from memstory.contract.values import ToolSchema
+from memstory.models.conversation import NO_ANSWER
 from memstory_reference.bus import InProcessBus
 from memstory_reference.errors import InputError
 from memstory_reference.input_checks import Limits
 from memstory_reference.ports import Envelope
 from memstory_reference.tooling.agent import AgentConfig, GeneratorAgent
-from memstory_reference.tooling.rounds import NO_ANSWER
 from memstory_reference.tooling.tools import Tool, ToolBox, ToolServer
 
 LOOKUP = ToolSchema(

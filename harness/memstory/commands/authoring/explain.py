@@ -8,7 +8,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from memstory.chat import gives_chat_to, with_shim
 from memstory.commands.command import FINDINGS, OK, Command, add_json
 from memstory.commands.known_targets import load_known
 from memstory.commands.loaded import Loaded, load
@@ -19,6 +18,7 @@ from memstory.contract.target import Capability, TargetFactory
 from memstory.language.capabilities import meaning, reasons
 from memstory.language.registry import unknown
 from memstory.language.story import Story
+from memstory.models.shim import gives_chat_to, with_shim
 from memstory.targets.discovery import load_targets
 from memstory.targets.table_targets import project_tables
 

@@ -19,11 +19,11 @@ from memstory.commands.command import FINDINGS, OK, Command
 from memstory.commands.output import complain, say, table
 from memstory.contract.errors import SetupError, install_command
 from memstory.contract.values import Tree
-from memstory.proxy.counted_model import HOW
+from memstory.models.counted_model import HOW
 
 if TYPE_CHECKING:
-    from memstory.proxy.answering import Answering
-    from memstory.proxy.server import Proxy
+    from memstory.models.answering import Answerer
+    from memstory.models.proxy import Proxy
 
 _SHOWN: Final = 3
 _KEY: Final = "OPENAI_API_KEY"
@@ -64,7 +64,7 @@ def _run(chosen: argparse.Namespace) -> int:
         if not re.fullmatch(r"[A-Za-z0-9._-]+|\[[0-9A-Fa-f:.]+\]", name):
             raise SetupError(f"--host-name is {name!r}; allowed: a name without a port, such as host.docker.internal")
     try:
-        from memstory.proxy.server import Proxy, totals  # noqa: PLC0415  (an extra)
+        from memstory.models.proxy import Proxy, totals  # noqa: PLC0415  (an extra)
     except ImportError as error:
         raise SetupError(f"the proxy needs '{error.name}'. Install it with: {install_command('proxy')}") from error
     with Proxy(_answering(chosen), chosen.port, token=chosen.token, host_names=chosen.host_name) as proxy:
@@ -101,19 +101,19 @@ def _carried_out(command: Sequence[str], proxy: Proxy, how: str) -> int:
         raise SetupError(f"{command[0]!r} cannot be started: {error.strerror}.") from error
 
 
-def _answering(chosen: argparse.Namespace) -> Answering:
-    from memstory.proxy.answering import Forwarding, Replaying, Scripted  # noqa: PLC0415  (an extra)
-    from memstory.proxy.cassette import Recorder, read_calls  # noqa: PLC0415
+def _answering(chosen: argparse.Namespace) -> Answerer:
+    from memstory.models.answering import Forwarder, Replayer, RuleAnswerer  # noqa: PLC0415  (an extra)
+    from memstory.models.proxy_recording import Recorder, read_calls  # noqa: PLC0415
     from memstory.results.secrecy.secret_values import Secrets, known_secrets  # noqa: PLC0415
 
     if chosen.replay is not None:
-        return Replaying(read_calls(chosen.replay))
+        return Replayer(read_calls(chosen.replay))
     if chosen.script is not None:
-        return Scripted(_rules(chosen.script))
+        return RuleAnswerer(_rules(chosen.script))
     key = os.environ.get(chosen.key) if chosen.key else None
     if chosen.key and not key:
         raise SetupError(f"--key names the variable {chosen.key!r}, which is not set. Type: export {chosen.key}=…")
-    forwarding = Forwarding(chosen.forward, key)
+    forwarding = Forwarder(chosen.forward, key)
     # After the check of URL and key: a mistake there leaves no file.
     if chosen.record is not None:
         forwarding.recorder = Recorder(chosen.record, Secrets(known_secrets({}, os.environ)))

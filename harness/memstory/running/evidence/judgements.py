@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
-from memstory.chat.judge.judge_model import Judge
 from memstory.contract.errors import NotSupported, SetupError
 from memstory.contract.target import Tree
 from memstory.language.references import substitute
 from memstory.language.story import Step
+from memstory.models.judge import Judge
 
 _CHECK: Final = "judged"
 

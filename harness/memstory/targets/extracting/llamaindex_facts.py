@@ -9,7 +9,7 @@ from importlib.metadata import version
 from typing import Any, ClassVar
 
 from memstory.contract.target import Capability, Environment, Hit, Query, Target, TargetFactory, Tree
-from memstory.proxy.counted_model import CountedModel
+from memstory.models.counted_model import CountedModel
 from memstory.targets.extracting.model_inside import ABLE, NO_KEY, ModelInside
 
 

@@ -22,7 +22,7 @@ from memstory.contract.target import (
     Scope,
     Target,
 )
-from memstory.proxy.counted_model import DEFAULT_URL, CountedModel
+from memstory.models.counted_model import DEFAULT_URL, CountedModel
 from memstory.targets.conditions import refuse_undeclared
 
 ABLE: Final[frozenset[Capability]] = frozenset(

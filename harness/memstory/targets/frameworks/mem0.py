@@ -30,7 +30,7 @@ from memstory.contract.target import (
     Target,
     Tree,
 )
-from memstory.proxy.counted_model import CountedModel
+from memstory.models.counted_model import CountedModel
 from memstory.targets.conditions import refuse_undeclared
 from memstory.targets.embedders import Embedders, TimedEmbedder
 from memstory.targets.embedding_factory import EmbeddingFactory, vector_length

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 import numpy as np
 import openai
 
+from memstory.models.openai_server import OpenAiServer
 from memstory_reference.adapters.embedding.prefixes import profile_of, sent_texts
-from memstory_reference.adapters.servers.openai_server import OpenAiServer
 from memstory_reference.ports import EmbedderUnavailableError, Purpose, Vectors
 
 BATCH = 64

@@ -11,6 +11,7 @@ from memstory.contract.clock import Clock
 from memstory.contract.errors import UnavailableError
 from memstory.contract.models import ChatModel, Message, ToolRequest
 from memstory.contract.values import ToolCall
+from memstory.models.conversation import NO_ANSWER, converse
 from memstory_reference.errors import InputError
 from memstory_reference.input_checks import checked_memory
 from memstory_reference.systems.manager.manager import MemoryManager
@@ -18,7 +19,6 @@ from memstory_reference.systems.manager.memories.forgetting import says
 from memstory_reference.systems.manager.memories.memory import MemoryType
 from memstory_reference.systems.manager.memory_tools import FORGET, SPECS, Forget, MemoryTools
 from memstory_reference.systems.manager.window import ASSISTANT, USER, ContextWindow, WindowEntry
-from memstory_reference.tooling.rounds import NO_ANSWER, converse
 
 LOG = logging.getLogger(__name__)
 SYSTEM_PROMPT = """\

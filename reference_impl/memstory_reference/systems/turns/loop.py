@@ -11,13 +11,13 @@ from memstory.contract.clock import Clock
 from memstory.contract.errors import UnavailableError
 from memstory.contract.models import ChatModel, Message, ToolRequest
 from memstory.contract.values import ToolCall
+from memstory.models.conversation import NO_ANSWER, converse
 from memstory_reference.errors import InputError
 from memstory_reference.input_checks import checked_memory, checked_owner
 from memstory_reference.systems.turns.conditions import Conditions
 from memstory_reference.systems.turns.memory_tools import ASSISTANT, FORGET, SPECS, MemoryTools
 from memstory_reference.systems.turns.service import TurnsMemory
 from memstory_reference.systems.turns.turn import TURN, NewTurn
-from memstory_reference.tooling.rounds import NO_ANSWER, converse
 
 LOG = logging.getLogger(__name__)
 USER = "user"

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from memstory.contract.values import Tree
-from memstory_reference.ollama_address import DEFAULT
+from memstory.models.ollama_address import DEFAULT
 from memstory_reference.setting_rules import Ruled, check, mapping, read_text, text, with_ollama
 from memstory_reference.systems.turns.config import TurnsConfig
 

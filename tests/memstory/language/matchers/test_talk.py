@@ -4,13 +4,13 @@ from pathlib import Path
 
 import pytest
 
-from memstory.chat import Chats
 from memstory.contract.errors import NotSupported, Refused
 from memstory.contract.models import Reply
 from memstory.contract.target import Item, Query, Ref, ToolCall, Turn
 from memstory.controls import Oracle, OracleFactory
 from memstory.language.matchers.talk import CLAIMS, claimed
 from memstory.language.stories import InvalidStory, load_stories, parse_stories
+from memstory.models.shim import Chats
 from memstory.playing import play
 from memstory.running.runner import RunOptions
 

@@ -9,8 +9,8 @@ import pytest
 
 pytest.importorskip("openai", reason="the extra openai is not installed")
 
+from memstory.models.openai_server import OpenAiServer
 from memstory_reference.adapters.embedding.openai_embedder import BATCH, OpenAiEmbedder
-from memstory_reference.adapters.servers.openai_server import OpenAiServer
 from memstory_reference.ports import EmbedderUnavailableError, Purpose
 
 

@@ -4,11 +4,11 @@ import json
 import pytest
 
 from memstory.contract.models import ChatModelUnavailableError, Reply, ToolRequest
+from memstory.models.conversation import NO_ANSWER, ROUNDS
 from memstory_reference.errors import InputError
 from memstory_reference.input_checks import DEFAULT_LIMITS
 from memstory_reference.systems.manager.loop import AgentLoop
 from memstory_reference.systems.manager.memories.memory import MemoryType
-from memstory_reference.tooling.rounds import NO_ANSWER, ROUNDS
 
 
 class Model:

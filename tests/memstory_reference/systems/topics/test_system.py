@@ -7,7 +7,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from memstory.contract.errors import UnavailableError
-from memstory_reference.adapters.chat_models.scripted_chat import ScriptedChat
+from memstory.models.scripted_chat import ScriptedChat
 from memstory_reference.adapters.embedding.fixed_vectors import FixedVectors
 from memstory_reference.adapters.vectors.exact_store import ExactStore
 from memstory_reference.composition.topics import make_topics

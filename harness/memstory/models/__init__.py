@@ -1,0 +1,22 @@
+"""Everything that talks with a language model.
+
+Clients of model servers and recordings of them; the loop in which a model uses tools; the shim that talks for a backend
+without chat; the judge of answers; and the proxy between a memory and its model.
+"""
+
+__all__ = [
+    "answering",
+    "cassette",
+    "conversation",
+    "counted_model",
+    "judge",
+    "loading",
+    "ollama_address",
+    "ollama_chat",
+    "openai_chat",
+    "openai_server",
+    "proxy",
+    "proxy_recording",
+    "scripted_chat",
+    "shim",
+]

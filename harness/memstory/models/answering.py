@@ -1,0 +1,283 @@
+"""Where an answer comes from: a server elsewhere, a recording, or rules."""
+
+from __future__ import annotations
+
+import difflib
+import hashlib
+import json
+import math
+from collections import Counter, defaultdict
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from itertools import islice
+from typing import Final, Protocol
+from urllib.parse import urlsplit
+
+import httpx
+
+from memstory.contract.errors import SetupError
+from memstory.contract.values import Tree
+from memstory.models.proxy_recording import AGAIN, BlankRequest, RecordedCall, Recorder, blank_request
+
+TIMEOUT_SECONDS: Final = 600.0
+ANSWER_BYTES: Final = 64_000_000
+"""Of one answer, thousands of embeddings included: a server that repeats itself never ends."""
+
+DIMENSION: Final = 384
+MOST_TEXTS, MOST_DIMENSIONS = 2048, 4096
+"""Of one request for embeddings, so that no number in it decides how much memory is taken."""
+
+_SHOWN_LINES: Final = 60
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Answer:
+    """What is sent back: an HTTP status and JSON; `how` is forwarded, replayed, scripted, missed or refused.
+
+    `retry_after` is what the server says of another try.
+    """
+
+    status: int
+    body: Tree
+    how: str
+    retry_after: str | None = None
+
+
+class RefusedError(Exception):
+    """A request that is not answered: an HTTP status, and one line that says why."""
+
+    def __init__(self, status: int, reason: str) -> None:
+        super().__init__(reason)
+        self.status = status
+
+
+class Answerer(Protocol):
+    """Gives the answer to a request; `path` is what comes after /v1/."""
+
+    async def answer(self, path: str, body: Mapping[str, Tree], key: str | None) -> Answer:
+        """Return the answer; `key` is the caller's, for a server elsewhere.
+
+        Raises:
+            RefusedError: the request is damaged.
+        """
+        ...
+
+    async def close(self) -> None:
+        """Release what it holds."""
+        ...
+
+
+class Forwarder:
+    """Asks the server at `url`, and writes down what it says where there is a `recorder`.
+
+    Raises:
+        SetupError: `url` is not that of a server, or no header can have the `key`.
+    """
+
+    def __init__(self, url: str, key: str | None = None, recorder: Recorder | None = None) -> None:
+        # Callers see it without a password.
+        self._url = _without_password(url)
+        # Here, because the client would quote the key where it says that it cannot send it.
+        if key and not (key.isascii() and key.isprintable()):
+            raise SetupError("the key holds a line end or another sign that no HTTP header can have. Set it again.")
+        self._client = httpx.AsyncClient(timeout=TIMEOUT_SECONDS)
+        self._asked, self._key, self.recorder = url.rstrip("/"), key, recorder
+
+    async def answer(self, path: str, body: Mapping[str, Tree], key: str | None) -> Answer:
+        """Ask for a whole answer, which is easier to keep than a stream; the caller still gets one."""
+        sent = {name: value for name, value in body.items() if name not in {"stream", "stream_options"}}
+        bearer = self._key or key
+        headers = {"Content-Type": "application/json"}
+        if bearer:
+            headers["Authorization"] = f"Bearer {bearer}"
+        try:
+            # Not by `base_url` and a path: a path that is a URL itself would replace it, and get the key.
+            url = f"{self._asked}/{path}"
+            # Escaped: a text may hold half of a character, which is not UTF-8.
+            async with self._client.stream("POST", url, content=json.dumps(sent), headers=headers) as got:
+                content = await _whole(got)
+            answer = json.loads(content)
+        except httpx.HTTPError as error:
+            said = f"the proxy got no answer from {self._url}: {str(error) or type(error).__name__}"
+            return failed(502, said)
+        except (ValueError, RecursionError) as error:
+            return failed(502, f"{self._url} answered with what is not JSON: {str(error)[:100]}")
+        if got.is_success and self.recorder is not None:
+            self.recorder.write(blank_request(path, body), answer)
+        wait = got.headers.get("retry-after")
+        return Answer(status=got.status_code, body=answer, how="forwarded", retry_after=wait)
+
+    async def close(self) -> None:
+        """Close the connections."""
+        await self._client.aclose()
+
+
+class Replayer:
+    """Answers from a recording: equal requests get their answers in the order of the recording, the last one again."""
+
+    def __init__(self, calls: Sequence[RecordedCall]) -> None:
+        self._calls = calls
+        self._answers: dict[str, list[Tree]] = defaultdict(list)
+        self._next: dict[str, int] = defaultdict(int)
+        for call in calls:
+            self._answers[call.key].append(call.answer)
+
+    async def answer(self, path: str, body: Mapping[str, Tree], key: str | None) -> Answer:
+        """Return the recorded answer with this request's ids, or how the nearest recorded request differs."""
+        request = blank_request(path, body)
+        recorded = self._answers.get(request.key)
+        if recorded is None:
+            # Not 5xx or 409: a client would ask again and again.
+            return failed(404, self._miss(request), how="missed")
+        place = self._next[request.key]
+        self._next[request.key] += 1
+        return Answer(status=200, body=request.filled(recorded[min(place, len(recorded) - 1)]), how="replayed")
+
+    async def close(self) -> None:
+        """Release nothing."""
+
+    def _miss(self, request: BlankRequest) -> str:
+        head = f"the recording has no such request to {request.path}"
+        there = [call.request for call in self._calls if call.path == request.path]
+        if not there:
+            return f"{head}, and none to this path at all. {AGAIN}"
+        new = _lines(request.body)
+        nearest = max(
+            (_lines(one) for one in there),
+            key=lambda lines: difflib.SequenceMatcher(None, lines, new, autojunk=False).quick_ratio(),
+        )
+        difference = difflib.unified_diff(nearest, new, "nearest recorded request", "this request", lineterm="", n=1)
+        return "\n".join([f"{head}. {AGAIN}", *islice(difference, _SHOWN_LINES)])
+
+
+class RuleAnswerer:
+    """Answers by rules, as a story's `model:`; embeddings are made of hashed words, 384 numbers.
+
+    A rule is `{when: {contains, tool_result_contains}, reply}`: `contains` looks at all that was said but tool results.
+    The first that fits answers.
+    """
+
+    def __init__(self, rules: Sequence[Mapping[str, Tree]]) -> None:
+        self._rules = rules
+
+    async def answer(self, path: str, body: Mapping[str, Tree], key: str | None) -> Answer:
+        """Return what the first rule that fits says."""
+        if path == "embeddings":
+            return Answer(status=200, body=_embedded(body), how="scripted")
+        if path != "chat/completions":
+            raise RefusedError(404, f"rules answer chat/completions and embeddings, not {path}")
+        messages = _messages(body)
+        said = "\n".join(_text(one) for one in messages if one.get("role") != "tool")
+        results = "\n".join(_text(one) for one in messages if one.get("role") == "tool")
+        for rule in self._rules:
+            when = rule.get("when") or {}
+            if all(part in said for part in _parts(when.get("contains"))) and all(
+                part in results for part in _parts(when.get("tool_result_contains"))
+            ):
+                return Answer(status=200, body=_completion(body, rule["reply"]), how="scripted")
+        return failed(404, f"no rule under `model:` fits this request:\n{said[-2000:]}", how="missed")
+
+    async def close(self) -> None:
+        """Release nothing."""
+
+
+def _without_password(url: str) -> str:
+    with suppress(httpx.InvalidURL, ValueError):
+        shown, parts = httpx.URL(url).copy_with(userinfo=b""), urlsplit(url)
+        if parts.scheme in {"http", "https"} and parts.hostname and parts.port != 0:
+            return str(shown)
+    raise SetupError(f"{url!r} is not the URL of a server; allowed: a URL such as http://127.0.0.1:8080/v1")
+
+
+async def _whole(got: httpx.Response) -> bytes:
+    content = bytearray()
+    async for piece in got.aiter_bytes():
+        content += piece
+        if len(content) > ANSWER_BYTES:
+            raise httpx.ReadError(f"its answer did not end within {ANSWER_BYTES:,} bytes")
+    return bytes(content)
+
+
+def hashed(text: str, size: int = DIMENSION) -> list[float]:
+    """Return a unit vector of `size` numbers in which texts that share words are near.
+
+    >>> len(hashed("green tea")), hashed("green tea") == hashed("tea green")
+    (384, True)
+    """
+    digests = (hashlib.sha256(word.encode(errors="replace")).digest() for word in text.lower().split() or [""])
+    counts = Counter(int.from_bytes(digest[:4], "big") % size for digest in digests)
+    length = math.sqrt(sum(count * count for count in counts.values()))
+    # One zero for all places without a word: thousands of vectors take little memory.
+    vector = [0.0] * size
+    for place, count in counts.items():
+        vector[place] = count / length
+    return vector
+
+
+def _embedded(body: Mapping[str, Tree]) -> Tree:
+    given = body.get("input")
+    texts = [given] if isinstance(given, str) else given
+    if not isinstance(texts, list) or len(texts) > MOST_TEXTS:
+        raise RefusedError(400, f"`input` is a text, or a list of at most {MOST_TEXTS:,} texts")
+    size = DIMENSION if body.get("dimensions") is None else body["dimensions"]
+    if type(size) is not int or not 1 <= size <= MOST_DIMENSIONS:
+        raise RefusedError(400, f"`dimensions` is a whole number from 1 to {MOST_DIMENSIONS:,}")
+    rows = [
+        {"object": "embedding", "index": place, "embedding": hashed(str(text), size)}
+        for place, text in enumerate(texts)
+    ]
+    return {"object": "list", "data": rows, "model": body.get("model")}
+
+
+def _messages(body: Mapping[str, Tree]) -> Sequence[Mapping[str, Tree]]:
+    messages = body.get("messages")
+    if not isinstance(messages, list) or not all(isinstance(one, dict) for one in messages):
+        raise RefusedError(400, "`messages` is a list of objects such as {role: user, content: TEXT}")
+    if not all(isinstance(one.get("content"), str | list | None) for one in messages):
+        raise RefusedError(400, "`content` of a message is a text or a list of parts")
+    return messages
+
+
+def _completion(body: Mapping[str, Tree], reply: Tree) -> Tree:
+    calls = [] if isinstance(reply, str) else list(reply.get("tool_calls") or ())
+    message: dict[str, Tree] = {"role": "assistant", "content": reply if isinstance(reply, str) else reply.get("text")}
+    if calls:
+        message["tool_calls"] = [
+            {
+                "id": f"call_scripted{place}",
+                "type": "function",
+                "function": {"name": one["name"], "arguments": json.dumps(one.get("args") or {})},
+            }
+            for place, one in enumerate(calls)
+        ]
+    choice = {"index": 0, "message": message, "finish_reason": "tool_calls" if calls else "stop"}
+    return {
+        "id": "scripted",
+        "object": "chat.completion",
+        "created": 0,
+        "model": body.get("model"),
+        "choices": [choice],
+    }
+
+
+def failed(status: int, message: str, how: str = "forwarded") -> Answer:
+    """Return an error as OpenAI's protocol has it."""
+    return Answer(status=status, body={"error": {"message": message, "type": "memstory_proxy"}}, how=how)
+
+
+def _lines(body: Tree) -> list[str]:
+    return json.dumps(body, indent=1, ensure_ascii=False, sort_keys=True).replace("\\n", "\n").splitlines()
+
+
+def _text(message: Mapping[str, Tree]) -> str:
+    content = message.get("content")
+    if isinstance(content, str):
+        return content
+    return " ".join(str(part.get("text", "")) for part in content or () if isinstance(part, Mapping))
+
+
+def _parts(value: Tree) -> list[str]:
+    if value is None:
+        return []
+    return [value] if isinstance(value, str) else list(value)

@@ -1,0 +1,209 @@
+"""Conversation with a model on an Ollama server, tools and streaming included."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Literal
+
+import httpx
+import ollama
+
+from memstory.contract.models import REPLY, ChatModelUnavailableError, Message, Reply, ToolRequest
+from memstory.contract.values import ToolSchema, Tree
+from memstory.models.ollama_address import DEFAULT
+
+TIMEOUT_SECONDS = 120.0
+"""Waited for each piece of an answer; the first one may have to wait until the model is loaded."""
+
+TOOL_MODELS = "qwen3:4b or llama3.1:8b"
+"""Models that call tools, to name to who has chosen one that does not."""
+
+Think = bool | Literal["low", "medium", "high"]
+
+
+class OllamaChat:
+    """Asks `model` at `host`; every failure is a `ChatModelUnavailableError` that says what to type.
+
+    Answers are streamed, so `timeout_seconds` is the longest silence and not the longest answer; `on_text` gets
+    each piece of a reply to the user.
+    """
+
+    def __init__(
+        self,
+        model: str,
+        host: str = DEFAULT,
+        *,
+        timeout_seconds: float = TIMEOUT_SECONDS,
+        keep_alive: float | str | None = None,
+        think: Think | None = None,
+        on_text: Callable[[str], None] | None = None,
+    ) -> None:
+        self.name = f"ollama:{model}"
+        self._model = model
+        self._host = host
+        self._timeout_seconds = timeout_seconds
+        self._keep_alive = keep_alive
+        self._think = think
+        self._on_text = on_text
+
+    async def chat(
+        self,
+        messages: Sequence[Message],
+        tools: Sequence[ToolSchema] = (),
+        *,
+        purpose: str = REPLY,
+        temperature: float | None = None,
+        response_schema: Mapping[str, Tree] | None = None,
+    ) -> Reply:
+        answer = _Answer()
+        try:
+            async for part in self._stream(messages, tools, temperature, response_schema):
+                answer.take(part)
+                if self._on_text is not None and purpose == REPLY and part.message.content:
+                    self._on_text(part.message.content)
+        except ollama.ResponseError as error:
+            raise self._refused(error, answer) from error
+        except httpx.TimeoutException as error:
+            raise self._silent(answer) from error
+        except (httpx.ConnectError, ConnectionError) as error:
+            raise _unreachable(self._host) from error
+        except httpx.HTTPError as error:
+            raise self._broken_off(f"the connection broke: {str(error) or type(error).__name__}", answer) from error
+        except (ValueError, TypeError) as error:
+            # The client reads each line as JSON of a known shape.
+            raise self._broken_off("it sent a line that is not part of an answer", answer) from error
+        if not answer.done:
+            raise self._broken_off("the stream ended without its last part", answer)
+        if answer.cut and response_schema is not None:
+            raise self._broken_off("its length limit was reached before the JSON was complete", answer)
+        return answer.reply()
+
+    async def list_models(self) -> list[str]:
+        """Return the names of the models that the server has, in order."""
+        return await list_models(self._host, timeout_seconds=self._timeout_seconds)
+
+    async def _stream(
+        self,
+        messages: Sequence[Message],
+        tools: Sequence[ToolSchema],
+        temperature: float | None,
+        response_schema: Mapping[str, Tree] | None,
+    ) -> AsyncIterator[ollama.ChatResponse]:
+        # Its own client: next to a model's answer it costs nothing, and needs no closing.
+        async with ollama.AsyncClient(host=self._host, timeout=self._timeout_seconds) as client:
+            parts = await client.chat(
+                model=self._model,
+                messages=[_written(message) for message in messages],
+                tools=[_announced(tool) for tool in tools] or None,
+                stream=True,
+                think=self._think,
+                format=None if response_schema is None else dict(response_schema),
+                options=None if temperature is None else {"temperature": temperature},
+                keep_alive=self._keep_alive,
+            )
+            async for part in parts:
+                yield part
+
+    def _refused(self, error: ollama.ResponseError, answer: _Answer) -> ChatModelUnavailableError:
+        if error.status_code == _IN_STREAM:
+            return self._broken_off(f"it reported: {error.error}", answer)
+        said = f"Ollama at {self._host} refused: {error.error}"
+        if error.status_code == httpx.codes.NOT_FOUND:
+            return ChatModelUnavailableError(f"{said}. Get it with: ollama pull {self._model}")
+        if "does not support tools" in error.error:
+            return ChatModelUnavailableError(
+                f"{said}. The memory is reached by tools: choose a model that calls them, such as {TOOL_MODELS} "
+                "('ollama pull' it first)."
+            )
+        if "does not support thinking" in error.error:
+            return ChatModelUnavailableError(f"{said}. Leave thinking off for {self._model}.")
+        if "does not support chat" in error.error:
+            return ChatModelUnavailableError(
+                f"{said}. It makes embeddings: choose a chat model, such as {TOOL_MODELS}."
+            )
+        return ChatModelUnavailableError(
+            f"{said} (status {error.status_code}). Look at it with: ollama show {self._model}"
+        )
+
+    def _silent(self, answer: _Answer) -> ChatModelUnavailableError:
+        what = "stopped in the middle of its answer" if answer.begun else "gave no answer"
+        return ChatModelUnavailableError(
+            f"{self._model} at {self._host} {what} and was silent for {self._timeout_seconds:g} s. It may still be "
+            "loading: see 'ollama ps', then try again, raise the time limit or choose a smaller model."
+        )
+
+    def _broken_off(self, why: str, answer: _Answer) -> ChatModelUnavailableError:
+        got = f" after {len(answer.content)} characters" if answer.begun else ""
+        return ChatModelUnavailableError(
+            f"Ollama at {self._host} broke off the answer of {self._model}{got}; {why}. "
+            "Try again; if it stays, look at 'ollama ps' and restart with: ollama serve"
+        )
+
+
+async def list_models(host: str = DEFAULT, *, timeout_seconds: float = TIMEOUT_SECONDS) -> list[str]:
+    """Return the names of the models that the server at `host` has, in order."""
+    async with ollama.AsyncClient(host=host, timeout=timeout_seconds) as client:
+        try:
+            listed = await client.list()
+        except httpx.TimeoutException as error:
+            raise ChatModelUnavailableError(
+                f"Ollama at {host} did not list its models within {timeout_seconds:g} s. Is it busy? See: ollama ps"
+            ) from error
+        except (ConnectionError, httpx.HTTPError) as error:
+            raise _unreachable(host) from error
+        except ollama.ResponseError as error:
+            raise ChatModelUnavailableError(f"Ollama at {host} did not list its models: {error.error}") from error
+        except (ValueError, TypeError) as error:
+            raise ChatModelUnavailableError(f"what answers at {host} is not Ollama; is the address right?") from error
+    return sorted(model.model for model in listed.models if model.model)
+
+
+@dataclass(slots=True)
+class _Answer:
+    """An answer while it comes in, piece by piece."""
+
+    content: str = ""
+    thinking: str = ""
+    requests: list[ToolRequest] = field(default_factory=list)
+    done: bool = False
+    cut: bool = False
+    begun: bool = False
+
+    def take(self, part: ollama.ChatResponse) -> None:
+        message = part.message
+        self.content += message.content or ""
+        self.thinking += message.thinking or ""
+        for call in message.tool_calls or ():
+            self.requests.append(ToolRequest(name=call.function.name, arguments=dict(call.function.arguments)))
+        self.begun = self.begun or bool(message.content or message.thinking or message.tool_calls)
+        self.done = self.done or bool(part.done)
+        self.cut = self.cut or part.done_reason == "length"
+
+    def reply(self) -> Reply:
+        return Reply(content=self.content, tool_requests=tuple(self.requests), thinking=self.thinking or None)
+
+
+_IN_STREAM = -1
+"""The status of a failure that came under HTTP 200, in the middle of a stream."""
+
+
+def _unreachable(host: str) -> ChatModelUnavailableError:
+    return ChatModelUnavailableError(f"Ollama does not answer at {host}. Start it with: ollama serve")
+
+
+def _written(message: Message) -> dict[str, Tree]:
+    written: dict[str, Tree] = {"role": message.role, "content": message.content}
+    if message.tool_requests:
+        written["tool_calls"] = [
+            {"function": {"name": request.name, "arguments": dict(request.arguments)}}
+            for request in message.tool_requests
+        ]
+    if message.tool is not None:
+        written["tool_name"] = message.tool
+    return written
+
+
+def _announced(tool: ToolSchema) -> dict[str, Tree]:
+    function = {"name": tool.name, "description": tool.description, "parameters": dict(tool.parameters)}
+    return {"type": "function", "function": function}

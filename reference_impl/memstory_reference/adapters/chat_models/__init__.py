@@ -1,1 +1,0 @@
-"""Chat models: on an Ollama server, recorded, and scripted."""

