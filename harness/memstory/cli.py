@@ -9,13 +9,13 @@ import argparse
 import os
 import sys
 from collections.abc import Mapping, Sequence
-from difflib import get_close_matches
 from importlib import import_module
 from io import TextIOWrapper
 from typing import Final, NoReturn
 
 from memstory.commands.command import FINDINGS, OK, USAGE, Command, parser_of
 from memstory.contract.errors import MemstoryError
+from memstory.contract.texts import did_you_mean
 
 _GROUPS: Final[Mapping[str, Mapping[str, str]]] = {
     "authoring": {
@@ -126,8 +126,6 @@ def _without_command(typed: Sequence[str]) -> NoReturn:
         parser.print_help(sys.stderr)
         parser.exit(USAGE)
     if not typed[0].startswith("-"):
-        near = get_close_matches(typed[0], COMMANDS, n=1)
-        hint = f" Did you mean '{near[0]}'?" if near else ""
-        parser.error(f"unknown command '{typed[0]}'.{hint} Known: {', '.join(COMMANDS)}.")
+        parser.error(f"unknown command '{typed[0]}'.{did_you_mean(typed[0], COMMANDS)} Known: {', '.join(COMMANDS)}.")
     parser.parse_args(typed)
     parser.error("no command was given")

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, ClassVar, Self, TypeVar
 
 import yaml
 
+from memstory.contract.texts import did_you_mean
 from memstory.contract.values import Tree
 from memstory.models.ollama_address import ollama_url
 from memstory_reference.errors import InputError
-from memstory_reference.text.near import hint
 
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
@@ -88,7 +88,9 @@ def check(values: Mapping[str, Tree], rules: Mapping[str, Rule], where: str) -> 
     """Raise InputError for a value that no rule allows; it names `where`, the key and what is allowed."""
     for key, value in values.items():
         if key not in rules:
-            raise InputError(f"{where}: unknown setting {key!r:.80}.{hint(str(key), rules)} Known: {', '.join(rules)}")
+            raise InputError(
+                f"{where}: unknown setting {key!r:.80}.{did_you_mean(str(key), rules)} Known: {', '.join(rules)}"
+            )
         if not rules[key].fits(value):
             raise InputError(f"{where}: {key} is {value!r:.80}; allowed: {rules[key].allowed}")
 

@@ -9,13 +9,13 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from difflib import get_close_matches
 from pathlib import Path
 from typing import Final
 
 from memstory.bundled import bundled_stories
 from memstory.commands.ini_setting import story_folders
 from memstory.contract.errors import SetupError
+from memstory.contract.texts import nearest
 
 ENDINGS: Final = (".story.yaml", ".story.yml")
 SUFFIXES: Final = frozenset({".yaml", ".yml"})
@@ -99,9 +99,9 @@ def _is_story(path: Path, roots: Sequence[Path]) -> bool:
 
 def _near(missing: Path) -> str:
     beside = [path.name for path in missing.parent.iterdir()] if missing.parent.is_dir() else []
-    near = get_close_matches(missing.name, beside, n=1)
+    near = nearest(missing.name, beside)
     if near:
-        return f" Did you mean '{missing.parent / near[0]}'?"
+        return f" Did you mean '{missing.parent / near}'?"
     bundled = [path.name for path in bundled_stories().iterdir() if path.name != "corpora"]
-    near = get_close_matches(str(missing), bundled, n=1)
-    return f" Did you mean '--bundled {near[0]}'?" if near else ""
+    near = nearest(str(missing), bundled)
+    return f" Did you mean '--bundled {near}'?" if near else ""

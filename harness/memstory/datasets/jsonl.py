@@ -11,7 +11,6 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from difflib import get_close_matches
 from functools import partial
 from itertools import chain, islice
 from pathlib import Path
@@ -19,6 +18,7 @@ from typing import Final, NoReturn, TypeVar
 
 from memstory.contract.errors import Mark, StoryError
 from memstory.contract.target import Tree
+from memstory.contract.texts import did_you_mean
 from memstory.tasks.retrieval import Collection, Document, Question, Reread, RetrievalTask, digest_of
 
 FIELDS: Final = ("category", "wording", "kind", "key")
@@ -260,9 +260,7 @@ def _problem(tree: Tree, fields: Mapping[str, str], required: Sequence[str]) -> 
         if fields.get(name) == "text" and type(value) is str:
             continue  # nearly all of them
         if name not in fields:
-            near = get_close_matches(name, fields, n=1)
-            hint = f" Did you mean {near[0]!r}?" if near else ""
-            return f"unknown field {name!r}. Known: {', '.join(fields)}.{hint}"
+            return f"unknown field {name!r}. Known: {', '.join(fields)}.{did_you_mean(name, fields)}"
         if _kind(value) != fields[name] and not (value == [] and name in _MAY_BE_EMPTY):
             return f"{name!r} is {_kind(value)}, allowed is {fields[name]}"
     for name in required:

@@ -12,6 +12,8 @@ from typing import Final
 from memstory import bundled
 from memstory.bundled import bundled_stories
 from memstory.contract.errors import NotSupported, SetupError, StoryError
+from memstory.contract.errors import SetupError, StoryError
+from memstory.contract.texts import did_you_mean, nearest
 from memstory.datasets.beir import read_beir
 from memstory.datasets.jsonl import read_documents, read_task
 from memstory.datasets.locomo import read_locomo
@@ -126,8 +128,7 @@ def load_task(
         corpus, queries = _corpus_files(retrieval, base, root or root_around(base), anywhere=anywhere)
         return read_task(corpus, queries, retrieval.mark, retrieval.where)
     if retrieval.dataset not in DATASETS:
-        near = get_close_matches(retrieval.dataset, DATASETS, n=1)
-        hint = f" Did you mean {near[0]!r}?" if near else ""
+        hint = did_you_mean(retrieval.dataset, DATASETS)
         raise StoryError(f"unknown dataset {retrieval.dataset!r}. Known: {', '.join(DATASETS)}.{hint}", retrieval.mark)
     place, read = DATASETS[retrieval.dataset]
     bounds = Bounds(base=base, workspace=base, anywhere=anywhere)
@@ -190,4 +191,5 @@ def _nearest(missing: Path) -> str | None:
         return None
     # By the stem: a shared ending makes two names look alike.
     names = {path.stem: path.name for path in sorted(missing.parent.iterdir()) if path.suffix == missing.suffix}
-    return next((names[stem] for stem in get_close_matches(missing.stem, names, n=1)), None)
+    stem = nearest(missing.stem, names)
+    return names[stem] if stem else None

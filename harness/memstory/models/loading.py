@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from difflib import get_close_matches
 from functools import partial
 from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
@@ -16,6 +15,7 @@ from typing import Final, cast
 
 from memstory.contract.errors import SetupError, install_command
 from memstory.contract.models import ChatModel
+from memstory.contract.texts import did_you_mean
 from memstory.models.ollama_address import ollama_host as usual_ollama_host
 
 GROUP: Final = "memstory.chat_models"
@@ -118,8 +118,6 @@ def _offer(name: str) -> EntryPoint:
     offered = {entry.name: entry for entry in entry_points(group=GROUP)}
     head = name.partition(":")[0]
     if head not in offered:
-        near = get_close_matches(head, offered, n=1)
-        hint = f" Did you mean '{near[0]}'?" if near else ""
         known = ", ".join(sorted(offered)) or "none is installed"
-        raise SetupError(f"no chat model is named '{name}'.{hint} Known: {known}.")
+        raise SetupError(f"no chat model is named '{name}'.{did_you_mean(head, offered)} Known: {known}.")
     return offered[head]

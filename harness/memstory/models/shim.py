@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from difflib import get_close_matches
 from typing import Final
 
 from memstory.case import CONTROL
@@ -28,6 +27,7 @@ from memstory.contract.target import (
     Tree,
     Turn,
 )
+from memstory.contract.texts import did_you_mean
 from memstory.models.conversation import CountedChat, Windows, converse
 from memstory.models.loading import DEFAULT, close_model, load_model
 from memstory.models.shim_tools import TOOLSETS, MemoryTools, usual_toolset
@@ -154,8 +154,7 @@ class Chats:
         """
         toolset = options.get("toolset", usual_toolset(able))
         if toolset not in TOOLSETS:
-            near = get_close_matches(str(toolset), TOOLSETS, n=1)
-            hint = f" Did you mean '{near[0]}'?" if near else ""
+            hint = did_you_mean(str(toolset), TOOLSETS)
             raise StoryError(f"options: the chat shim has no toolset {toolset!r}.{hint} Known: {', '.join(TOOLSETS)}")
         return Shim(model=self._model(options.get("chat")), toolset=toolset, backend=able)
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
-from difflib import get_close_matches
 from typing import Final
 
 from memstory.contract.errors import NotSupported, Refused
@@ -28,6 +27,7 @@ from memstory.contract.target import (
     ToolSchema,
     Tree,
 )
+from memstory.contract.texts import did_you_mean
 
 FOUND_AT_MOST = 5
 NOTHING_FOUND = "No memories found."
@@ -182,9 +182,7 @@ class MemoryTools:
         """Return what is wrong with a call, or None: models call tools that are not there, with what they like."""
         known = {schema.name: schema.parameters for schema in self.schemas}
         if name not in known:
-            near = get_close_matches(name, known, n=1)
-            hint = f" Did you mean '{near[0]}'?" if near else ""
-            return f"there is no tool named {name[:80]!r}; there are: {', '.join(known)}.{hint}"
+            return f"there is no tool named {name[:80]!r}; there are: {', '.join(known)}.{did_you_mean(name, known)}"
         allowed: Mapping[str, Tree] = known[name]["properties"]
         wrong = {
             "is missing": [one for one in known[name].get("required", ()) if one not in given],

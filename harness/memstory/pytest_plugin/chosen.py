@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Mapping
 from typing import Any
 
@@ -10,6 +9,7 @@ import pytest
 
 from memstory.contract.errors import SetupError
 from memstory.contract.target import TargetFactory, Tree
+from memstory.contract.texts import did_you_mean
 from memstory.models.loading import check_model_name, load_model
 from memstory.models.shim import OPTIONS, gives_chat_to
 from memstory.pytest_plugin.ending.guard import no_quiet_exit
@@ -64,10 +64,9 @@ def options_of(targets: Mapping[str, TargetFactory], options: Mapping[str, Tree]
     known = sorted({option for names in declared.values() for option in names})
     for option in options:
         if option not in known:
-            near = difflib.get_close_matches(option, known, n=1)
-            did_you_mean = f" Did you mean '{near[0]}'?" if near else ""
+            near = did_you_mean(option, known)
             has = f"Known: {', '.join(known)}." if known else "They have no options."
-            raise SetupError(f"no option '{option}' in the targets {', '.join(targets)}.{did_you_mean} {has}")
+            raise SetupError(f"no option '{option}' in the targets {', '.join(targets)}.{near} {has}")
     return {name: {option: value for option, value in options.items() if option in declared[name]} for name in targets}
 
 

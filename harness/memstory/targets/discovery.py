@@ -5,7 +5,6 @@ Only what was chosen is imported, so that a backend that is not installed harms 
 
 from __future__ import annotations
 
-import difflib
 import re
 import traceback
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -16,6 +15,7 @@ from typing import Any
 
 from memstory.contract.errors import SetupError, install_command
 from memstory.contract.target import TargetFactory
+from memstory.contract.texts import did_you_mean
 from memstory.controls import CONTROLS, FAULTS
 from memstory.targets.table_targets import bundled_tables, is_table_spec, load_table
 
@@ -142,8 +142,7 @@ def _factory(name: str, found: Any, distribution: Distribution | None = None) ->
 
 def _meant(name: str, known: Sequence[str] = ()) -> str:
     every = [*(known or known_names()), ALL_CONTROLS, *(f"{CONTROL}{fault}" for fault in FAULTS)]
-    near = difflib.get_close_matches(name, every, n=1)
-    return f" Did you mean '{near[0]}'?" if near else ""
+    return did_you_mean(name, every)
 
 
 def _unknown(name: str, known: Sequence[str]) -> SetupError:

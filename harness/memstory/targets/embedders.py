@@ -7,13 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from difflib import get_close_matches
 from importlib.metadata import entry_points
 from typing import Final, Literal, Protocol, TypeAlias, cast
 
 from memstory.contract.clock import Stopwatch
 from memstory.contract.errors import SetupError, StoryError, install_command
 from memstory.contract.target import Environment
+from memstory.contract.texts import did_you_mean
 
 GROUP: Final = "memstory.embedders"
 DEFAULT: Final = "minilm"
@@ -130,10 +130,8 @@ def load_embedder(name: str) -> TextEmbedder:
     """
     offered = {entry.name: entry for entry in entry_points(group=GROUP)}
     if name not in offered:
-        near = get_close_matches(str(name), offered, n=1)
-        hint = f" Did you mean '{near[0]}'?" if near else ""
         known = ", ".join(sorted(offered)) or "none is installed"
-        raise SetupError(f"no embedder is named '{name}'.{hint} Known: {known}.")
+        raise SetupError(f"no embedder is named '{name}'.{did_you_mean(str(name), offered)} Known: {known}.")
     try:
         return cast("TextEmbedder", offered[name].load()())
     except ImportError as error:

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from memstory.contract.texts import did_you_mean
 from memstory_reference.commands.memory_rows import SHORT_ID_CHARACTERS
 from memstory_reference.composition.topics import memory_service, open_topics_store
 from memstory_reference.composition.vector_stores import is_store
@@ -15,7 +16,6 @@ from memstory_reference.systems.topics.anywhere import TopicsMemory
 from memstory_reference.systems.topics.engrams import EngramEntry, TopicEntry
 from memstory_reference.systems.topics.memory_service import MemoryService
 from memstory_reference.systems.topics.settings import TopicsSettings
-from memstory_reference.text.near import hint
 
 _NAMED_OWNERS = 10
 
@@ -40,7 +40,7 @@ class OpenedMemory:
         if owner is None:
             return self.owners
         if owner not in self.owners:
-            raise InputError(f"{owner!r:.80} has no memories here; {self._who()}.{hint(owner, self.owners)}")
+            raise InputError(f"{owner!r:.80} has no memories here; {self._who()}.{did_you_mean(owner, self.owners)}")
         return [owner]
 
     async def close(self) -> None:
@@ -82,6 +82,6 @@ async def entry_named(service: TopicsMemory, owner: str, name: str) -> TopicEntr
         topics = [topic.topic for topic in await service.list_topics(owner)]
         # The beginning of a topic is short for it, though other topics may share more letters.
         begun = [topic for topic in topics if topic.startswith(name.strip().lower())]
-        near = f" Did you mean '{begun[0]}'?" if begun else hint(name.strip().lower(), topics)
+        near = f" Did you mean '{begun[0]}'?" if begun else did_you_mean(name.strip().lower(), topics)
         raise InputError(f"nothing is remembered under {name!r:.80}.{near}")
     return fitting[0]

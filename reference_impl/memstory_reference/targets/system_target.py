@@ -21,6 +21,7 @@ from memstory.contract.target import (
     TargetFactory,
     Tree,
 )
+from memstory.contract.texts import did_you_mean
 from memstory_reference.composition.chat_models import OFFLINE
 from memstory_reference.composition.embedders import make_embedder
 from memstory_reference.errors import InputError, StoreConflictError
@@ -28,7 +29,6 @@ from memstory_reference.ports import BY_RULES
 from memstory_reference.targets.environment_ports import PORT_OPTIONS, EnvironmentPorts, MakeEmbedder, environment_ports
 from memstory_reference.targets.refusals import in_harness_words, of_the_story
 from memstory_reference.targets.warning_log import WarningLog
-from memstory_reference.text.near import hint
 
 if TYPE_CHECKING:
     from memstory_reference.adapters.embedding.embedding_cache import CachedEmbedder
@@ -256,7 +256,7 @@ def check_options(options: Mapping[str, Tree], known: Sequence[str]) -> None:
     for name in options:
         if name not in known:
             raise InputError(
-                f"options: unknown option {name!r:.80}.{hint(name, known)} Known: {', '.join(sorted(known))}"
+                f"options: unknown option {name!r:.80}.{did_you_mean(name, known)} Known: {', '.join(sorted(known))}"
             )
 
 

@@ -7,13 +7,13 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from memstory.contract.errors import MemstoryError, UnavailableError
+from memstory.contract.texts import did_you_mean
 from memstory.contract.values import Json, ToolCall, ToolSchema
 from memstory_reference.bus.subjects import TOOL_SCHEMA, TOOL_SCHEMA_WANTED, tool_request, tool_result
 from memstory_reference.errors import InputError
 from memstory_reference.input_checks import DEFAULT_LIMITS
 from memstory_reference.ports import Bus, Envelope, NewId, NoRespondersError, Subscription
 from memstory_reference.text.lines import shortened
-from memstory_reference.text.near import hint
 from memstory_reference.tooling.arguments import check_arguments
 
 READY_SECONDS = 30.0
@@ -170,7 +170,7 @@ class ToolBox:
         )
 
     def _unknown(self, name: str) -> str:
-        near = hint(name, [*self._specs, *self._aliases])
+        near = did_you_mean(name, [*self._specs, *self._aliases])
         return f"there is no tool named {name[:80]!r}; there are: {', '.join(self._specs) or 'none'}.{near}"
 
     async def _heard(self, envelope: Envelope) -> None:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from difflib import get_close_matches
 from hashlib import blake2b
 
 import numpy as np
 from numpy.typing import NDArray
 
+from memstory.contract.texts import nearest
 from memstory_reference.adapters.embedding.prefixes import NO_PREFIXES, Profile
 from memstory_reference.errors import InputError, UnknownTextError
 from memstory_reference.ports import Purpose, Vectors
@@ -44,8 +44,8 @@ class FixedVectors:
     def _row(self, text: str, purpose: Purpose) -> NDArray[np.float32]:
         row = self._vectors.get(self.profile.sent(text, purpose), self._vectors.get(text))
         if row is None:
-            near = get_close_matches(text, self._vectors, n=1)
-            hint = f" The nearest that has one: {near[0]!r}." if near else ""
+            near = nearest(text, self._vectors)
+            hint = f" The nearest that has one: {near!r}." if near else ""
             raise UnknownTextError(f"No fixed vector for {text!r}: add it under `vectors:`.{hint}")
         return row
 

@@ -7,9 +7,9 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from typing import ClassVar
 
+from memstory.contract.texts import did_you_mean
 from memstory_reference.commands.chat.speech import Speech
 from memstory_reference.errors import InputError
-from memstory_reference.text.near import hint
 
 Command = Callable[[str], Awaitable[None]]
 
@@ -46,7 +46,7 @@ class Conversation(ABC):
         commands = {**self.commands(), "/help": self._help, "/quit": self._quit}
         if name not in commands:
             raise InputError(
-                f"there is no command {name!r:.40}.{hint(name, commands)} There are: {', '.join(commands)}"
+                f"there is no command {name!r:.40}.{did_you_mean(name, commands)} There are: {', '.join(commands)}"
             )
         return commands[name]
 

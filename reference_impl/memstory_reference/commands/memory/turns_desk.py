@@ -9,6 +9,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import TypeVar
 
+from memstory.contract.texts import did_you_mean
 from memstory_reference.commands.memory.desks import Confirm, Desk, Said
 from memstory_reference.commands.memory.opened_turns import chosen_turns, opened_turns
 from memstory_reference.commands.memory_rows import SHORT_ID_CHARACTERS, Row
@@ -21,7 +22,6 @@ from memstory_reference.systems.turns.exchange import jsonl, read_jsonl
 from memstory_reference.systems.turns.memory_tools import held
 from memstory_reference.systems.turns.service import TurnsMemory
 from memstory_reference.systems.turns.turn import KINDS, Turn
-from memstory_reference.text.near import hint
 
 LOG = logging.getLogger(__name__)
 T = TypeVar("T")
@@ -35,7 +35,7 @@ async def turns_desk(parsed: argparse.Namespace) -> AsyncIterator[Desk]:
     async with opened_turns(chosen_turns(parsed), must_exist=True) as system:
         owners = await system.memory.owners()
         if parsed.owner is not None and parsed.owner not in owners:
-            raise InputError(f"{parsed.owner!r:.80} has no turns here.{hint(parsed.owner, owners)}")
+            raise InputError(f"{parsed.owner!r:.80} has no turns here.{did_you_mean(parsed.owner, owners)}")
         yield TurnsDesk(memory=system.memory, owners=owners if parsed.owner is None else [parsed.owner])
 
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import re
-from difflib import get_close_matches
 
+from memstory.contract.texts import nearest
 from memstory_reference.errors import InputError
 from memstory_reference.text.stems import stems
 
@@ -86,6 +86,6 @@ def _refusal(topic: str, *, strict: bool) -> str:
         else "words of a-z, 0-9 and _ with dots between them; not feedback.*, which belongs to engrams"
     )
     head = topic.strip().lower().split(".", 1)[0][:40]
-    near = get_close_matches(head, PREFIXES, n=1) if strict and head not in PREFIXES else []
-    hint = f" Did you mean '{near[0]}.'?" if near else ""
+    near = nearest(head, PREFIXES) if strict and head not in PREFIXES else None
+    hint = f" Did you mean '{near}.'?" if near else ""
     return f"topic {topic[:80]!r} is not allowed; allowed: {shape}, at most {MAX_TOPIC_CHARACTERS} characters.{hint}"
