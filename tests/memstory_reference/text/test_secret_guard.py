@@ -66,6 +66,26 @@ def test_a_secret_is_found_however_its_letters_are_written(text):
     assert secret_in(text) is not None
 
 
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("postgres://ann:hunter2@db/x", "it tells a password"),
+        ("DB_PASS=hunter2xx", "it tells a password"),
+        ("curl -u ann:hunter2xx https://h", "it tells a password"),
+        ("whsec_" + "AbCd1234EfGh5678", "it holds the key of a service"),
+        ("figd_" + "AbCd1234EfGh5678IjKl9012MnOp3456", "it holds the key of a service"),
+        ("ghp_" + "abcdefghij_0123456789_klmnop", "it holds the key of a service"),
+    ],
+)
+def test_what_reports_hide_is_not_remembered_either(text, reason):
+    assert secret_in(f"Note: {text}") == reason
+
+
+@pytest.mark.parametrize("text", ["My IBAN is DE89370400440532013000.", "The number 123-45-6789 is mine."])
+def test_the_number_of_an_account_may_be_remembered_though_reports_hide_it(text):
+    assert secret_in(text) is None
+
+
 def test_a_refusal_says_why_and_repeats_nothing():
     refuse_secrets(secret_in, "tea", "coffee")
     refuse_secrets(None, "my PIN is 4711")

@@ -15,9 +15,9 @@ from typing import Final
 from unicodedata import normalize
 from urllib.parse import quote, quote_plus
 
+from memstory.contract.secrets import TELLING_NAMES, has_secret, is_card, spans
 from memstory.contract.target import Tree
 from memstory.results.containment import UNSEEN
-from memstory.results.secrecy.secret_forms import TELLING_NAMES, has_secret, is_card, spans
 
 REDACTED: Final = "[redacted]"
 

@@ -1,4 +1,7 @@
-"""The forms in which secrets appear in texts: keys by their prefix, values after a revealing name, cards, addresses.
+"""The one scanner for secrets in texts: keys by their prefix, values after a revealing name, cards, addresses.
+
+`spans` says where they are, for who takes them out of a report and must not take ordinary words. `secret_in` says
+whether there is one, for a memory that refuses a text: it is stricter, since a text that was refused can be said again.
 
 Each form is bounded or begins with fixed text, so no input makes it slow. A form says which words it cannot do without:
 looking for those first is far cheaper than the pattern.
@@ -12,7 +15,10 @@ from binascii import Error as NotBase64
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Final
+from typing import Final, Literal
+
+Kind = Literal["card", "key", "private key", "password", "account"]
+"""What a secret is; the number of an account is hidden in reports, and a memory may keep it."""
 
 TELLING_NAMES: Final = (
     r"(?:api|access|private|secret|encryption|signing|auth)[_ .-]?key(?:[_ .-]?id)?|(?:client[_ .-]?)?secret|"
@@ -40,6 +46,7 @@ class Form:
     once more: an ordinary sentence may have the same form.
     """
 
+    kind: Kind
     pattern: re.Pattern[str]
     words: tuple[str, ...]
     accepts: Callable[[re.Match[str]], bool] = lambda _: True
@@ -57,7 +64,7 @@ class Form:
 def spans(text: str) -> Sequence[tuple[int, int]]:
     """Return where secrets are in `text`, in order; spans that touch are one."""
     merged: list[tuple[int, int]] = []
-    for start, end in sorted(_found(text)):
+    for start, end in sorted(span for _, span in _found(text)):
         if merged and start <= merged[-1][1]:
             merged[-1] = (merged[-1][0], max(end, merged[-1][1]))
         else:
@@ -70,7 +77,43 @@ def has_secret(text: str) -> bool:
     return any(True for _ in _found(text))
 
 
-def _found(text: str) -> Iterator[tuple[int, int]]:
+def secret_in(text: str, names: str | None = None) -> Kind | None:
+    """Return what kind of secret a memory is asked to keep, None if there seems to be none.
+
+    Numbers of cards count wherever they stand, and whatever has a digit behind the name of a secret. `names` is the
+    text in which these names are looked for: of the same length, with letters for the digits that stand for them.
+
+    >>> secret_in("Pay with 4111 1111 1111 1111."), secret_in("pin 1: 3 cents"), secret_in("My PIN is 4711")
+    ('card', None, 'password')
+    """
+    if any(len(number) in _CARD_LENGTHS and is_card(number) for number in _numbers(text)):
+        return "card"
+    named = _NAMED.finditer(text if names is None else names)
+    kinds: set[Kind] = {"password"} if any(_TOLD.match(text, name.end()) for name in named) else set()
+    kinds |= {form.kind for form, _ in _found(text)}
+    return next((kind for kind in _REFUSED if kind in kinds), None)
+
+
+def _numbers(text: str) -> Iterator[str]:
+    """Yield what may be one number: each run of digits as a whole, and what is in it in the groups of a card."""
+    for run in _RUN.findall(text):
+        groups = _SEPARATOR.split(run)
+        yield "".join(groups)
+        yield from groups
+        yield from _in_groups(groups)
+    for run in _GROUPED.findall(text):
+        yield from _in_groups(_SEPARATOR.split(run))
+
+
+def _in_groups(groups: Sequence[str]) -> Iterator[str]:
+    for shape in _CARD_GROUPS:
+        for start in range(len(groups) - len(shape) + 1):
+            part = groups[start : start + len(shape)]
+            if tuple(map(len, part)) == shape:
+                yield "".join(part)
+
+
+def _found(text: str) -> Iterator[tuple[Form, tuple[int, int]]]:
     lowered = text.lower()
     if not text.isascii():
         # Patterns that ignore the case take both for an i.
@@ -78,19 +121,34 @@ def _found(text: str) -> Iterator[tuple[int, int]]:
     for (words, near), forms in _ALIKE.items():
         if any(word in lowered for word in words) and (near is None or near.search(lowered)):
             for form in forms:
-                yield from form.spans(text)
+                yield from ((form, span) for span in form.spans(text))
 
 
 def is_card(text: str) -> bool:
     """Whether the digits are those of a payment card: 13 to 19, with the check digit of Luhn (ISO/IEC 7812)."""
     digits = [int(digit) for digit in text if digit.isdigit()]
-    if not _CARD_DIGITS[0] <= len(digits) <= _CARD_DIGITS[1] or digits[0] not in _CARD_STARTS:
+    if len(digits) not in _CARD_LENGTHS or digits[0] not in _CARD_STARTS:
         return False
     doubled = [digit * 2 - 9 * (digit * 2 > _ONE_DIGIT) for digit in digits[-2::-2]]
     return (sum(digits[-1::-2]) + sum(doubled)) % 10 == 0
 
 
-_CARD_DIGITS: Final = (13, 19)
+_REFUSED: Final[Sequence[Kind]] = ("card", "key", "private key", "password")
+_CARD_LENGTHS: Final = range(13, 20)
+_CARD_GROUPS: Final = ((4, 4, 4, 4), (4, 6, 5), (4, 6, 4), (4, 4, 4, 4, 3))
+"""How the digits of a card are printed, and so typed."""
+
+_SEPARATOR: Final = re.compile(r"[ \-./\u2010-\u2015\u2212]")
+_RUN: Final = re.compile(r"(?<![\w.,])\d+(?:[ \-\u2010-\u2015\u2212]\d+)*(?![\w])", re.ASCII)
+# With dots or slashes it is a fraction or a date, unless it is grouped as a card is.
+_GROUPED: Final = re.compile(r"(?<![\w.,/])\d+(?:[./]\d+)+(?![\w])", re.ASCII)
+_NAMED: Final = re.compile(
+    r"\b(?:pass(?:word|phrase|code)|api[ _-]?key|(?:secret|access)[ _-](?:key|token)|pin(?:[ _-]code)?)\b"
+    r"[\"']?\s{0,3}(?:is|[:=])\s{0,3}",
+    re.IGNORECASE,
+)
+# With a digit in it: "the password is important" tells none.
+_TOLD: Final = re.compile(r"(?=\S{0,80}\d)\S{4,}")
 _CARD_STARTS: Final = range(3, 7)
 _ONE_DIGIT: Final = 9
 _LONG: Final = 20
@@ -156,10 +214,12 @@ def _form(
     words: str | tuple[str, ...],
     accepts: Callable[[re.Match[str]], bool] = lambda _: True,
     flags: int = re.IGNORECASE,
+    *,
     near: str | None = None,
+    kind: Kind = "password",
 ) -> Form:
     words = (words,) if isinstance(words, str) else words
-    return Form(re.compile(pattern, flags), words, accepts, re.compile(near) if near else None)
+    return Form(kind, re.compile(pattern, flags), words, accepts, re.compile(near) if near else None)
 
 
 def _telling(*patterns: str, accepts: Callable[[re.Match[str]], bool] = lambda _: True) -> Iterator[Form]:
@@ -170,6 +230,7 @@ def _telling(*patterns: str, accepts: Callable[[re.Match[str]], bool] = lambda _
 
 FORMS: Final = (
     Form(
+        "private key",
         re.compile(
             r"(-----BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----.*?"
             r"(?:-----END [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----|\Z))",
@@ -178,6 +239,7 @@ FORMS: Final = (
         ("private key",),
     ),
     Form(
+        "key",
         re.compile(
             r"(?<![A-Za-z0-9])("
             r"(?:sk|pk|rk)[-_](?=[A-Za-z0-9_-]{0,80}\d)[A-Za-z0-9_-]{16,}|sk-[A-Za-z0-9]{32,}"  # OpenAI, Stripe …
@@ -186,6 +248,7 @@ FORMS: Final = (
             r"|(?:AKIA|ASIA)[A-Z0-9]{16}(?![A-Za-z0-9])|AIza[A-Za-z0-9_-]{30,}|GOCSPX-[A-Za-z0-9_-]{20,}"
             r"|ya29\.[A-Za-z0-9_-]{20,}|SG\.[A-Za-z0-9_-]{16,}\.[A-Za-z0-9_-]{16,}|SK[0-9a-f]{32}(?![0-9a-z])"
             r"|(?:gsk|pcsk)_[A-Za-z0-9_]{20,}|xai-[A-Za-z0-9]{20,}|do[opr]_v1_[0-9a-f]{40,}|AGE-SECRET-KEY-1[A-Z0-9]{20,}"
+            r"|(?:(?:gh[pousr]|hf|whsec)_|xox[a-z]-)(?=[A-Za-z0-9_-]{0,80}\d)[A-Za-z0-9_-]{16,}"
             r"|pa-(?=[A-Za-z0-9_-]{0,40}\d)(?=[A-Za-z0-9_-]{0,40}[A-Z])[A-Za-z0-9_-]{30,}"  # Voyage
             r"|eyJ[A-Za-z0-9_-]{8,1000}\.[A-Za-z0-9_-]{8,}(?:\.[A-Za-z0-9_-]*)?"  # JSON web tokens
             r")"
@@ -199,9 +262,11 @@ FORMS: Final = (
     ),
     # Of the next two and of cards, the look behind comes after the first sign, so that the search can jump to it.
     Form(
-        re.compile(r"([MNO](?<![A-Za-z0-9].)[A-Za-z0-9_-]{23,27}\.[A-Za-z0-9_-]{6}\.[A-Za-z0-9_-]{27,})"), (".",)
+        "key", re.compile(r"([MNO](?<![A-Za-z0-9].)[A-Za-z0-9_-]{23,27}\.[A-Za-z0-9_-]{6}\.[A-Za-z0-9_-]{27,})"), (".",)
     ),  # Discord
-    Form(re.compile(r"(?<![A-Za-z0-9])(\d{8,10}:AA[A-Za-z0-9_-]{32,34}(?![A-Za-z0-9_-]))"), (":aa",)),  # Telegram
+    Form(
+        "key", re.compile(r"(?<![A-Za-z0-9])(\d{8,10}:AA[A-Za-z0-9_-]{32,34}(?![A-Za-z0-9_-]))"), (":aa",)
+    ),  # Telegram
     _form(  # hosts of models, code, data and dashboards, each with its own beginning
         r"(?<![A-Za-z0-9])("
         r"shp(?:at|ca|pa|ss)_[0-9a-f]{32}|key-[0-9a-f]{32}|sq0[a-z]{3}-[\w-]{22,}|dapi[0-9a-f]{32}|lin_api_[A-Za-z0-9]{32,}"
@@ -215,6 +280,7 @@ FORMS: Final = (
             *[".atlasv1.", "pscale_", "r8_", "pplx-", "figd_", "glsa_", "sntrys_", "nrak-", "sbp_", "atatt3", "pmak-"],
         ),
         flags=re.ASCII,
+        kind="key",
     ),
     _form(rf'"auth"{_GAP}:{_GAP}"([A-Za-z0-9+/=]{{8,}})"', '"auth"', _is_login),
     _form(rf"[A-Z0-9]_PASS=({_WORD})", "_pass=", flags=re.ASCII),
@@ -223,7 +289,7 @@ FORMS: Final = (
     _form(rf"\b(?:set-)?cookie\\?[\"']?{_GAP}[:=]{_GAP}\\?[\"']?([^\s=;\"']+=[^\"'\\\r\n]+)", "cookie"),
     _form(rf"\bbearer{_SPACE}(?=[^\s\"']{{0,500}}\d)([A-Za-z0-9._~+/=-]{{8,}})", "bearer"),
     _form(rf"\bbasic{_SPACE}([A-Za-z0-9+/=]{{8,}})", "basic", _is_login),
-    Form(ADDRESS, ("://",), _is_no_placeholder),
+    Form("password", ADDRESS, ("://",), _is_no_placeholder),
     _form(r"[?&](?:key|sig|signature|auth|x-(?:amz|goog)-(?:signature|security-token))=([^&\s#\"']+)", "="),
     _form(r"\b(?:(?:account|sharedaccess)key|sig)=([A-Za-z0-9%+/=_-]{16,})", ("key=", "sig=")),
     _form(r"hooks\.slack\.com/[a-z]{1,20}/([A-Za-z0-9/_-]{20,})", "hooks.slack.com"),
@@ -256,11 +322,14 @@ FORMS: Final = (
         "",
         _is_iban,
         re.ASCII,
+        kind="account",
     ),
     _form(  # a US social security number
-        r"(?<![\w-])((?!000|666|9)\d{3}-\d{2}-\d{4})(?![\w-])", "-", near=r"-\d\d-\d{4}"
+        r"(?<![\w-])((?!000|666|9)\d{3}-\d{2}-\d{4})(?![\w-])", "-", near=r"-\d\d-\d{4}", kind="account"
     ),
-    _form(r"([3-6](?:(?<=card.)|(?<![\w.-].))\d(?:[ .\u00a0\u202f-]?\d){11,17})(?![\w-])", "", _is_payment),
+    _form(
+        r"([3-6](?:(?<=card.)|(?<![\w.-].))\d(?:[ .\u00a0\u202f-]?\d){11,17})(?![\w-])", "", _is_payment, kind="card"
+    ),
 )
 
 _ALIKE: Final[Mapping[tuple[tuple[str, ...], re.Pattern[str] | None], list[Form]]] = {
