@@ -3,4 +3,4 @@
 The one part of the harness that a memory system may import; it imports nothing of either root.
 """
 
-__all__ = ["clock", "codec", "errors", "models", "secrets", "target", "texts", "values"]
+__all__ = ["clock", "codec", "errors", "local_requests", "models", "secrets", "target", "texts", "values"]

@@ -17,6 +17,7 @@ from urllib.parse import urlsplit
 import httpx
 
 from memstory.contract.errors import SetupError
+from memstory.contract.local_requests import RefusedRequestError
 from memstory.contract.values import Tree
 from memstory.models.proxy_recording import AGAIN, BlankRequest, RecordedCall, Recorder, blank_request
 
@@ -44,14 +45,6 @@ class Answer:
     retry_after: str | None = None
 
 
-class RefusedError(Exception):
-    """A request that is not answered: an HTTP status, and one line that says why."""
-
-    def __init__(self, status: int, reason: str) -> None:
-        super().__init__(reason)
-        self.status = status
-
-
 class Answerer(Protocol):
     """Gives the answer to a request; `path` is what comes after /v1/."""
 
@@ -59,7 +52,7 @@ class Answerer(Protocol):
         """Return the answer; `key` is the caller's, for a server elsewhere.
 
         Raises:
-            RefusedError: the request is damaged.
+            RefusedRequestError: the request is damaged.
         """
         ...
 
@@ -166,7 +159,7 @@ class RuleAnswerer:
         if path == "embeddings":
             return Answer(status=200, body=_embedded(body), how="scripted")
         if path != "chat/completions":
-            raise RefusedError(404, f"rules answer chat/completions and embeddings, not {path}")
+            raise RefusedRequestError(404, f"rules answer chat/completions and embeddings, not {path}")
         messages = _messages(body)
         said = "\n".join(_text(one) for one in messages if one.get("role") != "tool")
         results = "\n".join(_text(one) for one in messages if one.get("role") == "tool")
@@ -219,10 +212,10 @@ def _embedded(body: Mapping[str, Tree]) -> Tree:
     given = body.get("input")
     texts = [given] if isinstance(given, str) else given
     if not isinstance(texts, list) or len(texts) > MOST_TEXTS:
-        raise RefusedError(400, f"`input` is a text, or a list of at most {MOST_TEXTS:,} texts")
+        raise RefusedRequestError(400, f"`input` is a text, or a list of at most {MOST_TEXTS:,} texts")
     size = DIMENSION if body.get("dimensions") is None else body["dimensions"]
     if type(size) is not int or not 1 <= size <= MOST_DIMENSIONS:
-        raise RefusedError(400, f"`dimensions` is a whole number from 1 to {MOST_DIMENSIONS:,}")
+        raise RefusedRequestError(400, f"`dimensions` is a whole number from 1 to {MOST_DIMENSIONS:,}")
     rows = [
         {"object": "embedding", "index": place, "embedding": hashed(str(text), size)}
         for place, text in enumerate(texts)
@@ -233,9 +226,9 @@ def _embedded(body: Mapping[str, Tree]) -> Tree:
 def _messages(body: Mapping[str, Tree]) -> Sequence[Mapping[str, Tree]]:
     messages = body.get("messages")
     if not isinstance(messages, list) or not all(isinstance(one, dict) for one in messages):
-        raise RefusedError(400, "`messages` is a list of objects such as {role: user, content: TEXT}")
+        raise RefusedRequestError(400, "`messages` is a list of objects such as {role: user, content: TEXT}")
     if not all(isinstance(one.get("content"), str | list | None) for one in messages):
-        raise RefusedError(400, "`content` of a message is a text or a list of parts")
+        raise RefusedRequestError(400, "`content` of a message is a text or a list of parts")
     return messages
 
 

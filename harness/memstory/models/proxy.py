@@ -26,8 +26,9 @@ from starlette.responses import Response, StreamingResponse
 from starlette.routing import Route
 
 from memstory.contract.errors import SetupError
+from memstory.contract.local_requests import LOCAL_NAMES, RefusedRequestError, check_asker, check_json
 from memstory.contract.values import Tree
-from memstory.models.answering import Answer, Answerer, RefusedError, failed
+from memstory.models.answering import Answer, Answerer, failed
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -40,8 +41,6 @@ BODY_BYTES: Final = 16_000_000
 """Of one request: some times the longest prompt that a model takes."""
 
 _LEVELS: Final = 64
-_LOCAL: Final = ("127.0.0.1", "localhost", "[::1]")
-_SAME: Final = ("same-origin", "none")
 _SHOWN_PATH: Final = 100
 _FIELDS: Final = (
     ("model", str, "a text"),
@@ -83,7 +82,7 @@ class Proxy:
         self.refused = 0
         self._answering = answering
         self._token = token or secrets.token_hex(16)
-        self._names = {*_LOCAL, *(name.lower() for name in host_names)}
+        self._names = {*LOCAL_NAMES, *(name.lower() for name in host_names)}
         self._socket = _listening(port)
         self.url = f"http://127.0.0.1:{self._socket.getsockname()[1]}/{self._token}/v1"
         routes = [Route("/{any:path}", self._respond, methods=["GET", "POST"])]
@@ -123,7 +122,7 @@ class Proxy:
     async def _respond(self, request: Request) -> Response:
         try:
             path = self._admitted(request)
-        except RefusedError as refusal:
+        except RefusedRequestError as refusal:
             self.refused += 1
             return _json(failed(refusal.status, str(refusal)))
         try:
@@ -133,16 +132,14 @@ class Proxy:
 
     def _admitted(self, request: Request) -> str:
         """Return the path behind the word, as it was sent, of a request from this machine and from no page."""
-        host = request.headers.get("host", "").lower()
-        if re.sub(r":\d+$", "", host) not in self._names:
-            other = "another name is allowed by: memstory proxy --host-name NAME"
-            raise RefusedError(421, f"the proxy is asked as {_LOCAL[0]}, not as {host!r:.80}; {other}")
-        from_elsewhere = request.headers.get("origin", f"http://{host}").lower() != f"http://{host}"
-        if from_elsewhere or request.headers.get("sec-fetch-site", "none") not in _SAME:
-            raise RefusedError(403, "a page of another site may not ask the proxy")
+        check_asker(
+            request.headers, self._names, advice="; another name is allowed by: memstory proxy --host-name NAME"
+        )
         word, _, path = request.scope["raw_path"].removeprefix(b"/").partition(b"/")
         if not secrets.compare_digest(word, self._token.encode()):
-            raise RefusedError(404, "the proxy is asked by the whole base URL that it gave, with the word in its path")
+            raise RefusedRequestError(
+                404, "the proxy is asked by the whole base URL that it gave, with the word in its path"
+            )
         return str(path, "latin-1")
 
     async def _served(self, request: Request, path: str) -> Response:
@@ -158,7 +155,7 @@ class Proxy:
             body = await _body(request, path)
             bearer = request.headers.get("authorization", "").removeprefix("Bearer ") or None
             answer = await self._answering.answer(name, body, bearer)
-        except RefusedError as refusal:
+        except RefusedRequestError as refusal:
             answer = failed(refusal.status, str(refusal), how="refused")
         self._count(name[:_SHOWN_PATH], body, answer, perf_counter() - begun)
         if body.get("stream") and answer.status < 400:  # noqa: PLR2004  (of HTTP)
@@ -232,18 +229,16 @@ def _words_of(body: Tree) -> str | None:
 async def _body(request: Request, path: str) -> dict[str, Tree]:
     """Return what is asked, where it is asked as the protocol has it."""
     if (request.method, path) not in [("POST", f"v1/{one}") for one in POSTED]:
-        raise RefusedError(404, f"the proxy answers POST of v1/ with {', '.join(POSTED)}; and GET v1/models")
-    kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
-    if kind != "application/json":
-        raise RefusedError(415, "a request has a body of the type application/json")
+        raise RefusedRequestError(404, f"the proxy answers POST of v1/ with {', '.join(POSTED)}; and GET v1/models")
+    check_json(request.headers)
     body = _parsed(await _read(request))
     if not isinstance(body, dict) or _is_deep(body):
-        raise RefusedError(400, f"the body is not a JSON object, or has more than {_LEVELS} levels")
+        raise RefusedRequestError(400, f"the body is not a JSON object, or has more than {_LEVELS} levels")
     for field, allowed, what in _FIELDS:
         if not isinstance(body.get(field), allowed | None):
-            raise RefusedError(400, f"`{field}` is {what}")
+            raise RefusedRequestError(400, f"`{field}` is {what}")
     if body.get("stream") and path != "v1/chat/completions":
-        raise RefusedError(400, "the proxy streams chat/completions only; ask without `stream`")
+        raise RefusedRequestError(400, "the proxy streams chat/completions only; ask without `stream`")
     return body
 
 
@@ -254,7 +249,7 @@ async def _read(request: Request) -> bytearray:
         # What is too long is not kept, but taken: a client that is still sending reads no answer.
         read += part if size <= BODY_BYTES else b""
     if size > BODY_BYTES:
-        raise RefusedError(413, f"the body has more than {BODY_BYTES:,} bytes")
+        raise RefusedRequestError(413, f"the body has more than {BODY_BYTES:,} bytes")
     return read
 
 

@@ -22,14 +22,13 @@ from starlette.responses import HTMLResponse, Response
 from starlette.routing import Route
 
 from memstory.contract.errors import MemstoryError, UnavailableError
+from memstory.contract.local_requests import LOCAL_NAMES, RefusedRequestError, check_asker, check_json
 from memstory.contract.values import Tree
 from memstory_reference.errors import InputError, NotFoundError, StoreConflictError
 
 LOG = logging.getLogger(__name__)
 
 MAX_BODY_BYTES = 1_000_000
-_LOCAL = ("127.0.0.1", "localhost", "[::1]")
-_SAME = ("same-origin", "none")
 _READING = ("GET", "HEAD")
 
 Answer = Callable[[Mapping[str, Tree]], Awaitable[Tree]]
@@ -44,17 +43,9 @@ class Act:
     answer: Answer
 
 
-class RefusedError(Exception):
-    """A request that is answered with a status and one sentence."""
-
-    def __init__(self, status: int, reason: str) -> None:
-        super().__init__(reason)
-        self.status = status
-
-
 def http_app(acts: Sequence[Act], page: str, host: str, port: int) -> Starlette:
     """Return the application that serves `acts`, and `page` at its root."""
-    names = {f"{name}:{port}" for name in (*_LOCAL, host)}
+    names = {*LOCAL_NAMES, host.lower()}
     headers = {
         "Content-Security-Policy": _policy(page),
         "X-Content-Type-Options": "nosniff",
@@ -67,9 +58,11 @@ def http_app(acts: Sequence[Act], page: str, host: str, port: int) -> Starlette:
     def endpoint(act: Act | None) -> Callable[[Request], Awaitable[Response]]:
         async def respond(request: Request) -> Response:
             try:
-                _check(request, names)
+                check_asker(request.headers, names, port=port, is_page=act is None)
+                if request.method not in _READING:
+                    check_json(request.headers)
                 answer = HTMLResponse(page) if act is None else _json(await act.answer(await _arguments(request)))
-            except (RefusedError, MemstoryError) as error:
+            except (RefusedRequestError, MemstoryError) as error:
                 answer = _json({"error": str(error)}, _status(error))
             except ClientDisconnect:
                 answer = Response(status_code=400)
@@ -117,20 +110,6 @@ class HttpServer:
         self._server.should_exit = True
 
 
-def _check(request: Request, names: set[str]) -> None:
-    host = request.headers.get("host", "").lower()
-    if host not in names:
-        raise RefusedError(421, f"this service is asked as {min(names)}, not as {host!r:.80}")
-    origin = request.headers.get("origin")
-    if origin is not None and origin.lower().removeprefix("http://") not in names:
-        raise RefusedError(403, "another site may not ask this service")
-    if request.headers.get("sec-fetch-site", "none") not in _SAME and request.url.path != "/":
-        raise RefusedError(403, "another site may not ask this service")
-    kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
-    if request.method not in _READING and kind != "application/json":
-        raise RefusedError(415, "what changes anything has a body of the type application/json")
-
-
 async def _arguments(request: Request) -> dict[str, Tree]:
     query: dict[str, Tree] = {name: value for name, value in request.query_params.items() if value}
     body: Tree = {}
@@ -139,19 +118,19 @@ async def _arguments(request: Request) -> dict[str, Tree]:
         async for part in request.stream():
             read += part
             if len(read) > MAX_BODY_BYTES:
-                raise RefusedError(413, f"the body has more than {MAX_BODY_BYTES} bytes")
+                raise RefusedRequestError(413, f"the body has more than {MAX_BODY_BYTES} bytes")
         try:
             body = json.loads(read or b"{}")
         except (ValueError, RecursionError) as error:
-            raise RefusedError(400, "the body is not JSON") from error
+            raise RefusedRequestError(400, "the body is not JSON") from error
         if not isinstance(body, dict):
-            raise RefusedError(400, "the body is a JSON object")
+            raise RefusedRequestError(400, "the body is a JSON object")
     return {**query, **body, **request.path_params}
 
 
-def _status(error: RefusedError | MemstoryError) -> int:
+def _status(error: RefusedRequestError | MemstoryError) -> int:
     match error:
-        case RefusedError(status=status):
+        case RefusedRequestError(status=status):
             return status
         case NotFoundError():
             return 404
