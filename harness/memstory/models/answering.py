@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import hashlib
 import json
 import math
@@ -10,7 +9,6 @@ from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from itertools import islice
 from typing import Final, Protocol
 from urllib.parse import urlsplit
 
@@ -19,7 +17,8 @@ import httpx
 from memstory.contract.errors import SetupError
 from memstory.contract.local_requests import RefusedRequestError
 from memstory.contract.values import Tree
-from memstory.models.proxy_recording import AGAIN, BlankRequest, RecordedCall, Recorder, blank_request
+from memstory.models.cassette import AGAIN, difference_from_nearest
+from memstory.models.proxy_recording import BlankRequest, RecordedCall, Recorder, blank_request
 
 TIMEOUT_SECONDS: Final = 600.0
 ANSWER_BYTES: Final = 64_000_000
@@ -28,8 +27,6 @@ ANSWER_BYTES: Final = 64_000_000
 DIMENSION: Final = 384
 MOST_TEXTS, MOST_DIMENSIONS = 2048, 4096
 """Of one request for embeddings, so that no number in it decides how much memory is taken."""
-
-_SHOWN_LINES: Final = 60
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -135,13 +132,8 @@ class Replayer:
         there = [call.request for call in self._calls if call.path == request.path]
         if not there:
             return f"{head}, and none to this path at all. {AGAIN}"
-        new = _lines(request.body)
-        nearest = max(
-            (_lines(one) for one in there),
-            key=lambda lines: difflib.SequenceMatcher(None, lines, new, autojunk=False).quick_ratio(),
-        )
-        difference = difflib.unified_diff(nearest, new, "nearest recorded request", "this request", lineterm="", n=1)
-        return "\n".join([f"{head}. {AGAIN}", *islice(difference, _SHOWN_LINES)])
+        difference = difference_from_nearest(_lines(request.body), map(_lines, there))
+        return "\n".join([f"{head}. {AGAIN}", *difference])
 
 
 class RuleAnswerer:

@@ -12,10 +12,11 @@ import hashlib
 import json
 import os
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Final
 
 from memstory.contract.errors import SetupError
 from memstory.contract.models import REPLY, ChatModel, Message, Reply, ToolRequest
@@ -23,7 +24,10 @@ from memstory.contract.values import Json, ToolSchema, Tree
 
 SCHEMA = "memstory.cassette/1"
 
-SHOWN_LINES = 80
+AGAIN: Final = "Record the run again."
+"""In the answer to a request that a recording does not have."""
+
+SHOWN_LINES: Final = 80
 """Of a difference: a prompt may be long, and the first lines that differ say why."""
 
 
@@ -94,22 +98,26 @@ class ReplayingChat:
         request = request_of(messages, tools, purpose, temperature, response_schema)
         known = self._calls.get(request.key)
         if known is None:
-            raise CassetteMissError(
-                _miss(self._path, request.lines, [call.request.lines for call in self._calls.values()])
-            )
+            difference = difference_from_nearest(request.lines, (call.request.lines for call in self._calls.values()))
+            said = f"{self._path} has no recording of this request (purpose {purpose}). {AGAIN}"
+            raise CassetteMissError("\n".join([said, *difference] if difference else [f"{said} It holds none at all."]))
         return known.reply
 
 
-def _miss(path: Path, asked: Sequence[str], recorded: Sequence[Sequence[str]]) -> str:
-    head = f"{path} has no recording of this request (purpose {asked[0].partition(': ')[2]}). Record the run again."
-    if not recorded:
-        return f"{head} It holds no requests at all."
-    nearest = max(recorded, key=lambda lines: difflib.SequenceMatcher(None, lines, asked, autojunk=False).ratio())
-    difference = list(
-        difflib.unified_diff(nearest, asked, "nearest recorded request", "this request", lineterm="", n=2)
-    )
-    more = [f"… {len(difference) - SHOWN_LINES} more lines"] if len(difference) > SHOWN_LINES else []
-    return "\n".join([head, *difference[:SHOWN_LINES], *more])
+def difference_from_nearest(asked: Sequence[str], recorded: Iterable[Sequence[str]]) -> list[str]:
+    """Return how a request differs from the nearest of those that are recorded, both as lines; empty without any."""
+    matcher = difflib.SequenceMatcher(None, b=asked, autojunk=False)
+
+    def likeness(lines: Sequence[str]) -> float:
+        matcher.set_seq1(lines)
+        return matcher.quick_ratio()
+
+    nearest = max(recorded, key=likeness, default=None)
+    if nearest is None:
+        return []
+    lines = list(difflib.unified_diff(nearest, asked, "nearest recorded request", "this request", lineterm="", n=2))
+    more = [f"… {len(lines) - SHOWN_LINES} more lines"] if len(lines) > SHOWN_LINES else []
+    return [*lines[:SHOWN_LINES], *more]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -132,7 +140,7 @@ class Request:
         """Return the request for a reader, the purpose first."""
         tools = [f"tool: {tool['name']} {_digest(tool)}" for tool in self.tools]
         said = [line for message in self.messages for line in _said(message)]
-        schema = [] if self.response_schema is None else [f"response schema: {_canonical(self.response_schema)}"]
+        schema = [] if self.response_schema is None else [f"response schema: {canonical(self.response_schema)}"]
         return [f"purpose: {self.purpose}", f"temperature: {self.temperature}", *schema, *tools, *said]
 
 
@@ -158,7 +166,7 @@ def request_of(
     return Request(
         purpose=purpose,
         messages=[_message(message) for message in messages],
-        tools=sorted(announced, key=_canonical),
+        tools=sorted(announced, key=canonical),
         temperature=temperature,
         response_schema=None if response_schema is None else _plain(response_schema),
     )
@@ -205,7 +213,7 @@ def _alone_in(folder: Path) -> Iterator[None]:
 
 def _written(model: str, calls: Mapping[str, Call]) -> str:
     ordered = sorted(
-        calls.values(), key=lambda call: _canonical([call.request.purpose, call.request.messages]) + call.request.key
+        calls.values(), key=lambda call: canonical([call.request.purpose, call.request.messages]) + call.request.key
     )
     toolsets = {_digest(call.request.tools): call.request.tools for call in ordered}
     tree = {
@@ -277,7 +285,7 @@ def _requested(request: ToolRequest) -> Tree:
 
 def _said(message: Tree) -> list[str]:
     who = f"{message['role']} {message['tool']}" if "tool" in message else message["role"]
-    called = [f"[{who} calls] {one['name']} {_canonical(one['arguments'])}" for one in message.get("tool_requests", ())]
+    called = [f"[{who} calls] {one['name']} {canonical(one['arguments'])}" for one in message.get("tool_requests", ())]
     return [*(f"[{who}] {line}" for line in message["content"].splitlines() or [""]), *called]
 
 
@@ -286,12 +294,13 @@ def _plain(value: Tree) -> Tree:
     return json.loads(json.dumps(value, default=dict))
 
 
-def _canonical(value: Tree) -> str:
+def canonical(value: Tree) -> str:
+    """Return JSON that does not depend on the order of keys."""
     return json.dumps(value, sort_keys=True, ensure_ascii=False)
 
 
 def _digest(value: Tree) -> str:
-    return hashlib.sha256(_canonical(value).encode()).hexdigest()[:16]
+    return hashlib.sha256(canonical(value).encode()).hexdigest()[:16]
 
 
 def _replace(path: Path, text: str) -> None:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from memstory.contract.errors import SetupError, StoryError, TargetError, install_command
 from memstory.contract.target import ModelUse, Tree
-from memstory.models.proxy_recording import AGAIN
+from memstory.models.cassette import AGAIN
 
 if TYPE_CHECKING:
     from memstory.models.proxy import CountedCall, Proxy

@@ -18,11 +18,10 @@ from typing import Final
 
 from memstory.contract.errors import SetupError
 from memstory.contract.values import Tree
+from memstory.models.cassette import canonical
 from memstory.results.secrecy.secret_values import Secrets
 
 SCHEMA: Final = "memstory.proxy/1"
-AGAIN: Final = "Record the run again."
-"""In the answer to a request that a recording does not have."""
 _VARYING: Final = re.compile(
     r"""
       (?<![0-9A-Za-z])[0-9a-fA-F]{8}-(?:[0-9a-fA-F]{4}-){3}[0-9a-fA-F]{12}(?![0-9A-Za-z])  # a UUID
@@ -88,11 +87,6 @@ def blank_request(path: str, body: Mapping[str, Tree]) -> BlankRequest:
     told = {name: body[name] for name in sorted(body) if name not in _NOT_ASKED}
     blank = _mapped(told, lambda text: _VARYING.sub(mark, text))
     return BlankRequest(path=path, body=blank, found=list(numbers))
-
-
-def canonical(value: Tree) -> str:
-    """Return JSON that does not depend on the order of keys."""
-    return json.dumps(value, sort_keys=True, ensure_ascii=False)
 
 
 def _mapped(value: Tree, change: Callable[[str], str]) -> Tree:
