@@ -17,6 +17,9 @@ from memstory.results.totals import with_totals
 
 NEEDS = {
     "commands/authoring/test_mcp.py": "mcp",
+    "models/test_ollama_chat.py": "ollama",
+    "models/test_openai_chat.py": "openai",
+    "models/test_unusable_models.py": "openai",
     "targets/services/test_http_target.py": "httpx",
     "targets/services/test_http_transport.py": "httpx",
     "targets/services/test_mcp_target.py": "mcp",

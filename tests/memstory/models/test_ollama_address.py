@@ -4,7 +4,6 @@ import pytest
 
 from memstory.contract.errors import SetupError
 from memstory.models.ollama_address import ollama_url
-from memstory_reference.systems.topics.settings import default_topics, read_topics
 
 
 @pytest.mark.parametrize(
@@ -29,11 +28,3 @@ def test_an_address_may_be_as_short_as_for_ollama_itself(written, url):
 def test_what_is_no_address_is_refused_with_what_is(written):
     with pytest.raises(SetupError, match=r"OLLAMA_HOST is .* allowed: HOST, HOST:PORT or a URL"):
         ollama_url({"OLLAMA_HOST": written})
-
-
-def test_the_variable_goes_before_the_default_and_a_written_setting_before_the_variable(monkeypatch, tmp_path):
-    monkeypatch.setenv("OLLAMA_HOST", "box")
-    assert default_topics().ollama_host == "http://box:11434"
-    file = tmp_path / "memory.yaml"
-    file.write_text("ollama_host: http://other:1\n", "utf-8")
-    assert read_topics(file).ollama_host == "http://other:1"

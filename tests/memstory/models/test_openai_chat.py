@@ -7,8 +7,6 @@ from typing import Any
 
 import pytest
 
-pytest.importorskip("openai", reason="the extra openai is not installed")
-
 from memstory.contract.models import ChatModelUnavailableError, Message, Reply, ToolRequest
 from memstory.contract.values import ToolSchema
 from memstory.models.openai_chat import MAX_CHARACTERS, OpenAiChat, written

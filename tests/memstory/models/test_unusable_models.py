@@ -2,8 +2,6 @@
 
 import pytest
 
-pytest.importorskip("openai", reason="the extra openai is not installed")
-
 from memstory.controls import OracleFactory
 from memstory.language.stories import parse_stories
 from memstory.models.openai_chat import OpenAiChat

@@ -56,3 +56,11 @@ def test_a_wrong_setting_is_named_with_its_file_and_what_is_allowed(tmp_path, li
 def test_a_file_that_cannot_be_read_is_named(tmp_path):
     with pytest.raises(InputError, match=r"absent\.yaml: cannot be read as settings"):
         read_topics(tmp_path / "absent.yaml")
+
+
+def test_the_variable_goes_before_the_default_and_a_written_setting_before_the_variable(monkeypatch, tmp_path):
+    monkeypatch.setenv("OLLAMA_HOST", "box")
+    assert default_topics().ollama_host == "http://box:11434"
+    file = tmp_path / "memory.yaml"
+    file.write_text("ollama_host: http://other:1\n", "utf-8")
+    assert read_topics(file).ollama_host == "http://other:1"
