@@ -6,14 +6,11 @@ without chat; the judge of answers; and the proxy between a memory and its model
 
 __all__ = [
     "answering",
-    "cassette",
     "conversation",
     "counted_model",
     "judge",
     "loading",
     "ollama_address",
-    "ollama_chat",
-    "openai_chat",
     "openai_server",
     "proxy",
     "proxy_recording",

@@ -7,7 +7,7 @@ import asyncio
 import pytest
 
 from memstory.contract.errors import Refused, SetupError
-from memstory.contract.models import Reply
+from memstory.contract.models import ChatModelUnavailableError, Reply
 from memstory.contract.target import Scope
 from memstory.models.conversation import NO_ANSWER, ROUNDS, WINDOW_TURNS
 from memstory.models.shim import Agent
@@ -146,3 +146,9 @@ async def test_calls_of_a_language_model_are_counted_also_where_it_fails_and_tho
     with pytest.raises(SetupError):
         await talking.say("Again", ANN)
     assert (talking.use.calls, talking.use.failed, talking.use.prompt_tokens) == (2, 1, None)
+
+
+async def test_a_model_that_is_down_is_the_machines_and_not_the_backends(agent, oracle, written):
+    with pytest.raises(SetupError, match="chat model cannot answer: start Ollama"):
+        await agent(written(ChatModelUnavailableError("start Ollama with 'ollama serve'"))).say("Hi.", ANN)
+    assert await remembered(oracle) == []

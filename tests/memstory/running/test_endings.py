@@ -1,6 +1,6 @@
 import pytest
 
-from memstory.contract.errors import SetupError, TargetError
+from memstory.contract.errors import SetupError, TargetError, UnavailableError
 from memstory.running.endings import failure_of
 
 
@@ -11,8 +11,9 @@ def raised(error):
         return caught
 
 
-def test_a_wrong_set_up_is_told_without_a_traceback():
-    failure = failure_of(raised(SetupError("the command 'npx' is not found; install it")), "far")
+@pytest.mark.parametrize("kind", [SetupError, UnavailableError])
+def test_a_wrong_set_up_is_told_without_a_traceback(kind):
+    failure = failure_of(raised(kind("the command 'npx' is not found; install it")), "far")
     assert (failure.kind, failure.message, failure.detail) == (
         "error",
         "the command 'npx' is not found; install it",
