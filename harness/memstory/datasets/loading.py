@@ -5,14 +5,12 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from difflib import get_close_matches
 from pathlib import Path
 from typing import Final
 
 from memstory import bundled
 from memstory.bundled import bundled_stories
 from memstory.contract.errors import NotSupported, SetupError, StoryError
-from memstory.contract.errors import SetupError, StoryError
 from memstory.contract.texts import did_you_mean, nearest
 from memstory.datasets.beir import read_beir
 from memstory.datasets.jsonl import read_documents, read_task
