@@ -8,7 +8,7 @@ from typing import Any, TypeAlias
 
 from memstory.contract.target import ToolSchema, Tree
 from memstory.language.matchers import Context, judge
-from memstory.language.matchers.talk.judged import NAME as JUDGED
+from memstory.language.matchers.talk import NAME as JUDGED
 from memstory.language.references import pick
 from memstory.language.story import Expectation, Matcher, Step, Story
 from memstory.language.words import WORDS

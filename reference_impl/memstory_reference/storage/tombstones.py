@@ -9,7 +9,8 @@ from hashlib import blake2b
 from pathlib import Path
 from typing import Final
 
-from memstory_reference.errors import InputError, UnavailableError
+from memstory.contract.errors import UnavailableError
+from memstory_reference.errors import InputError
 from memstory_reference.storage.database_store import Database
 from memstory_reference.text.folding import folded
 from memstory_reference.text.secret_guard import Guard

@@ -9,14 +9,15 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import TypeVar
 
+from memstory.contract.errors import UnavailableError
 from memstory.contract.texts import did_you_mean
+from memstory.contract.values import Tree
 from memstory_reference.commands.memory.desks import Confirm, Desk, Said
 from memstory_reference.commands.memory.opened_turns import chosen_turns, opened_turns
 from memstory_reference.commands.memory_rows import SHORT_ID_CHARACTERS, Row
 from memstory_reference.commands.options import refuse_foreign
 from memstory_reference.commands.terminal_text import cell
-from memstory_reference.errors import InputError, UnavailableError
-from memstory_reference.ports import Tree
+from memstory_reference.errors import InputError
 from memstory_reference.systems.turns.conditions import Conditions
 from memstory_reference.systems.turns.exchange import jsonl, read_jsonl
 from memstory_reference.systems.turns.memory_tools import held

@@ -187,6 +187,6 @@ async def test_a_column_that_has_another_name_is_one_clear_error(opened, tmp_pat
     try:
         service = await opened()
         await service.memories("ann")
-    except MemorySystemError as error:
+    except MemstoryError as error:
         said.add(str(error))
     assert "pipeline.sqlite3" in said.pop()

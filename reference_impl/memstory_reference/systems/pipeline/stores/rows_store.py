@@ -11,7 +11,8 @@ from datetime import datetime
 import numpy as np
 from numpy.typing import NDArray
 
-from memstory_reference.errors import StoreConflictError, UnavailableError
+from memstory.contract.errors import UnavailableError
+from memstory_reference.errors import StoreConflictError
 from memstory_reference.storage.database_store import Database
 from memstory_reference.storage.vector_matrix import usable
 from memstory_reference.systems.pipeline.ingest.chunking import content_hash

@@ -16,7 +16,7 @@ from statistics import mode
 import numpy as np
 from numpy.typing import NDArray
 
-from memstory_reference.errors import UnavailableError
+from memstory.contract.errors import UnavailableError
 from memstory_reference.storage.database_store import Database, parts
 from memstory_reference.storage.mapped_matrix import MappedMatrix
 from memstory_reference.storage.vector_matrix import unit_vector
