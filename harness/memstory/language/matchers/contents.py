@@ -246,19 +246,25 @@ def _contains_any(value: Tree, argument: Tree, _context: Context) -> Finding:
     return _found(value, said, holds=bool(present), wanted=f"any of {listed(parts)}")
 
 
-@matcher(
-    "starts_with",
-    summary="text: begins with this",
-    grammar=_PART,
-    example="{starts_with: No}",
-    fits="No ferry today",
-    misfits="There is no ferry",
-)
-def _starts_with(value: Tree, start: Tree, _context: Context) -> Finding:
-    # A saved name may have put a number here.
-    holds = isinstance(value, str) and value.startswith(str(_sought(start)))
-    says = f"starts with {show(start)}" if holds else f"does not start with {show(start)}; it is {show(value)}"
-    return Finding(holds=holds, says=says, expected=f"starts with {show(start)}", actual=show(value))
+def _edge(verb: str, synonym: str, is_at: Callable[[str, str], bool], *, part: str, fits: str, misfits: str) -> None:
+    @matcher(
+        f"{verb}s_with",
+        summary=f"text: {synonym}s with this",
+        grammar=_PART,
+        example=f"{{{verb}s_with: {part}}}",
+        fits=fits,
+        misfits=misfits,
+    )
+    def _is_at(value: Tree, part: Tree, _context: Context) -> Finding:
+        # A saved name may have put a number here.
+        holds = isinstance(value, str) and is_at(value, str(_sought(part)))
+        wanted = f"{verb}s with {show(part)}"
+        says = wanted if holds else f"does not {verb} with {show(part)}; it is {show(value)}"
+        return Finding(holds=holds, says=says, expected=wanted, actual=show(value))
+
+
+_edge("start", "begin", str.startswith, part="No", fits="No ferry today", misfits="There is no ferry")
+_edge("end", "end", str.endswith, part="today", fits="No ferry today", misfits="Today there is no ferry")
 
 
 def _pattern(reading: Reading, pattern: str, path: TreePath) -> str:
