@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import os
 import re
 import shutil
 import sqlite3
@@ -18,8 +17,6 @@ from memstory.contract.target import Environment, Item, Query, Ref, Scope
 from memstory.targets.discovery import load_targets
 
 SYSTEMS = ("layers", "manager", "observations", "pipeline", "topics", "turns")
-FEW, COUNT = 5, int(os.environ.get("MEMSTORY_FUZZ_FLIPS", "40"))
-SEED = int(os.environ.get("MEMSTORY_FUZZ_SEED", "0"))
 FLIPS, TOLD = 20, 40
 
 ANN, BOB = Scope(user="ann"), Scope(user="bob")
@@ -56,9 +53,9 @@ async def filled(factories, tmp_path, system):
     return tmp_path / "filled", factories[system]
 
 
-def flipped(folder, to, number):
+def flipped(folder, to, seed, number):
     """Copy a folder, with bits flipped in one of its files; return that file's name."""
-    random = Random(f"{SEED}-{number}")  # noqa: S311  (no secret)
+    random = Random(f"{seed}-{number}")  # noqa: S311  (no secret)
     shutil.rmtree(to, ignore_errors=True)
     shutil.copytree(folder, to)
     file = random.choice(sorted(one for one in to.rglob("*") if one.suffix in (".sqlite3", ".f32")))
@@ -102,17 +99,17 @@ async def used(factory, folder):
     return said
 
 
-async def use_flipped(filled, folder, numbers):
+async def use_flipped(filled, folder, seed, folders):
     whole, factory = filled
-    for number in numbers:
-        file = flipped(whole, folder, number)
+    for number in range(folders):
+        file = flipped(whole, folder, seed, number)
         try:
             said = await used(factory, folder)
         except Exception as error:
-            error.add_note(f"MEMSTORY_FUZZ_SEED={SEED}, file {number}: {file}")
+            error.add_note(f"MEMSTORY_FUZZ_SEED={seed}, file {number}: {file}")
             raise
         unclear = [one for one in said if not FILE_AND_ADVICE.search(one)]
-        assert not unclear, f"MEMSTORY_FUZZ_SEED={SEED}, file {number}: {file}"
+        assert not unclear, f"MEMSTORY_FUZZ_SEED={seed}, file {number}: {file}"
 
 
 @pytest.fixture(autouse=True)
@@ -120,15 +117,10 @@ def _quiet(caplog):
     caplog.set_level(logging.CRITICAL)
 
 
+@pytest.mark.doses("folders", 5, 2_000)
 @pytest.mark.parametrize("system", SYSTEMS)
-async def test_a_memory_with_flipped_bytes_answers_or_names_the_file_and_what_to_do(filled, tmp_path):
-    await use_flipped(filled, tmp_path / "flipped", range(FEW))
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("system", SYSTEMS)
-async def test_many_memories_with_flipped_bytes_answer_or_name_the_file_and_what_to_do(filled, tmp_path):
-    await use_flipped(filled, tmp_path / "flipped", range(COUNT))
+async def test_a_memory_with_flipped_bytes_answers_or_names_the_file_and_what_to_do(filled, tmp_path, seed, folders):
+    await use_flipped(filled, tmp_path / "flipped", seed, folders)
 
 
 INDEXES = {
