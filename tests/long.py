@@ -39,32 +39,34 @@ PART = "MEMSTORY_LONG_PART"
 
 @dataclass(frozen=True)
 class Part:
-    """Words for pytest, and the full dose: numbers of the environment that `--scale` multiplies."""
+    """Words for pytest, and the full dose: numbers of the environment that `--scale` multiplies.
+
+    Files without `mark` are not collected: to read them all takes longer than a small dose.
+    """
 
     summary: str
     words: tuple[str, ...]
-    dose: Mapping[str, float] = field(default_factory=dict)
+    dose: Mapping[str, float]
+    mark: str = ""
+
+    def files(self) -> list[str]:
+        """Return the test files that have the mark; all of them where none is needed."""
+        files = sorted((ROOT / "tests").rglob("test_*.py")) if self.mark else []
+        return [str(file.relative_to(ROOT)) for file in files if f"mark.{self.mark}" in file.read_text("utf-8")]
 
 
-DOSED = ("tests/memstory/fuzz", "tests/memstory_reference")
-"""Where tests have the mark `doses`; to look everywhere takes longer than a small dose."""
 PARTS = {
-    "kills": Part(
-        "SIGKILL while writing",
-        ("tests/memstory_reference", "-m", "slow and doses", "-k", "kill"),
-        {"MEMSTORY_DOSE": 1},
-    ),
+    "kills": Part("SIGKILL while writing", ("-m", "slow and doses", "-k", "kill"), {"MEMSTORY_DOSE": 1}, "doses"),
     "fuzz": Part(
         "damaged files to read, odd arguments to call with, crowds that call",
-        (*DOSED, "-m", "slow and doses", "-k", "not kill and not flipped"),
+        ("-m", "slow and doses", "-k", "not kill and not flipped"),
         {"MEMSTORY_DOSE": 1},
+        "doses",
     ),
     "flips": Part(
-        "stores with flipped bytes",
-        ("tests/memstory_reference/systems", "-m", "slow and doses", "-k", "flipped"),
-        {"MEMSTORY_DOSE": 1},
+        "stores with flipped bytes", ("-m", "slow and doses", "-k", "flipped"), {"MEMSTORY_DOSE": 1}, "doses"
     ),
-    "repeats": Part("tests that failed now and then once", ("-m", "repeats"), {"MEMSTORY_REPEATS": 100}),
+    "repeats": Part("tests that failed now and then once", ("-m", "repeats"), {"MEMSTORY_REPEATS": 100}, "repeats"),
     "properties": Part("properties, by new examples", ("-m", "hypothesis and not slow"), {"MEMSTORY_EXAMPLES": 20}),
     "slow": Part("all other slow tests", ("-m", "slow and not doses"), {"MEMSTORY_EXAMPLES": 1}),
 }
@@ -120,7 +122,10 @@ def run(name: str, scale: float, seed: int, workers: int) -> Result:
         own = {TOLD: str(told), PART: name, "MEMSTORY_FUZZ_SEED": str(seed)}
         # In a session of its own: Ctrl-C reaches it through us, once, whoever was interrupted.
         process = subprocess.Popen(  # noqa: S603  (our own words)
-            [*command, *part.words], cwd=ROOT, env={**os.environ, **result.dose, **own}, start_new_session=True
+            [*command, *part.files(), *part.words],
+            cwd=ROOT,
+            env={**os.environ, **result.dose, **own},
+            start_new_session=True,
         )
         try:
             result.code = process.wait()

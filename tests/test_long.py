@@ -55,8 +55,7 @@ def checkout(tmp_path):
         (tmp_path / name).parent.mkdir(exist_ok=True)
         (tmp_path / name).write_text((ROOT / name).read_text("utf-8"), "utf-8")
     folder = tmp_path / "tests/memstory_reference"
-    (folder / "systems").mkdir(parents=True)
-    (tmp_path / "tests/memstory/fuzz").mkdir(parents=True)
+    folder.mkdir()
     (folder / "test_suite.py").write_text(SUITE, "utf-8")
     (folder / "test_property.py").write_text(PROPERTY, "utf-8")
     return tmp_path
@@ -155,17 +154,6 @@ def test_examples_are_the_same_in_every_run_and_leave_no_database(checkout):
     assert first == examples()
     assert not (checkout / ".hypothesis/examples").exists()
     assert len(examples(MEMSTORY_EXAMPLES="30")) > len(first)
-
-
-def test_every_test_with_doses_is_where_they_are_looked_for():
-    found = {
-        path.relative_to(ROOT)
-        for path in (ROOT / "tests").rglob("test_*.py")
-        if "mark.doses(" in path.read_text("utf-8")
-    }
-    assert [path for path in found - {Path("tests/test_long.py")} if path.parts[1] != "memstory_reference"] == [
-        Path("tests/memstory/fuzz/test_bad_files.py")
-    ]
 
 
 def test_the_report_that_is_kept_says_where_it_comes_from_and_its_numbers_add_up():
