@@ -6,7 +6,7 @@ It needs no pytest. In a notebook: `result = await play(story, Fts5Factory())`.
 from __future__ import annotations
 
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -20,7 +20,7 @@ from memstory.results.outcomes import CaseResult
 from memstory.results.recording import Recording
 from memstory.running.endings import failure_of
 from memstory.running.environments import owner_of
-from memstory.running.runner import RunOptions, run
+from memstory.running.runner import CUT_SHORT, RunOptions, run
 from memstory.running.stage import host_folders
 
 USUAL = RunOptions()
@@ -35,12 +35,14 @@ async def play(
     trials: int | None = None,
     options: RunOptions = USUAL,
     before_trial: Callable[[], None] | None = None,
+    so_far: list[Recording] | None = None,
 ) -> CaseResult:
     """Run all trials of `story` on a target of `factory`, and judge them; the result reports what went wrong.
 
     `workspace` is a folder for the trials, each of which leaves nothing there. The factory has been started by then;
     without a workspace it is started and stopped here. `target` is the name in the result, `trials` how often to run
-    where the story is not to decide. `before_trial` is called before each.
+    where the story is not to decide. `before_trial` is called before each. `so_far` is filled while they run, so that
+    a caller who has to cancel them has what happened until then.
     """
     if workspace is None:
         with TemporaryDirectory(prefix="memstory-") as folder:
@@ -50,11 +52,12 @@ async def play(
             finally:
                 await factory.stop()
     case = case_of(story, target or factory.name, trials)
-    recordings = []
+    recordings = [] if so_far is None else so_far
     for trial in range(case.story.trials.count):
         if before_trial:
             before_trial()
-        recordings.append(await _record(case, factory, workspace / f"case-{owner_of(case.id, trial)}", options, trial))
+        folder = workspace / f"case-{owner_of(case.id, trial)}"
+        recordings.append(await _record(case, factory, folder, options, recordings))
     return evaluate(case, recordings)
 
 
@@ -65,17 +68,24 @@ def case_of(story: Story, target: str, trials: int | None = None) -> Case:
     return Case(story=story, target=target)
 
 
-def broken(case: Case, error: Exception) -> CaseResult:
-    """Return the result of a case that could not even begin."""
+def broken(case: Case, error: Exception, so_far: Sequence[Recording] = ()) -> CaseResult:
+    """Return the result of a case that could not begin or go on: `error` ended it after what happened `so_far`."""
     failure = failure_of(error, case.target)
-    numbers = range(case.story.trials.count)
-    return evaluate(case, [Recording(story=case.story.id, target=case.target, trial=number, seed=number,
-                                     failure=failure) for number in numbers])  # fmt: skip
+    recordings = []
+    for number in range(case.story.trials.count):
+        usual = Recording(story=case.story.id, target=case.target, trial=number, seed=number, failure=failure)
+        one = next((known for known in so_far if known.trial == number), usual)
+        if one.failure is not None and one.failure.message == CUT_SHORT:
+            one = replace(one, failure=replace(failure, step=one.failure.step))
+        recordings.append(one)
+    return evaluate(case, recordings)
 
 
-async def _record(case: Case, factory: TargetFactory, workspace: Path, options: RunOptions, trial: int) -> Recording:
+async def _record(
+    case: Case, factory: TargetFactory, workspace: Path, options: RunOptions, before: list[Recording]
+) -> Recording:
     try:
-        return await run(case, factory, workspace, options, trial=trial, holds=holds)
+        return await run(case, factory, workspace, options, trial=len(before), holds=holds, so_far=before)
     finally:
         for left in (workspace, *host_folders(workspace)):
             shutil.rmtree(left, ignore_errors=True)

@@ -23,6 +23,7 @@ from memstory.pytest_plugin.ending.guard import no_quiet_exit, nothing_forgotten
 from memstory.pytest_plugin.ending.leaving import watch_the_end
 from memstory.pytest_plugin.options import case_seconds, judge_file
 from memstory.results.outcomes import CaseResult
+from memstory.results.recording import Recording
 from memstory.running.asking import Progress
 from memstory.running.endings import failure_of, told
 from memstory.running.environments import owner_of
@@ -89,19 +90,19 @@ class Worker:
             is_named=case.target in (self._config.getoption("memstory_target") or ()),
         )
         seconds = options.seconds(case)
+        so_far: list[Recording] = []
         try:
             with interrupted_after(seconds + _PATIENCE_SECONDS) as again:
                 playing = play(case.story, self.targets[case.target], folder, target=case.target,
-                               options=options, before_trial=again)  # fmt: skip
+                               options=options, before_trial=again, so_far=so_far)  # fmt: skip
                 result = self._runner.run(self._watched(playing))
         except KeyboardInterrupt:
             raise
         except BaseException as error:  # noqa: BLE001  (the rim: whatever a target did, the next case runs)
             # It blocked, stopped or left the event loop where no coroutine of ours was under way.
             self._mend()
-            return broken(
-                case, error if isinstance(error, Exception) else TargetError(f"the target raised {told(error)}")
-            )
+            cause = error if isinstance(error, Exception) else TargetError(f"the target raised {told(error)}")
+            return broken(case, cause, so_far)
         return result
 
     async def _watched(self, playing: Coroutine[Any, Any, CaseResult]) -> CaseResult:

@@ -14,7 +14,7 @@ from time import perf_counter
 from typing import Any
 
 from memstory.case import Case
-from memstory.contract.errors import NotSupported
+from memstory.contract.errors import NotSupported, TargetError
 from memstory.contract.target import Capability, Environment, Request, Target, TargetFactory, Tree
 from memstory.datasets import Bounds, load_task
 from memstory.language.capabilities import LACKS
@@ -36,6 +36,9 @@ CASE_SECONDS = 60.0
 RETRIEVAL_SECONDS = 3600.0
 """How long a retrieval task may take: real data are embedded first."""
 
+
+CUT_SHORT = "the run was cut short"
+"""Why a run ended that was cancelled, until somebody knows better."""
 
 CORPUS_SECONDS = 120.0
 """How long a target that nobody named may take to remember the corpus of a story that only measures."""
@@ -76,31 +79,27 @@ async def run(
     *,
     trial: int = 0,
     holds: Holds | None = None,
+    so_far: list[Recording] | None = None,
 ) -> Recording:
     """Return what happened; whatever went wrong is in `failure`, nothing is raised.
 
     `workspace` is an empty folder for this run, or one yet to be made. `holds` says when a step with `eventually` need
-    not be asked again.
+    not be asked again. Where the run is cancelled, what had happened is added to `so_far`.
     """
     begun = perf_counter()
     bounds = Bounds(base=options.base or _folder(case), workspace=workspace, anywhere=options.any_path)
     running = _Run(case=case, factory=factory, options=options, bounds=bounds, holds=holds)
     left = LeftTasks()
     with left.watched():
-        failure = await running.carry_out(trial)
+        try:
+            failure = await running.carry_out(trial)
+        except asyncio.CancelledError:
+            if so_far is not None:
+                cut = replace(running.failed(TargetError(CUT_SHORT)), detail=None)
+                so_far.append(running.recording(trial, cut, perf_counter() - begun))
+            raise
         seconds = perf_counter() - begun
-        told = await left.told()
-    return Recording(
-        story=case.story.id,
-        target=case.target,
-        trial=trial,
-        seed=trial,
-        steps=tuple(running.branch.records),
-        failure=failure,
-        seconds=seconds,
-        left=tuple(told),
-        **running.parts,
-    )
+        return replace(running.recording(trial, failure, seconds), left=tuple(await left.told()))
 
 
 @dataclass(slots=True, kw_only=True)
@@ -116,6 +115,19 @@ class _Run:
     parts: dict[str, Any] = field(default_factory=dict)
     stage: Stage | None = None
     performer: Performer | None = None
+
+    def recording(self, trial: int, failure: Failure | None, seconds: float) -> Recording:
+        """Return what has happened by now."""
+        return Recording(
+            story=self.case.story.id,
+            target=self.case.target,
+            trial=trial,
+            seed=trial,
+            steps=tuple(self.branch.records),
+            failure=failure,
+            seconds=seconds,
+            **self.parts,
+        )
 
     async def carry_out(self, trial: int) -> Failure | None:
         """Do all that belongs to the run, and close the target; return why it did not come to its end, if so."""

@@ -33,8 +33,28 @@ class Leaky(Oracle):
             case "breaks": raise RuntimeError("connection reset")
             case "hangs": await asyncio.Event().wait()
             case "exits": os._exit(1)
+            case "stops the loop": await self.stop()
+            case "exits in a task": await self.bomb()
+            case "cancels all": await self.cancel_all()
             case "declines once" if self._seed == 1: raise NotSupported("paging", "no pages here")
         return []
+
+
+    async def stop(self):
+        asyncio.get_running_loop().stop()
+        await asyncio.sleep(0.2)
+
+    async def bomb(self):
+        async def leave():
+            raise SystemExit(0)
+
+        asyncio.create_task(leave())
+        await asyncio.sleep(0.2)
+
+    async def cancel_all(self):
+        for task in asyncio.all_tasks():
+            task.cancel()
+        await asyncio.sleep(0.2)
 
 
 class SoundFactory(OracleFactory):
@@ -84,6 +104,10 @@ ENDS = [
     ("breaks", (), "then the target broke off: step 2 (list): RuntimeError: connection reset"),
     ("breaks", ("--isolate",), "then the target broke off: step 2 (list): RuntimeError: connection reset"),
     ("hangs", (), "then the target broke off: step 2 (list): timed out after 2 s"),
+    ("stops the loop", (), "then the target broke off: step 2 (list): RuntimeError: Event loop stopped"),
+    ("exits in a task", (), "then the target broke off: step 2 (list): the target raised SystemExit"),
+    ("cancels all", (), "then the target broke off: step 2 (list): the target raised CancelledError"),
+    ("cancels all", ("--trials", "2"), "0 of 2 trials passed, 2 needed, 1 broke; first miss: stories/a.yaml:7:21"),
     ("exits", ("--isolate",), "then the target broke off: step 2 (list): the target's process ended"),
     ("declines", ("--isolate",), "then the target broke off: step 2 (list): the target declares 'list'"),
     ("declines once", ("--trials", "3"), "0 of 3 trials passed, 3 needed; first miss: stories/a.yaml:7:21 step 1"),

@@ -28,11 +28,13 @@ def test_an_absent_spool_and_a_cleared_one_hold_nothing(tmp_path, results):
     assert spool.read() == []
 
 
-def test_a_case_that_ran_again_is_held_once_as_it_ended_last(tmp_path, make_case):
+@pytest.mark.parametrize("outcomes", [("failed", "passed"), ("passed", "failed"), ("error", "failed", "passed")])
+def test_a_case_that_ran_again_is_held_once_with_all_its_runs_and_as_the_worst_of_them(tmp_path, make_case, outcomes):
     spool = Spool(tmp_path)
-    for outcome in ("failed", "passed"):
+    for outcome in outcomes:
         spool.append(make_case(outcome=outcome))
-    assert [case.outcome for case in spool.read()] == ["passed"]
+    (case,) = spool.read()
+    assert (case.outcome, [trial.outcome for trial in case.trials]) == ("failed", list(outcomes))
 
 
 @pytest.mark.parametrize("cut", [1, 5, 200])
