@@ -56,8 +56,8 @@ async def play(
     for trial in range(case.story.trials.count):
         if before_trial:
             before_trial()
-        folder = workspace / f"case-{owner_of(case.id, trial)}"
-        recordings.append(await _record(case, factory, folder, options, recordings))
+        own_folder = workspace / f"case-{owner_of(case.id, trial)}"
+        recordings.append(await _record(case, factory, own_folder, options, recordings))
     return evaluate(case, recordings)
 
 
