@@ -5,7 +5,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memstory_reference.errors import InputError, UnavailableError
+from memstory.contract.errors import UnavailableError
+from memstory_reference.errors import InputError
 from memstory_reference.storage.tombstones import NoTombstones, Tombstones
 
 

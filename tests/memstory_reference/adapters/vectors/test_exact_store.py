@@ -5,11 +5,11 @@ from contextlib import closing
 import numpy as np
 import pytest
 
+from memstory.contract.errors import UnavailableError
 from memstory_reference.adapters.vectors import exact_store
 from memstory_reference.adapters.vectors.exact_store import FILE, ExactStore
 from memstory_reference.adapters.vectors.reindexing import reindex
 from memstory_reference.adapters.vectors.stored_rows import is_sound
-from memstory_reference.errors import UnavailableError
 
 
 def _broken(*_):

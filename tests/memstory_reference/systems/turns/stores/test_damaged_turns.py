@@ -5,7 +5,7 @@ from contextlib import closing
 
 import pytest
 
-from memstory_reference.errors import UnavailableError
+from memstory.contract.errors import UnavailableError
 from memstory_reference.systems.turns.service import TurnsMemory
 from memstory_reference.systems.turns.stores.sqlite_store import SqliteTurns
 from memstory_reference.systems.turns.turn import NewTurn
