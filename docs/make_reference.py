@@ -25,7 +25,7 @@ from memstory.language.registry import Registry
 from memstory.language.words import WORDS, Word
 from memstory.language.words.step_parsing import MODIFIERS
 from memstory.pytest_plugin.options import add_options
-from memstory.reporting.views import SYMBOLS
+from memstory.reporting.document import SIGNS
 from memstory.results.derived_schema import results_schema
 from memstory.results.outcomes import HARMS, WORST_FIRST, Outcome
 from memstory.targets.discovery import known_names, load_targets
@@ -337,7 +337,7 @@ def matchers_page() -> str:
 
 def outcomes_page() -> str:
     """Return the page on outcomes."""
-    rows = [[f"{SYMBOLS[name]} {code(name)}", *OUTCOMES[name]] for name in get_args(Outcome)]
+    rows = [[f"{SIGNS[name]} {code(name)}", *OUTCOMES[name]] for name in get_args(Outcome)]
     tail = OUTCOMES_TAIL.format(order=", ".join(map(code, WORST_FIRST)), harms=", ".join(map(code, HARMS)))
     return page(OUTCOMES_HEAD, table(["outcome", "pytest shows", "meaning", "who acts"], rows), tail)
 

@@ -14,7 +14,7 @@ from memstory.contract.errors import Mark
 from memstory.contract.target import Tree
 from memstory.language.stories import InvalidStory
 from memstory.language.story import Step, Story
-from memstory.reporting.escaping import shorten
+from memstory.reporting.document import shorten
 from memstory.results.outcomes import CaseResult, TrialResult, Verdict
 from memstory.results.recording import Recording, StepRecord
 

@@ -22,7 +22,7 @@ from memstory.playing import broken
 from memstory.pytest_plugin.failure_text import broken_text, failed_text, invalid_text, printable, sentence
 from memstory.pytest_plugin.options import OUTCOME
 from memstory.pytest_plugin.session import SessionState
-from memstory.reporting.measured import headline
+from memstory.reporting.sections.scores import headline_score
 from memstory.results.outcomes import CaseResult
 from memstory.results.secrecy.redaction_level import Level
 from memstory.results.totals import run_again
@@ -75,7 +75,7 @@ class StoryItem(pytest.Function, BracketedItem):
         if self.result is not None and self.result.outcome == "measured":
             # Skipped for pytest and JUnit, which know no other word for what neither passed nor failed.
             self.user_properties.append((OUTCOME, "measured"))
-            pytest.skip(f"{self.name}: measured, {headline(self.result)}")
+            pytest.skip(f"{self.name}: measured, {headline_score(self.result)}")
         if self.result is not None and self.result.outcome != "passed":
             result = self.result
             pytest.fail(self.failure(lambda path: failed_text(self.case, result, path)), pytrace=False)

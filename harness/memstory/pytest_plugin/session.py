@@ -19,9 +19,9 @@ from memstory.pytest_plugin.ending.guard import QUIET_EXIT, end_undisturbed, int
 from memstory.pytest_plugin.ending.leaving import about_to_leave
 from memstory.pytest_plugin.options import SESSION, chosen_options, redaction_level, report_folder
 from memstory.pytest_plugin.worker import Worker
-from memstory.reporting.markdown import step_summary
+from memstory.reporting.markdown import as_markdown
 from memstory.reporting.terminal import terminal_summary, unsupported_reasons
-from memstory.reporting.writing import PAGE_NAME, Beside, begin_reports, write_reports
+from memstory.reporting.writing import PAGE_NAME, PageOptions, begin_reports, first_screen, write_reports
 from memstory.results.fingerprint import make_fingerprint
 from memstory.results.folder.last_run import LastRun
 from memstory.results.folder.selected_cases import ISOLATE, SELECTED_NAME, lost, read_selected, write_selected
@@ -208,8 +208,8 @@ def _report(session: pytest.Session, state: SessionState) -> None:
             return
         fingerprint = make_fingerprint(cases, started=state.started, options=_shown(state), shard=state.shard)
         made = make_run(cases, fingerprint, complete=not missing and not _is_cut_short(session))
-        beside = _beside(session, state)
-        run = write_reports(state.folder, made, beside=beside)
+        options = _page_options(session, state)
+        run = write_reports(state.folder, made, options=options)
     except (OSError, SetupError) as error:
         state.summary = f"the reports could not be written to {state.folder}: {error}"
         session.exitstatus = pytest.ExitCode.INTERNAL_ERROR
@@ -217,7 +217,7 @@ def _report(session: pytest.Session, state: SessionState) -> None:
     if missing and session.exitstatus == pytest.ExitCode.OK:
         session.exitstatus = pytest.ExitCode.INTERNAL_ERROR
     if run.cases:
-        lines = [_summary(state, run, session, beside.last), *_tell_service(run, beside.last)]
+        lines = [_summary(state, run, session, options.last), *_tell_service(run, options.last)]
         state.summary = "\n".join([*lines, *_overruled(session, cases)])
     elif state.shard is not None:
         state.summary = f"No story falls to this shard; {state.folder / 'results.json'} says so."
@@ -241,13 +241,13 @@ def _tell_service(run: Run, last: Run | None) -> Iterator[str]:
     if path := os.environ.get(STEP_SUMMARY):
         try:
             with Path(path).open("a", encoding="utf-8", errors="backslashreplace") as file:
-                file.write(step_summary(run, last=last))
+                file.write(as_markdown(first_screen(run, last=last)))
         except OSError as error:
             yield f"{STEP_SUMMARY}: nothing was written to {path}: {error.strerror}"
 
 
-def _beside(session: pytest.Session, state: SessionState) -> Beside:
-    return Beside(
+def _page_options(session: pytest.Session, state: SessionState) -> PageOptions:
+    return PageOptions(
         roots=[session.config.rootpath],
         clean=state.without_secrets,
         last=state.last.read() if state.last else None,

@@ -1,1 +1,6 @@
-"""From a run to what people read: report.md, the terminal, comparisons. All take a `Run`."""
+"""From a run to what people read: report.md, report.html, the terminal, comparisons, and the gate.
+
+A report is a `document`: `sections` make its parts from runs, and `markdown`, `terminal` and `page` print them.
+"""
+
+__all__ = ["discrimination", "document", "gate", "markdown", "page", "sections", "terminal", "trec", "writing"]

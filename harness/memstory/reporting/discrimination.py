@@ -15,9 +15,24 @@ from typing import Final
 
 from memstory.contract.errors import SetupError
 from memstory.controls import BASELINES, BROAD, CONTROLS, FAULTS, MUTANTS
-from memstory.reporting import views
-from memstory.reporting.escaping import inline, table
-from memstory.reporting.measured import is_no_better_than_chance, recall_name
+from memstory.reporting.document import (
+    DASH,
+    TEXT_LIMIT,
+    Document,
+    Item,
+    Items,
+    Markup,
+    Note,
+    Part,
+    Section,
+    Sign,
+    Table,
+    Words,
+    one_line,
+    where_any,
+)
+from memstory.reporting.markdown import as_markdown
+from memstory.reporting.sections.scores import is_no_better_than_chance, recall_name
 from memstory.reporting.writing import REPORT_NAME
 from memstory.results.folder.results_file import RESULTS_NAME, read_results
 from memstory.results.folder.whole_files import write_text
@@ -29,13 +44,13 @@ KILLS: Final = 3
 
 PREFIX: Final = "control:"
 
-_HOW_TO_READ: Final = """\
+_HOW_TO_READ: Final = Markup("""\
 *nothing* acknowledges everything and remembers nothing; *random*, *grep* and *everything* remember faithfully and find
 by chance, by substring, or all there is. The *oracle* is a perfect small memory, which in retrieval stories knows the
 answers. The others are the oracle with one fault each; a story *kills* a mutant if the oracle passes it and the mutant
 does not. A story may say what it means a control to do: `control: {nothing: pass, because: ...}`. A mutant with a
 narrow fault runs the stories that name it so. A dash stands for a story that is not for this control, or that it
-cannot run."""
+cannot run.""")
 
 Outcomes = Mapping[str, Mapping[str, Outcome]]
 """Story -> control -> outcome."""
@@ -47,28 +62,23 @@ class Findings:
 
     `broken` are the rules that do not hold, each as a sentence; `kills` are the stories that find a mutant's fault,
     for each broad mutant and each narrow one that ran; `weak` are the baselines that pass a story;
-    `declarations` are the outcomes that a story itself declares for controls, and why; `unseen` are the stories that no
-    control can run.
+    `expectations` has a case of each story that says what it means a control to do.
     """
 
     outcomes: Outcomes
     broken: Sequence[str]
     kills: Mapping[str, Sequence[str]]
     weak: Mapping[str, Sequence[str]]
-    declarations: Mapping[str, tuple[str, str]]
+    expectations: Mapping[str, CaseResult]
     unseen: Sequence[str]
 
 
 def judge_controls(run: Run) -> Findings:
     """Return what the controls say of the stories of a run."""
     outcomes: dict[str, dict[str, Outcome]] = {}
-    expected: dict[str, Mapping[str, str]] = {}
-    declarations: dict[str, tuple[str, str]] = {}
+    stories = {case.name: case for case in run.cases}
     for case in run.cases:
-        expected[case.name] = case.control
         outcomes.setdefault(case.name, {})[case.target.removeprefix(PREFIX)] = case.outcome
-        if case.control:
-            declarations[case.name] = _declaration(case)
     ran = {control for found in outcomes.values() for control in found}
     kills = {
         mutant: [story for story, found in outcomes.items() if _kills(found, mutant)]
@@ -79,30 +89,31 @@ def judge_controls(run: Run) -> Findings:
         outcomes=outcomes,
         broken=[
             *_incomplete(outcomes),
-            *_broken_by_stories(outcomes, expected),
+            *_broken_by_stories(outcomes, stories),
             *_survivors(kills),
             *(wrong for case in run.cases if (wrong := _wrongly_measured(case))),
         ],
         kills=kills,
-        weak={story: passed for story, found in outcomes.items() if (passed := _passed_by(found, expected[story]))},
-        declarations=declarations,
+        weak={
+            story: names for story, found in outcomes.items() if (names := _passed_by(found, stories[story].control))
+        },
+        expectations={name: case for name, case in stories.items() if case.control},
         unseen=[story for story, found in outcomes.items() if set(found.values()) == {"unsupported"}],
     )
 
 
-def render_controls(found: Findings) -> str:
-    """Return the page as markdown."""
-    sections = [
-        f"# What the controls say of {counted(len(found.outcomes), 'story')}",
-        _verdict(found),
-        f"## Mutants\n\n{_mutants(found)}",
-        _section("Stories that discriminate little", _weak(found)),
-        _section("Meant so", _declarations(found)),
-        _section("Stories that no control can run", inline(", ".join(found.unseen))),
-        f"## Stories on controls\n\n{_matrix(found)}",
-        f"## How to read this\n\n{_HOW_TO_READ}",
+def controls_document(found: Findings) -> Document:
+    """Return the findings as a document."""
+    unseen = one_line(", ".join(found.unseen), TEXT_LIMIT)
+    return [
+        Section(f"What the controls say of {counted(len(found.outcomes), 'story')}", _verdict(found), level=1),
+        Section("Mutants", _mutants(found)),
+        Section("Stories that discriminate little", _weak(found)),
+        Section("Meant so", _expectations(found)),
+        Section("Stories that no control can run", [Note(unseen)] if unseen else []),
+        Section("Stories on controls", [_matrix(found)]),
+        Section("How to read this", [Note(_HOW_TO_READ)]),
     ]
-    return "\n\n".join(section for section in sections if section) + "\n"
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -117,7 +128,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except SetupError as error:
         sys.stderr.write(f"{error}\n")
         return 2
-    write_text(folder / REPORT_NAME, render_controls(found))
+    write_text(folder / REPORT_NAME, as_markdown(controls_document(found)))
     kills = (f"{name}: killed by {counted(len(stories), 'story')}" for name, stories in found.kills.items())
     seen = f"{len(found.weak)} stories discriminate little, {len(found.unseen)} no control can run"
     sys.stdout.write("\n".join([*kills, seen, *found.broken, f"report: {folder / REPORT_NAME}", ""]))
@@ -134,18 +145,18 @@ def _incomplete(outcomes: Outcomes) -> Iterator[str]:
     yield from (f"control:{name} was not run: name it with --target" for name in wanted if name not in ran)
 
 
-def _broken_by_stories(outcomes: Outcomes, expected: Mapping[str, Mapping[str, str]]) -> Iterator[str]:
+def _broken_by_stories(outcomes: Outcomes, stories: Mapping[str, CaseResult]) -> Iterator[str]:
     for story, found in outcomes.items():
-        expectation = expected[story]
+        expected = stories[story].control
         if "invalid" in found.values():
             yield f"{story} cannot be run as written"
         if found.get("oracle") == "error":
             yield f"{story}: the oracle broke on it"
-        if found.get("oracle") == "failed" and "oracle" not in expectation:
+        if found.get("oracle") == "failed" and "oracle" not in expected:
             yield f"{story}: the oracle fails it, so no memory can be asked to pass; correct what it expects"
-        if found.get("nothing") == "passed" and "nothing" not in expectation:
+        if found.get("nothing") == "passed" and "nothing" not in expected:
             yield f"{story}: a memory that remembers nothing passes it; expect more, or say control: {{nothing: pass}}"
-        for name, outcome in expectation.items():
+        for name, outcome in expected.items():
             if name in found and found[name] != outcome:
                 yield f"{story} means control:{name} to have {outcome}, but it is {found[name]}"
 
@@ -176,54 +187,49 @@ def _passed_by(outcomes: Mapping[str, str], expected: Mapping[str, str]) -> list
     return [name for name in BASELINES if outcomes.get(name) == "passed" and name not in expected]
 
 
-def _declaration(case: CaseResult) -> tuple[str, str]:
-    return ", ".join(f"{name} {outcome}" for name, outcome in case.control.items()), case.control_because or ""
-
-
-def _verdict(found: Findings) -> str:
+def _verdict(found: Findings) -> Sequence[Part]:
     if not found.broken:
-        return (
+        text = (
             "**Every rule holds**: the oracle passes what it can do, *nothing* passes only what is meant so, and every"
             f" broad mutant is killed by at least {KILLS} stories, every narrow one by those that are meant to."
         )
-    listed = "\n".join(f"- {inline(text)}" for text in found.broken)
-    return f"**Rules are broken, {len(found.broken)} times:**\n\n{listed}"
+        return [Note(Markup(text))]
+    title = Markup(f"**Rules are broken, {len(found.broken)} times:**")
+    return [Note(title), Items([Item(text) for text in found.broken])]
 
 
-def _section(title: str, body: str) -> str:
-    return f"## {title}\n\n{body}" if body else ""
+def _mutants(found: Findings) -> Sequence[Part]:
+    rows = [[name, str(len(stories)), ", ".join(stories) or DASH] for name, stories in found.kills.items()]
+    return where_any(Table(["Mutant", "Killed by", "Which"], rows, numbers=slice(1, 2)))
 
 
-def _mutants(found: Findings) -> str:
-    rows = [[name, str(len(stories)), inline(", ".join(stories)) or "-"] for name, stories in found.kills.items()]
-    return table(["Mutant", "Killed by", "Which"], rows, right=[1])
+def _weak(found: Findings) -> Sequence[Part]:
+    return where_any(Table(["Story", "Passed by"], [[story, ", ".join(names)] for story, names in found.weak.items()]))
 
 
-def _weak(found: Findings) -> str:
-    rows = [[inline(story), ", ".join(passed)] for story, passed in found.weak.items()]
-    return table(["Story", "Passed by"], rows) if rows else ""
+def _expectations(found: Findings) -> Sequence[Part]:
+    rows = [
+        [story, ", ".join(f"{name} {outcome}" for name, outcome in case.control.items()), case.control_because or ""]
+        for story, case in found.expectations.items()
+    ]
+    return where_any(Table(["Story", "Means", "Because"], rows))
 
 
-def _declarations(found: Findings) -> str:
-    rows = [[inline(story), inline(outcomes), inline(why)] for story, (outcomes, why) in found.declarations.items()]
-    return table(["Story", "Means", "Because"], rows) if rows else ""
-
-
-def _matrix(found: Findings) -> str:
+def _matrix(found: Findings) -> Table:
     columns = [name for name in CONTROLS if name not in FAULTS]
     rows = [
-        [inline(story), *(_cell(outcomes.get(name)) for name in columns), _narrow(outcomes)]
+        [story, *(_cell(outcomes.get(name)) for name in columns), _narrow(outcomes)]
         for story, outcomes in found.outcomes.items()
     ]
-    return table(["Story", *columns, "narrow faults that it finds"], rows)
+    return Table(["Story", *columns, "narrow faults that it finds"], rows)
 
 
 def _narrow(outcomes: Mapping[str, str]) -> str:
-    return ", ".join(name for name in FAULTS if _kills(outcomes, name)) or "-"
+    return ", ".join(name for name in FAULTS if _kills(outcomes, name)) or DASH
 
 
-def _cell(outcome: Outcome | None) -> str:
-    return "-" if outcome is None or outcome == "unsupported" else f"{views.SYMBOLS[outcome]} {outcome}"
+def _cell(outcome: Outcome | None) -> Words:
+    return DASH if outcome is None or outcome == "unsupported" else [Sign(outcome), Markup(f" {outcome}")]
 
 
 if __name__ == "__main__":

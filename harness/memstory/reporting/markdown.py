@@ -1,203 +1,167 @@
-"""report.md: what a stranger needs to know about a run, made from results.json alone."""
+"""Documents as Markdown: report.md, and compare.md. Whatever came from a story or a target is escaped here.
+
+A text can neither open a cell, a line, a link, an image, a tag or a mention, nor hide by control characters.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from itertools import groupby
+import os
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
 from typing import Final
+from urllib.parse import quote
 
-from memstory.reporting import views
-from memstory.reporting.comparing.capability_scores import capability_scores
-from memstory.reporting.comparing.columns import Column, columns_of
-from memstory.reporting.comparing.matrix import JUDGED
-from memstory.reporting.comparing.owed import owed_section
-from memstory.reporting.comparing.sections import model_sections
-from memstory.reporting.escaping import inline, table
-from memstory.reporting.measured import measured_page
-from memstory.reporting.overview.case_changes import changes_by_target
-from memstory.reporting.overview.causes import causes
-from memstory.reporting.overview.comparison_markdown import laid_out
-from memstory.reporting.overview.facts import facts_of
-from memstory.reporting.overview.first_screen import causes_table, conclusion, harms_in_words, totals_table
-from memstory.reporting.overview.links import Links
-from memstory.reporting.overview.not_passed import could_not_run, went_wrong
-from memstory.reporting.overview.unlocks import unlocks_table
-from memstory.reporting.repetition import repetition
-from memstory.reporting.retrieval_tables import retrieval
-from memstory.reporting.talk.honesty import honesty, judged
-from memstory.results.outcomes import CaseResult, Outcome
-from memstory.results.runs import NamedRun, Run, counted, natural
+from memstory.reporting.document import (
+    SIGNS,
+    TEXT_LIMIT,
+    Block,
+    CaseLink,
+    Document,
+    Fold,
+    Item,
+    Items,
+    Markup,
+    Note,
+    Part,
+    PlaceLink,
+    Section,
+    Sign,
+    Table,
+    Words,
+    one_line,
+    shorten,
+    visible,
+)
 
-SLOWEST: Final = 10
+NOTE_LIMIT: Final = 2_000
+"""Characters of one text in a paragraph."""
 
-HOW_TO_READ: Final = """\
-A *story* is a short YAML script of what a memory must do; a *target* is a memory it was run on; a *case* is one story
-on one target, in a fresh memory. `passed` and `failed` are judgements: everything the story expects was compared with
-what the memory returned. The other three count neither way: `unsupported` means that the target cannot
-do what the story needs, `error` that the target or the machine broke, `invalid` that the story itself is wrong. A
-dash in the matrix means that the story was not meant for that target. *Harm* is what a failure does to the user, as the
-story says: a leak to somebody else, a loss, a wrong answer, a bad rank, or cosmetic. Retrieval is scored from gold ids,
-without a judge: R@k is the mean share of the right documents among the first k, nDCG@k rewards placing them early, MRR
-is the mean of 1 / rank of the first right one; *n* is the number of questions in that mean. Categories marked *apart*
-are not part of the total. `results.json` has all of it in full."""
+BLOCK_LIMIT: Final = 4_000
+"""Characters of a block below a line."""
 
-_FOLDED: Final = 12
+FOLDED: Final = 12
+"""A table of more rows is folded, where it says that it may be."""
+
+# Entities where a backslash is not enough for every reader: a pipe splits a row before escapes are read.
+_ENTITIES: Final = {
+    "&": "&amp;", "<": "&lt;", ">": "&gt;", "|": "&#124;", "`": "&#96;", "$": "&#36;", "@": "&#64;",
+}  # fmt: skip
+_SPECIAL: Final = re.compile(r"[&<>|`$@]|[\\*~\[\]]|(?<![A-Za-z0-9])_|_(?![A-Za-z0-9])|://|(?i:www\.)")
+_AT_START: Final = re.compile(r"^(?:(\d+)([.)])(?=\s|$)|([#+=-])(?=[\s#=-]|$))")
 
 
-def render(run: Run, *, last: Run | None = None, links: Links | None = None) -> str:
-    """Return the report as markdown; everything that came from a story or a target is escaped.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Links:
+    """Makes links that work from `folder`; stories are looked for below `roots`. Empty, it makes none."""
 
-    `last` is the run before, None if there is none; `links` makes links, None for none.
+    folder: Path | None = None
+    page: str = ""
+    roots: Sequence[Path] = ()
+
+    def to_case(self, link: CaseLink) -> str:
+        """Return markdown that opens the case on the page."""
+        text = inline(link.text)
+        return f"[{text}]({self.page}#case={quote(f'{link.story}@{link.target}', safe='')})" if self.page else text
+
+    def to_place(self, link: PlaceLink) -> str:
+        """Return markdown that opens the place, where the file is at hand."""
+        text = inline(link.text)
+        file, _, rest = link.where.partition(":")
+        line = rest.partition(":")[0]
+        if self.folder is None or not line.isdigit():
+            return text
+        for root in self.roots:
+            if (root / file).is_file():
+                path = Path(os.path.relpath(root / file, self.folder)).as_posix()
+                return f"[{text}]({quote(path)}#L{line})"
+        return text
+
+
+def as_markdown(document: Document, links: Links | None = None) -> str:
+    """Return the document as a page of Markdown; `links` makes links, None makes none."""
+    return _parts(document, links or Links()) + "\n"
+
+
+def inline(text: str, limit: int = TEXT_LIMIT) -> str:
+    r"""Return `text` as one line of markdown that reads as written and means nothing more.
+
+    >>> print(inline("a|b <b>*c*"))
+    a&#124;b &lt;b&gt;\*c\*
     """
-    links = links or Links()
-    columns = columns_of([NamedRun(name="", run=run)])
-    sections = [
-        _head(run, columns, last, links),
-        _section("What a memory owes", owed_section(run)),
-        _section("By capability", _capabilities(columns)),
-        _section("Failures by cause", causes_table(causes(columns), links)),
-        went_wrong(run, links),
-        _section("Measured", measured_page(run)),
-        _section("Retrieval", retrieval(run)),
-        _section("Repeated trials", repetition(run)),
-        *map(laid_out, model_sections(columns)),
-        _section("Honest talk", honesty(run)),
-        _section("Judged by a language model", judged(run)),
-        _section("Could not run", could_not_run(run)),
-        _section("What one more capability would unlock", unlocks_table(run)),
-        _section("Warnings", _warnings(run)),
-        _section("What it was made with", _facts(run)),
-        _section("Slowest cases", _slowest(run)),
-        _section("Requirements", _coverage(run)),
-        _section("Stories on targets", _appendix(run, links)),
-        _section("How to read this", HOW_TO_READ),
-    ]
-    return "\n\n".join(section for section in sections if section) + "\n"
+    safe = _SPECIAL.sub(_escaped, visible(one_line(text, limit)))
+    return _AT_START.sub(lambda found: f"{found[1]}\\{found[2]}" if found[1] else f"\\{found[3]}", safe)
 
 
-def step_summary(run: Run, *, last: Run | None = None) -> str:
-    """Return the first screen of the report, for a page that a service shows of a run."""
-    columns = columns_of([NamedRun(name="", run=run)])
-    found = causes(columns)
-    parts = [_head(run, columns, last, Links()), _section("Failures by cause", causes_table(found, Links()))]
-    return "\n\n".join(part for part in parts if part) + "\n"
+def fenced(text: str, limit: int) -> str:
+    """Return `text` as a block that shows it line by line; the fence is longer than any run of ticks inside."""
+    body = visible(shorten(text, limit))
+    ticks = "`" * max(3, 1 + max((len(run) for run in re.findall("`+", body)), default=0))
+    return f"{ticks}text\n{body}\n{ticks}"
 
 
-def _section(title: str, body: str) -> str:
-    return f"## {title}\n\n{body}" if body else ""
+def _parts(parts: Sequence[Part], links: Links) -> str:
+    return "\n\n".join(text for part in parts if (text := _part(part, links)))
 
 
-def _head(run: Run, columns: Sequence[Column], last: Run | None, links: Links) -> str:
-    first = " ".join(filter(None, [conclusion(run), harms_in_words(causes(columns))]))
-    page = f"[{links.page}]({links.page}) shows every case, step by step." if links.page else ""
-    totals = totals_table(columns, changes_by_target(last, run))
-    parts = [f"# memstory: {views.headline(run)}", " ".join(filter(None, [first, page])), totals, *_notes(run)]
-    return "\n\n".join(part for part in parts if part)
+def _part(part: Part, links: Links) -> str:
+    match part:
+        case Note(text):
+            return _words(text, links, NOTE_LIMIT)
+        case Table():
+            return _table(part, links)
+        case Items(items):
+            return "\n".join(line for item in items for line in _item(item, links))
+        case Block(text, limit):
+            return fenced(text, limit)
+        case Fold(title, inner):
+            return _folded(_words(title, links), _parts(inner, links))
+        case Section(title, inner, level):
+            heading = f"{'#' * level} {_words(title, links)}"
+            return f"{heading}\n\n{text}" if (text := _parts(inner, links)) else ""
 
 
-def _facts(run: Run) -> str:
-    return table(["", ""], [(name, inline(text)) for name, text in facts_of(run).items()])
-
-
-def _notes(run: Run) -> Iterable[str]:
-    models = [f"“{inline(model)}”" for model in views.stand_ins(run)]
-    if models:
-        yield (
-            f"> **Not a language model:** {', '.join(models)}. A deterministic stand-in chooses tools and words by"
-            " fixed rules. Its stories show that the memory and its tools work, not how well a language model uses"
-            " them."
-        )
-
-
-def _capabilities(columns: Sequence[Column]) -> str:
-    """Return passed of judged for each group of stories."""
-    scores = capability_scores(columns)
-    rows = [
-        [inline(score.name), str(len(score.stories)), *(_share(score.columns[one.title]) for one in columns)]
-        for score in scores
-    ]
-    header = ["Capability", "stories", *(inline(one.title) for one in columns)]
-    return table(header, rows, right=range(1, len(header))) if rows else ""
-
-
-def _share(counts: Mapping[Outcome, int]) -> str:
-    judged = sum(counts[outcome] for outcome in JUDGED)
-    return f"{counts['passed']}/{judged}" if judged else ""
-
-
-def _appendix(run: Run, links: Links) -> str:
-    """Return the matrix, folded: stories that several targets were asked, then those of one target only."""
-    if not run.cases:
-        return "No case ended."
-    targets = views.targets_of(run)
-    rows = list(views.matrix(run).items())
-    places = {case.name: case for case in run.cases}
-    shared = [one for one in rows if len(one[1]) > 1 or len(targets) <= 1]
-    parts = [_matrix(shared, targets, places, links)]
-    for target in targets:
-        own = [one for one in rows if list(one[1]) == [target] and len(targets) > 1]
-        if own:
-            parts.append(
-                _fold(f"{inline(target)} only: {counted(len(own), 'story')}", _matrix(own, [target], places, links))
-            )
-    legend = ", ".join(f"{symbol} {outcome}" for outcome, symbol in views.SYMBOLS.items())
-    return "\n\n".join([f"{legend}.", *(part for part in parts if part)])
-
-
-def _matrix(
-    rows: Sequence[tuple[tuple[str, str], Mapping[str, Outcome]]], targets: Sequence[str],
-    cases: Mapping[str, CaseResult], links: Links,
-) -> str:  # fmt: skip
-    """Return a table; the rows of one story that ended alike are one line."""
-    made = []
-    for _, group in groupby(rows, key=lambda one: (one[0][0].partition("[")[0], one[0][1], one[1])):
-        alike = list(group)
-        (story, title), outcomes = alike[0]
-        count = f" and {counted(len(alike) - 1, 'more row')}" if len(alike) > 1 else ""
-        place, slug = links.to_place(cases[story].where, story), inline(cases[story].slug or "")
-        made.append(
-            [f"{place}{count} {slug}".strip(), inline(title), *(_cell(outcomes.get(target)) for target in targets)]
-        )
-    text = table(["Story", "Title", *map(inline, targets)], made)
-    return _fold(counted(len(rows), "story"), text) if len(made) > _FOLDED else text if made else ""
-
-
-def _fold(title: str, text: str) -> str:
+def _folded(title: str, text: str) -> str:
     return f"<details><summary>{title}</summary>\n\n{text}\n\n</details>" if text else ""
 
 
-def _cell(outcome: Outcome | None) -> str:
-    return views.SYMBOLS[outcome] if outcome else "-"
-
-
-def _warnings(run: Run) -> str:
-    cases: dict[str, list[str]] = {}
-    for case in run.cases:
-        for warning in case.warnings:
-            cases.setdefault(warning, []).append(case.id)
-    return "\n".join(f"- {inline(warning)} ({inline(', '.join(names))})" for warning, names in cases.items())
-
-
-def _slowest(run: Run) -> str:
-    ranked = sorted(run.cases, key=lambda case: -case.seconds)[:SLOWEST]
-    rows = [[inline(case.id), f"{case.seconds:.2f}"] for case in ranked if case.seconds > 0]
-    return table(["Case", "Seconds"], rows, right=[1]) if rows else ""
-
-
-def _coverage(run: Run) -> str:
-    """Return which requirements passing stories show, and which are claimed by stories that did not pass."""
-    shown: dict[str, list[str]] = {}
-    claimed: dict[str, list[str]] = {}
-    for case in run.cases:
-        for requirement in case.covers:
-            claimed.setdefault(requirement, [])
-            (shown if case.outcome == "passed" else claimed).setdefault(requirement, []).append(case.id)
-    if not claimed:
+def _table(table: Table, links: Links) -> str:
+    if not table.rows:
         return ""
-    rows = [
-        [inline(name), inline(", ".join(shown.get(name, []))) or "-", inline(", ".join(claimed[name])) or "-"]
-        for name in sorted(claimed, key=natural)
-    ]
-    counted = f"{len(shown)} of the {len(claimed)} requirements that these stories cover are shown by a passing case."
-    listed = table(["Requirement", "Shown by", "Not passed"], rows)
-    return f"{counted}\n\n<details><summary>Each requirement</summary>\n\n{listed}\n\n</details>"
+    rule = ["---:" if column in table.number_columns else "---" for column in range(len(table.header))]
+    header, *rows = ([_words(cell, links) or " " for cell in line] for line in (table.header, *table.rows))
+    text = "\n".join(f"| {' | '.join(line)} |" for line in (header, rule, *rows))
+    return _folded(f"{len(rows)} rows", text) if table.may_fold and len(rows) > FOLDED else text
+
+
+def _item(item: Item, links: Links) -> list[str]:
+    lines = [f"- {_words(item.text, links)}", *(f"  - {_words(inner, links)}" for inner in item.inner)]
+    if item.block:
+        lines += ["", *(f"  {line}" for line in fenced(item.block, BLOCK_LIMIT).split("\n"))]
+    return lines
+
+
+def _words(words: Words, links: Links, limit: int = TEXT_LIMIT) -> str:
+    match words:
+        case Sign():
+            return SIGNS[words]
+        case Markup():
+            return str(words)
+        case str():
+            return inline(words, limit)
+        case CaseLink():
+            return links.to_case(words)
+        case PlaceLink():
+            return links.to_place(words)
+        case _:
+            return "".join(_words(each, links, limit) for each in words)
+
+
+def _escaped(found: re.Match[str]) -> str:
+    special = found[0]
+    if special == "://":
+        return "&#58;//"
+    if special.lower() == "www.":
+        return f"{special[:3]}&#46;"
+    return _ENTITIES.get(special, f"\\{special}")

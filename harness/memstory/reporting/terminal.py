@@ -1,22 +1,39 @@
-"""The summary at the end of a run in a terminal: what was measured, a line for each target, and with -v all tables."""
+"""Documents as plain text, and the summary at the end of a run: a line for each target, and all tables with -v."""
 
 from __future__ import annotations
 
+import re
 from collections import Counter
-from collections.abc import Iterator, Mapping
-from textwrap import fill
+from collections.abc import Callable, Iterator, Mapping
+from textwrap import fill, wrap
 from typing import Final
 
 from tabulate import tabulate
 
-from memstory.reporting import views
-from memstory.reporting.comparing.columns import columns_of
-from memstory.reporting.escaping import shorten, visible
-from memstory.reporting.measured import measured_short, measured_text
-from memstory.reporting.overview.case_changes import changes_by_target, changes_since
-from memstory.reporting.overview.causes import short_reason
-from memstory.reporting.overview.target_totals import target_totals
-from memstory.reporting.overview.unlocks import unlocks_in_words
+from memstory.reporting.document import (
+    DASH,
+    CaseLink,
+    Document,
+    Markup,
+    Note,
+    Part,
+    PlaceLink,
+    Section,
+    Table,
+    Words,
+    shorten,
+    visible,
+)
+from memstory.reporting.sections.cases import matrix, unlocks_in_words
+from memstory.reporting.sections.columns import columns_of, headline, stand_ins, targets_of, with_outcome
+from memstory.reporting.sections.outcomes import (
+    changes_by_target,
+    changes_since,
+    short_reason,
+    shown_outcomes,
+    target_totals,
+)
+from memstory.reporting.sections.scores import measured, measured_stories, score_table
 from memstory.results.outcomes import KEPT_NOTHING, OUTCOMES
 from memstory.results.runs import NamedRun, Run, counted
 from memstory.results.secrecy.redaction import told
@@ -48,6 +65,14 @@ LEAST_NAME: Final = 12
 
 _GOOD: Final = frozenset({"passed", "measured"})
 
+_NOTE: Final = 100
+"""Characters of a line of a note."""
+
+_MARKS: Final = re.compile(r"[*`]")
+
+_NARROWEST: Final = 5
+"""Characters of a column of scores: a number and the mark for chance."""
+
 
 def terminal_summary(run: Run, *, last: Run | None = None, verbose: bool = False, width: int = 80) -> str:
     """Return the summary as plain text without control characters.
@@ -60,16 +85,21 @@ def terminal_summary(run: Run, *, last: Run | None = None, verbose: bool = False
 
 def _parts(run: Run, last: Run | None, *, verbose: bool, width: int) -> Iterator[str]:
     if verbose:
-        yield from (_matrix(run), _scores(run), measured_text(run), "\n".join(unsupported_reasons(run)))
+        yield from (
+            _matrix(run),
+            as_text(score_table(run)),
+            as_text(measured(run)),
+            "\n".join(unsupported_reasons(run)),
+        )
     else:
-        yield measured_short(run, width)
+        yield _measured_shortly(run, width)
     yield "\n".join(_flaky(run))
     yield "\n".join(fill(line, width) for line in _notices(run))
-    yield "\n".join([*_target_lines(run, last, width), f"memstory: {views.headline(run)}"])
+    yield "\n".join([*_target_lines(run, last, width), f"memstory: {headline(run)}"])
 
 
 def _notices(run: Run) -> Iterator[str]:
-    models = [f"'{_plain(model)}'" for model in views.stand_ins(run)]
+    models = [f"'{_plain(model)}'" for model in stand_ins(run)]
     if models:
         yield f"No language model was used: {', '.join(models)} chose tools and words by fixed rules."
     lost = sum(KEPT_NOTHING in warning for case in run.cases for warning in case.warnings)
@@ -85,7 +115,7 @@ def _target_lines(run: Run, last: Run | None, width: int) -> Iterator[str]:
     """Yield a line for each target: counts, recall, what changed; those of more than some targets are in the report."""
     totals = target_totals(columns_of([NamedRun(name="", run=run)]))
     changes, words = changes_since(last, run), changes_by_target(last, run)
-    shown = [name for name in OUTCOMES if name == "passed" or any(one.counts[name] for one in totals)]
+    shown = shown_outcomes(totals, ["passed"])
     rows = []
     for one in totals[:ALL_TARGETS]:
         cells = [f"{one.counts[name]} {name}" for name in shown]
@@ -100,27 +130,19 @@ def _target_lines(run: Run, last: Run | None, width: int) -> Iterator[str]:
     for name, row in zip(names, rows, strict=True):
         cells = [cell.rjust(wide) for cell, wide in zip(row, widths, strict=True)]
         yield "  ".join([name.ljust(name_width), *cells]).rstrip()
-    errors = _errors(run)
-    for name, count, reason in errors[:ALL_ERRORS]:
+    errors = Counter((case.target, short_reason(case).partition("\n")[0]) for case in with_outcome(run, "error"))
+    for (name, reason), count in errors.most_common(ALL_ERRORS):
         yield fill(f"{_cut(name, TITLE_LIMIT)}: {count} error: {_plain(reason)}", width)
-    if rest := errors[ALL_ERRORS:]:
+    if rest := errors.most_common()[ALL_ERRORS:]:
         others = f"{counted(len(rest), 'other reason')}, all in the report"
-        yield f"and {counted(sum(count for _, count, _ in rest), 'more error')} for {others}"
+        yield f"and {counted(sum(count for _, count in rest), 'more error')} for {others}"
     if len(totals) > ALL_TARGETS:
         yield f"and {len(totals) - ALL_TARGETS} more targets, all in the report"
-    worse = [each for each in changes if each.is_worse]
+    worse = [each for each in changes if each.was == "passed"]
     for change in worse[:WORSE]:
         yield _cut(f"passed in the last run, now {change.now}: {_plain(change.case)}", width)
     if len(worse) > WORSE:
         yield f"and {len(worse) - WORSE} more that passed in the last run, all in the report"
-
-
-def _errors(run: Run) -> list[tuple[str, int, str]]:
-    """Return why cases ended as errors: the target, how many, and the reason, the most frequent first."""
-    reasons = Counter(
-        (case.target, short_reason(case).partition("\n")[0]) for case in run.cases if case.outcome == "error"
-    )
-    return [(target, count, reason) for (target, reason), count in reasons.most_common()]
 
 
 def _cut(text: str, width: int) -> str:
@@ -129,52 +151,61 @@ def _cut(text: str, width: int) -> str:
 
 
 def _matrix(run: Run) -> str:
-    targets = views.targets_of(run)
-    rows = views.matrix(run)
+    targets = targets_of(run)
+    rows = matrix(run)
     if len(rows) > ALL_ROWS:
         rows = {name: outcomes for name, outcomes in rows.items() if not {*outcomes.values()} <= _GOOD}
     if not rows:
         return ""
     if len(targets) > ALL_COLUMNS:
-        return f"{_counted(rows)}\n{len(targets)} targets are too many for a column each; report.md has them all."
-    cells = [
-        [_plain(story), _plain(title), *(outcomes.get(target, "-") for target in targets)]
-        for (story, title), outcomes in rows.items()
-    ]
-    return tabulate(cells, headers=["story", "title", *map(_plain, targets)], disable_numparse=True)
+        return f"{_counts(rows)}\n{len(targets)} targets are too many for a column each; report.md has them all."
+    cells = [[*name, *(outcomes.get(target, DASH) for target in targets)] for name, outcomes in rows.items()]
+    return _table(Table(["story", "title", *targets], cells), _plain)
 
 
-def _counted(rows: Mapping[tuple[str, str], Mapping[str, str]]) -> str:
+def _counts(rows: Mapping[tuple[str, str], Mapping[str, str]]) -> str:
     """Return one line a story: on how many targets it ended in which way."""
     counts = [(name, Counter(outcomes.values())) for name, outcomes in rows.items()]
-    seen = [outcome for outcome in views.SYMBOLS if any(count[outcome] for _, count in counts)]
-    cells = [
-        [_plain(story), _plain(title), *(str(count[outcome] or "-") for outcome in seen)]
-        for (story, title), count in counts
-    ]
-    align = ["left"] * 2 + ["right"] * len(seen)
-    return tabulate(cells, headers=["story", "title", *seen], disable_numparse=True, colalign=align)
+    outcomes = [outcome for outcome in OUTCOMES if any(count[outcome] for _, count in counts)]
+    cells = [[*name, *(str(count[outcome] or DASH) for outcome in outcomes)] for name, count in counts]
+    return _table(Table(["story", "title", *outcomes], cells, numbers=slice(2, None)), _plain)
 
 
-def _scores(run: Run) -> str:
-    rows = [row for case in run.cases if case.outcome != "measured" for row in views.score_rows(case)]
-    if not rows:
+def _measured_shortly(run: Run, width: int) -> str:
+    """Return one table of categories by target, at most `width` wide; empty if nothing was measured by category.
+
+    Of several it is the last: for lifelines the group of people on which no memory is tuned.
+    """
+    everything = list(measured_stories(run))
+    several = [story for story in everything if story.categories > 1]
+    if not several:
         return ""
-    rows = views.folded(rows)
-    columns = views.score_columns(rows)
-    cells = [
-        [
-            _plain(f"{row.story} {row.level}".strip()),
-            _plain(row.target),
-            _plain(row.category or "total") + (" (apart)" if row.apart else ""),
-            str(row.questions),
-            *views.score_cells(row, list(columns)),
-        ]
-        for row in rows
+    story = several[-1]
+    header = [visible(_text(cell)) for cell in story.table.header]
+    rows = [[visible(_text(cell)) for cell in row] for row in story.table.rows[: story.categories + 1]]
+    first = max(len(row[0]) for row in [*rows, header])
+    room = width - first
+    count = max(1, min(len(header) - 1, room // (_NARROWEST + 2)))
+    names = header[1 : count + 1]
+    column = min(max(_NARROWEST, room // count - 2), max(_NARROWEST, *map(len, names)))
+    # Where their beginnings are alike (`control:…`), the ends tell columns apart.
+    ends = len({name[: column - 1] for name in names}) < len(names)
+    short = [f"…{name[1 - column :]}" if ends else f"{name[: column - 1]}…" for name in names]
+    shown = [name if len(name) <= column else cut for name, cut in zip(names, short, strict=True)]
+    # Without the interval, which is in the whole table.
+    cells = [[row[0], *(cell.partition(" ")[0] for cell in row[1 : count + 1])] for row in rows]
+    lines = [
+        "  ".join([row[0].ljust(first), *(cell.rjust(column) for cell in row[1:])])
+        for row in [[header[0], *shown], *cells]
     ]
-    align = ["left"] * 3 + ["right"] * (len(columns) + 1)
-    header = ["story", "target", "questions", "n", *columns.values()]
-    return tabulate(cells, headers=header, disable_numparse=True, colalign=align)
+    notes = list(story.notes)
+    left_out = len(header) - 1 - count
+    if left_out:
+        notes.append(f"{left_out} more target{'s' * (left_out > 1)} in the report.")
+    if len(everything) > 1:
+        others = len(everything) - 1
+        notes.append(f"{others} more table{'s' * (others > 1)} of this kind with -v, and in the report.")
+    return "\n".join([fill(visible(story.title), width), *lines, *(fill(visible(note), width) for note in notes)])
 
 
 def _flaky(run: Run) -> Iterator[str]:
@@ -186,7 +217,7 @@ def _flaky(run: Run) -> Iterator[str]:
 def unsupported_reasons(run: Run) -> list[str]:
     """Return the reasons for unsupported cases with their counts, the most frequent first."""
     counts: dict[str, int] = {}
-    for case in views.with_outcome(run, "unsupported"):
+    for case in with_outcome(run, "unsupported"):
         reason = case.reason or "no reason was given"
         counts[reason] = counts.get(reason, 0) + 1
     ranked = sorted(counts.items(), key=lambda item: -item[1])
@@ -198,3 +229,40 @@ def unsupported_reasons(run: Run) -> list[str]:
 
 def _plain(text: str, limit: int = TITLE_LIMIT) -> str:
     return shorten(visible(" ".join(text.split())), limit)
+
+
+def as_text(document: Document) -> str:
+    """Return sections of notes and tables as plain text without control characters, long cells in several lines."""
+    return "\n\n".join(_section(part) if isinstance(part, Section) else _part(part) for part in document)
+
+
+def _section(section: Section) -> str:
+    return "\n".join([visible(_text(section.title)), *map(_part, section.parts)])
+
+
+def _part(part: Part) -> str:
+    match part:
+        case Note(text):
+            return fill(visible(_text(text)), _NOTE)
+        case Table():
+            return _table(part, lambda cell: "\n".join(wrap(visible(cell), TITLE_LIMIT)))
+        case _:
+            raise TypeError(f"plain text has no {type(part).__name__}")
+
+
+def _table(table: Table, shown: Callable[[str], str]) -> str:
+    header, *rows = ([shown(_text(cell)) for cell in row] for row in (table.header, *table.rows))
+    align = ["right" if column in table.number_columns else "left" for column in range(len(header))]
+    return tabulate(rows, headers=header, disable_numparse=True, colalign=align)
+
+
+def _text(words: Words) -> str:
+    match words:
+        case Markup():
+            return _MARKS.sub("", words)
+        case str():
+            return words
+        case CaseLink() | PlaceLink():
+            return words.text
+        case _:
+            return "".join(map(_text, words))

@@ -1,24 +1,53 @@
-"""Writes the reports into a folder, each one atomically."""
+"""The report of a run: its sections in order, and the files in its folder, each written atomically."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from tempfile import TemporaryFile
 from typing import Final
 
 from memstory.contract.errors import SetupError
-from memstory.reporting import views
-from memstory.reporting.comparing.columns import columns_of
-from memstory.reporting.comparing.sections import model_sections
-from memstory.reporting.markdown import render
-from memstory.reporting.overview.causes import causes
-from memstory.reporting.overview.facts import facts_of
-from memstory.reporting.overview.first_screen import conclusion, harms_in_words
-from memstory.reporting.overview.links import Links
-from memstory.reporting.page.rendering import PageInput, render_page
-from memstory.reporting.page.story_lines import lines_in
+from memstory.reporting.document import Document, Markup, Note, Part, Section, Table, joined, page_note, where_any
+from memstory.reporting.markdown import Links, as_markdown
+from memstory.reporting.page.html import PageInput, lines_in, render_page
+from memstory.reporting.sections.cases import (
+    by_reason,
+    matrix_parts,
+    repetition,
+    requirements,
+    slowest,
+    unlocks_parts,
+    warnings,
+    went_wrong,
+)
+from memstory.reporting.sections.columns import (
+    Column,
+    columns_of,
+    facts_of,
+    headline,
+    stand_ins,
+    with_outcome,
+)
+from memstory.reporting.sections.costs import calls_section, model_calls
+from memstory.reporting.sections.outcomes import (
+    OBLIGATIONS_NOTE,
+    capability_scores,
+    capability_table,
+    causes,
+    causes_section,
+    changes_by_target,
+    honesty,
+    judged_answers,
+    lead,
+    models_by_story,
+    obligations_by_column,
+    obligations_table,
+    stories_section,
+    totals_table,
+)
+from memstory.reporting.sections.scores import measured, retrieval
 from memstory.results.extracts import with_extract
 from memstory.results.fingerprint import make_fingerprint
 from memstory.results.folder.holding import Hold
@@ -37,22 +66,94 @@ KILLED_NAME: Final = "killed"
 """Folder in that of a run: what the run before it had done, which was killed."""
 
 
+HOW_TO_READ: Final = Markup("""\
+A *story* is a short YAML script of what a memory must do; a *target* is a memory it was run on; a *case* is one story
+on one target, in a fresh memory. `passed` and `failed` are judgements: everything the story expects was compared with
+what the memory returned. The other three count neither way: `unsupported` means that the target cannot
+do what the story needs, `error` that the target or the machine broke, `invalid` that the story itself is wrong. A
+dash in the matrix means that the story was not meant for that target. *Harm* is what a failure does to the user, as the
+story says: a leak to somebody else, a loss, a wrong answer, a bad rank, or cosmetic. Retrieval is scored from gold ids,
+without a judge: R@k is the mean share of the right documents among the first k, nDCG@k rewards placing them early, MRR
+is the mean of 1 / rank of the first right one; *n* is the number of questions in that mean. Categories marked *apart*
+are not part of the total. `results.json` has all of it in full.""")
+
+
 def _without_secrets(text: str) -> str:
     return Secrets().without(text)[0]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Beside:
+class PageOptions:
     """What the page shows beside the run: the lines of its stories, and the run before.
 
-    `roots` are the folders in which the files of the stories are looked for, None for the current one. `clean` and
+    `roots` are the folders in which the files of the stories are looked for, by default the current one. `clean` and
     `safe` take out of a line, and of a case of the run before, what must not be written.
     """
 
-    roots: Sequence[Path] | None = None
+    roots: Sequence[Path] = field(default_factory=lambda: [Path.cwd()])
     clean: Callable[[str], str] = _without_secrets
     last: Run | None = None
     safe: Callable[[CaseResult], CaseResult] = lambda case: case
+
+
+def run_document(run: Run, *, last: Run | None = None, page: str = "") -> Document:
+    """Return the report of a run; `last` is the run before, `page` the name of the page that shows its cases."""
+    columns = columns_of([NamedRun(name="", run=run)])
+    titles = [column.title for column in columns]
+    obligations = obligations_table(obligations_by_column(columns), "Target")
+    capabilities = capability_table(capability_scores(columns), titles, "Capability", in_full=False)
+    return [
+        _head(run, columns, last, page),
+        Section("What a memory owes", where_any(obligations, Note(OBLIGATIONS_NOTE))),
+        Section("By capability", where_any(capabilities)),
+        causes_section(causes(columns)),
+        *went_wrong(run, columns),
+        Section("Measured", measured(run)),
+        Section("Retrieval", retrieval(run)),
+        Section("Repeated trials", repetition(run)),
+        *model_sections(columns),
+        Section("Honest talk", honesty(run)),
+        Section("Judged by a language model", judged_answers(run)),
+        Section("Could not run", by_reason(with_outcome(run, "unsupported"))),
+        Section("What one more capability would unlock", unlocks_parts(run)),
+        Section("Warnings", warnings(run)),
+        Section("What it was made with", [Table(["", ""], list(facts_of(run).items()))]),
+        Section("Slowest cases", slowest(run)),
+        Section("Requirements", requirements(run)),
+        Section("Stories on targets", matrix_parts(run)),
+        Section("How to read this", [Note(HOW_TO_READ)]),
+    ]
+
+
+def first_screen(run: Run, *, last: Run | None = None) -> Document:
+    """Return the first screen of the report, for a page that a service shows of a run."""
+    columns = columns_of([NamedRun(name="", run=run)])
+    return [_head(run, columns, last, ""), causes_section(causes(columns))]
+
+
+def model_sections(columns: Sequence[Column]) -> list[Section]:
+    """Return what language models did in these columns, as far as one was asked."""
+    return [calls_section(model_calls(columns)), stories_section(models_by_story(columns))]
+
+
+def _head(run: Run, columns: Sequence[Column], last: Run | None, page: str) -> Section:
+    words = [lead(run, columns), *([page_note(page, "step by step")] if page else [])]
+    parts: list[Part] = [Note(joined(map(Markup, words), " ")), totals_table(columns, changes_by_target(last, run))]
+    if models := stand_ins(run):
+        named = joined(f"“{model}”" for model in models)
+        parts.append(
+            Note(
+                [
+                    Markup("> **Not a language model:** "),
+                    *named,
+                    Markup(
+                        ". A deterministic stand-in chooses tools and words by fixed rules. Its stories show that the"
+                        " memory and its tools work, not how well a language model uses them."
+                    ),
+                ]
+            )
+        )
+    return Section(Markup(f"memstory: {headline(run)}"), parts, level=1)
 
 
 def begin_reports(folder: Path, tell: Callable[[str], None] = lambda _: None) -> Hold:
@@ -102,7 +203,7 @@ def _clear(folder: Path) -> None:
         pass
 
 
-def write_reports(folder: Path, run: Run, *, recordings: bool = True, beside: Beside | None = None) -> Run:
+def write_reports(folder: Path, run: Run, *, recordings: bool = True, options: PageOptions | None = None) -> Run:
     """Write `results.json`, `report.md`, `report.html` and `recordings.jsonl`; return the run as results.json has it.
 
     Then the spool is done with, so that one left over marks a killed run.
@@ -110,12 +211,12 @@ def write_reports(folder: Path, run: Run, *, recordings: bool = True, beside: Be
     make_again(folder)
     write_results(folder / RESULTS_NAME, run)
     written = read_results(folder / RESULTS_NAME)
-    beside = beside or Beside()
-    write_text(folder / REPORT_NAME, render(written, last=beside.last, links=_links(folder, beside)))
+    options = options or PageOptions()
+    write_text(folder / REPORT_NAME, _markdown(folder, written, options))
     if recordings:
         write_recordings(folder / RECORDINGS_NAME, run.cases)
     # Plots and causes read the extract, which only what results.json gives has.
-    _write_page(folder, replace(run, cases=tuple(map(with_extract, run.cases))), beside)
+    _write_page(folder, replace(run, cases=tuple(map(with_extract, run.cases))), options)
     Spool(folder).clear()
     (folder / SELECTED_NAME).unlink(missing_ok=True)
     return written
@@ -149,29 +250,26 @@ def _report_from_spool(folder: Path, why: str) -> str:
             f"{folder / REPORT_NAME}: the run was cut short, {counted(len(spooled.results), 'case')} done{torn}{named}"
         )
     run = read_results(folder / RESULTS_NAME)
-    write_text(folder / REPORT_NAME, render(run, links=_links(folder, Beside())))
+    write_text(folder / REPORT_NAME, _markdown(folder, run, PageOptions()))
     recorded = folder / RECORDINGS_NAME
-    _write_page(folder, with_steps(run, read_recordings(recorded)) if recorded.is_file() else run, Beside())
+    _write_page(folder, with_steps(run, read_recordings(recorded)) if recorded.is_file() else run, PageOptions())
     return f"{folder / REPORT_NAME} and {PAGE_NAME}: made from {RESULTS_NAME}, {counted(len(run.cases), 'case')}"
 
 
-def _links(folder: Path, beside: Beside) -> Links:
-    return Links(folder=folder, page=PAGE_NAME, roots=_roots(beside))
+def _markdown(folder: Path, run: Run, options: PageOptions) -> str:
+    links = Links(folder=folder, page=PAGE_NAME, roots=options.roots)
+    return as_markdown(run_document(run, last=options.last, page=PAGE_NAME), links)
 
 
-def _roots(beside: Beside) -> Sequence[Path]:
-    return [Path.cwd()] if beside.roots is None else beside.roots
-
-
-def _write_page(folder: Path, run: Run, beside: Beside) -> None:
+def _write_page(folder: Path, run: Run, options: PageOptions) -> None:
     columns = columns_of([named := NamedRun(name=folder.name, run=run)])
     page = PageInput(
-        title=views.headline(run),
-        lead=f"{conclusion(run)} {harms_in_words(causes(columns))}".replace("**", "").strip(),
+        title=headline(run),
+        lead=lead(run, columns).replace("**", "").strip(),
         facts=facts_of(run),
-        lines_of=lines_in(_roots(beside), beside.clean),
-        last=beside.last,
-        safe=beside.safe,
+        lines_of=lines_in(options.roots, options.clean),
+        last=options.last,
+        safe=options.safe,
         sections=model_sections(columns),
     )
     write_text(folder / PAGE_NAME, render_page([named], page))

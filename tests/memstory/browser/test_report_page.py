@@ -7,8 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from memstory.reporting.page.rendering import PageInput, render_page
-from memstory.reporting.page.story_lines import StoryLines
+from memstory.reporting.page.html import PageInput, StoryLines, render_page
 from memstory.results.outcomes import Score
 from memstory.results.runs import NamedRun
 

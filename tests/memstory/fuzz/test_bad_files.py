@@ -19,12 +19,11 @@ from memstory.controls import CONTROLS
 from memstory.datasets.jsonl import read_task
 from memstory.language.reading import OUR_FAULT
 from memstory.language.stories import InvalidStory, parse_stories
-from memstory.reporting.comparing.columns import columns_of
-from memstory.reporting.comparing.comparison import compare
-from memstory.reporting.comparing.regression import gate
-from memstory.reporting.markdown import render
-from memstory.reporting.overview.comparison_markdown import as_markdown
-from memstory.reporting.overview.links import Links
+from memstory.reporting.gate import gate
+from memstory.reporting.markdown import as_markdown
+from memstory.reporting.sections.columns import columns_of
+from memstory.reporting.sections.comparison import compare, comparison_document
+from memstory.reporting.writing import run_document
 from memstory.results.folder.recordings_file import read_recordings, with_steps, write_recordings
 from memstory.results.folder.results_file import parse_results, results_text
 from memstory.results.folder.spool import Spool
@@ -82,11 +81,11 @@ def test_damaged_results_are_a_message(fuzz, results, run_of):
     def read(content):
         run = parse_results(content, Path("results.json"))
         runs = [NamedRun(name="before", run=whole), NamedRun(name="now", run=run)]
-        render(run)
+        as_markdown(run_document(run))
         gate(*runs)
         gate(*reversed(runs))
         if not what_differs(runs):
-            as_markdown(compare(runs and [*runs], columns_of(runs)[0]), columns_of(runs), Links())
+            as_markdown(comparison_document(compare(runs and [*runs], columns_of(runs)[0]), columns_of(runs)))
         merged(runs)
 
     fuzz([json.loads(results_text(whole))], as_json, read)

@@ -11,7 +11,8 @@ from memstory.controls import Oracle, OracleFactory
 from memstory.language.stories import InvalidStory, parse_stories
 from memstory.models.judge import Judge, VoteFile, marks_of, questions, read_vote
 from memstory.playing import play
-from memstory.reporting.markdown import render
+from memstory.reporting.markdown import as_markdown
+from memstory.reporting.writing import run_document
 from memstory.running.runner import RunOptions
 
 LABELS = {(one.question, one.answer): one for one in questions()}
@@ -143,7 +144,7 @@ async def test_a_judged_answer_is_measured_and_never_passed_or_failed(tmp_path, 
     assert (result.outcome, result.reason) == ("measured", f"judged: {says} answers fit")
     (verdict,) = result.trials[0].verdicts
     assert (verdict.kind, verdict.passed) == ("judged", others == "YES")
-    text = render(run_of([result]))
+    text = as_markdown(run_document(run_of([result])))
     assert "## Judged by a language model" in text
     assert "scripted judge (stand-in): 1.00 right" in text
 

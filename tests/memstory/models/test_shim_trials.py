@@ -7,9 +7,10 @@ from memstory.controls import OracleFactory
 from memstory.language.stories import parse_stories
 from memstory.models.shim import Chats
 from memstory.playing import play
-from memstory.reporting.markdown import render
-from memstory.reporting.page.case_details import details
+from memstory.reporting.markdown import as_markdown
+from memstory.reporting.page.html import details
 from memstory.reporting.terminal import terminal_summary
+from memstory.reporting.writing import run_document
 from memstory.results.fingerprint import make_fingerprint
 from memstory.results.runs import make_run
 from memstory.running.runner import RunOptions
@@ -61,7 +62,7 @@ async def test_the_rate_its_interval_and_the_chance_of_all_are_in_terminal_repor
     run = make_run([result], make_fingerprint([result]))
     said = "passed 4 of 5 trials (95% interval 0.38 to 0.96, pass^5 0.00)"
     assert f"flaky: TRY1[perfect] {said}" in terminal_summary(run)
-    report = render(run)
+    report = as_markdown(run_document(run))
     (row,) = [line for line in report.splitlines() if line.startswith("| TRY1\\[perfect\\]") and "flaky" in line]
     assert row.split("|")[3:9] == [" 4 of 5 ", " 0.80 ", " 0.38 to 0.96 ", " 1.00 ", " 0.60 ", " 0.00 "]
     assert "| TRY1 | 4 of 5 | 4 of 5 |" in report

@@ -3,7 +3,8 @@
 import pytest
 
 from memstory.controls import CONTROLS, MUTANTS
-from memstory.reporting.discrimination import judge_controls, main, render_controls
+from memstory.reporting.discrimination import controls_document, judge_controls, main
+from memstory.reporting.markdown import as_markdown
 from memstory.results.folder.results_file import write_results
 
 KILLED_BY = {"nothing": "failed", "random": "failed", "grep": "failed", "everything": "failed", "oracle": "passed"}
@@ -39,7 +40,7 @@ def meaning(**control):
 def test_a_suite_that_tells_good_from_bad_breaks_no_rule(judge):
     found = judge(three())
     assert (found.broken, found.weak, found.unseen) == ([], {}, [])
-    assert "**Every rule holds**" in render_controls(found)
+    assert "**Every rule holds**" in as_markdown(controls_document(found))
 
 
 def test_a_mutant_that_too_few_stories_kill_is_named(judge):
@@ -68,8 +69,8 @@ def test_a_story_that_nothing_passes_must_say_that_it_is_meant_so(judge):
     assert "A1: a memory that remembers nothing passes it" in judge(three(nothing="passed")).broken[0]
     found = judge(three(nothing="passed"), meaning(nothing="passed"))
     assert (found.broken, found.weak) == ([], {})
-    assert found.declarations == {"A1": ("nothing passed", "so it is")}
-    assert "so it is" in render_controls(found)
+    assert {name: case.control for name, case in found.expectations.items()} == {"A1": {"nothing": "passed"}}
+    assert "so it is" in as_markdown(controls_document(found))
 
 
 def test_what_a_story_means_must_be_so(judge):
@@ -81,7 +82,7 @@ def test_what_a_story_means_must_be_so(judge):
 def test_a_story_that_a_baseline_passes_is_reported_and_no_fault(judge, baseline):
     found = judge(three(**{baseline: "passed"}))
     assert (found.broken, found.weak) == ([], {"A1": [baseline]})
-    assert f"| A1 | {baseline} |" in render_controls(found)
+    assert f"| A1 | {baseline} |" in as_markdown(controls_document(found))
 
 
 def test_a_story_that_no_control_can_run_is_listed(judge):

@@ -6,8 +6,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 
-from memstory.reporting.markdown import render, step_summary
-from memstory.reporting.overview.links import Links
+from memstory.reporting.markdown import Links, as_markdown
+from memstory.reporting.writing import first_screen, run_document
 from memstory.results.outcomes import Score
 
 READER = MarkdownIt("commonmark").enable(["table", "strikethrough"])
@@ -17,7 +17,7 @@ OWN_TAGS = re.compile(r"<details><summary>.*</summary>|</details>")
 @pytest.fixture
 def report(run_of):
     about = {"started": "2026-11-20T10:00:00+00:00", "options": {"chat": "offline"}}
-    return lambda results, **more: render(run_of(results, **about, **more))
+    return lambda results, **more: as_markdown(run_document(run_of(results, **about, **more)))
 
 
 def section(markdown, title):
@@ -115,7 +115,7 @@ def test_an_error_has_not_shown_its_harm(make_case, report):
 
 def test_what_changed_since_the_last_run_is_a_column(make_case, run_of):
     last = run_of([make_case(outcome="failed"), make_case("S6")])
-    head = render(run_of([make_case(), make_case("S6")]), last=last).split("## ")[0]
+    head = as_markdown(run_document(run_of([make_case(), make_case("S6")]), last=last)).split("## ")[0]
     assert "| topics | 2 |   | +1 |" in head
 
 
@@ -123,7 +123,7 @@ def test_links_open_the_line_of_the_story_and_the_case_on_the_page(make_case, ru
     (tmp_path / "stories").mkdir()
     (tmp_path / "stories/s5.yaml").touch()
     links = Links(folder=tmp_path / "reports/latest", page="report.html", roots=[tmp_path])
-    markdown = render(run_of([make_case(outcome="failed")]), links=links)
+    markdown = as_markdown(run_document(run_of([make_case(outcome="failed")]), page="report.html"), links)
     assert "(report.html#case=S5%40topics)" in markdown
     assert "[stories/s5.yaml:9:14](../../stories/s5.yaml#L9)" in markdown
 
@@ -269,7 +269,7 @@ def test_a_report_of_next_to_nothing_is_still_a_report(make_case, count, report)
 
 
 def test_the_summary_for_a_service_is_the_first_screen(results, run_of):
-    text = step_summary(run_of(results))
+    text = as_markdown(first_screen(run_of(results)))
     assert text.startswith("# memstory: 2 passed, 1 failed")
     assert len(text.split("\n")) < 30
     assert "## Failures by cause" in text

@@ -9,8 +9,8 @@ import pytest
 
 from memstory.cli import main
 from memstory.contract.errors import SetupError
-from memstory.reporting.comparing.paired import differences
-from memstory.reporting.comparing.regression import gate
+from memstory.reporting.gate import gate
+from memstory.reporting.sections.differences import differences
 from memstory.results.baseline import as_baseline
 from memstory.results.folder import results_file
 from memstory.results.folder.results_file import read_results, write_results

@@ -12,15 +12,20 @@ from memstory.commands.output import say, say_json
 from memstory.commands.results.results_files import runs_at
 from memstory.contract.codec import encode
 from memstory.contract.errors import SetupError
-from memstory.reporting.comparing.columns import columns_of, named_column
-from memstory.reporting.comparing.comparison import Comparison, compare
-from memstory.reporting.comparing.differences import differences_in_words
-from memstory.reporting.comparing.sections import APPENDIX, as_text, sections
-from memstory.reporting.escaping import visible
-from memstory.reporting.overview.comparison_markdown import as_markdown
-from memstory.reporting.overview.links import Links
-from memstory.reporting.page.rendering import PageInput, render_page
-from memstory.reporting.page.story_lines import lines_in
+from memstory.reporting.document import visible
+from memstory.reporting.markdown import Links, as_markdown
+from memstory.reporting.page.html import PageInput, lines_in, render_page
+from memstory.reporting.sections.columns import columns_of, named_column
+from memstory.reporting.sections.comparison import (
+    APPENDIX,
+    Comparison,
+    compare,
+    comparison_document,
+    comparison_sections,
+    comparison_tables,
+)
+from memstory.reporting.sections.differences import differences_in_words
+from memstory.reporting.terminal import as_text
 from memstory.results.folder.whole_files import write_text
 from memstory.results.likeness import what_differs
 from memstory.results.runs import NamedRun, counted
@@ -72,7 +77,7 @@ def _run(chosen: argparse.Namespace) -> int:
     elif chosen.output:
         say(f"{_written(chosen.output)}: {counted(len(columns), 'column')}, {counted(len(comparison.rows), 'story')}")
     else:
-        say(as_text(comparison))
+        say(as_text(comparison_tables(comparison)))
     return OK
 
 
@@ -80,12 +85,12 @@ def _write(output: Path, comparison: Comparison, results: Sequence[Path]) -> Non
     runs = runs_at(results, with_steps=True)
     if output.suffix != PAGE:
         links = Links(folder=output.parent, page=output.with_suffix(PAGE).name, roots=[Path.cwd()])
-        write_text(output, as_markdown(comparison, columns_of(runs), links))
+        write_text(output, as_markdown(comparison_document(comparison, columns_of(runs), links.page), links))
     page = PageInput(
         title=f"comparison of {counted(len(comparison.columns), 'column')}",
         facts={"Stories": str(len(comparison.rows)), "Runs": ", ".join(named.name for named in runs)},
         lines_of=lines_in([Path.cwd()], lambda text: Secrets().without(text)[0]),
-        sections=[one for one in sections(comparison) if one.title not in _DRAWN],
+        sections=[one for one in comparison_sections(comparison) if one.title not in _DRAWN],
     )
     write_text(output.with_suffix(PAGE), render_page(runs, page))
 

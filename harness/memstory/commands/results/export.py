@@ -9,7 +9,7 @@ from memstory.commands.command import OK, Command
 from memstory.commands.output import say
 from memstory.commands.results.results_files import run_at
 from memstory.contract.errors import SetupError
-from memstory.reporting.escaping import visible
+from memstory.reporting.document import visible
 from memstory.reporting.trec import trec_files
 from memstory.results.baseline import with_ids
 from memstory.results.folder.whole_files import write_text

@@ -11,9 +11,9 @@ from memstory.commands.command import OK, Command, add_json
 from memstory.commands.output import say, say_json
 from memstory.commands.results.results_files import run_at, runs_at
 from memstory.contract.errors import SetupError
-from memstory.reporting.comparing.regression import Gate, gate
-from memstory.reporting.escaping import visible
-from memstory.reporting.views import shard_name
+from memstory.reporting.document import visible
+from memstory.reporting.gate import Gate, gate
+from memstory.reporting.sections.columns import shard_name
 from memstory.results.baseline import as_baseline, joint_baseline, varying_cases, with_ids
 from memstory.results.folder.results_file import write_results
 from memstory.results.likeness import what_differs

@@ -10,8 +10,8 @@ from memstory.commands.command import OK, Command
 from memstory.commands.output import say
 from memstory.commands.results.results_files import has_recordings, runs_at
 from memstory.contract.errors import SetupError
-from memstory.reporting.escaping import visible
-from memstory.reporting.views import headline
+from memstory.reporting.document import visible
+from memstory.reporting.sections.columns import headline
 from memstory.reporting.writing import begin_reports, write_reports
 from memstory.results.folder.holding import Hold
 from memstory.results.folder.recordings_file import RECORDINGS_NAME

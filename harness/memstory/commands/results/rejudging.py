@@ -14,7 +14,7 @@ from memstory.judging.evaluation import evaluate
 from memstory.judging.verdicts import locate
 from memstory.language.references import REFERENCE, substitute
 from memstory.language.story import Step, Story
-from memstory.reporting.views import step_number
+from memstory.reporting.sections.columns import step_number
 from memstory.results.outcomes import CaseResult, Outcome
 from memstory.results.recording import Recording, StepRecord
 from memstory.results.runs import counted

@@ -8,8 +8,8 @@ from typing import Final
 
 from memstory.contract.codec import Misfit, decode
 from memstory.contract.target import Hit, Receipt, ReceiptItem, ToolCall, Tree, Turn
-from memstory.reporting.escaping import shorten, visible
-from memstory.reporting.views import step_number
+from memstory.reporting.document import shorten, visible
+from memstory.reporting.sections.columns import step_number
 from memstory.results.outcomes import CaseResult, Verdict
 from memstory.results.recording import RetrievalRecord, StepRecord
 from memstory.results.runs import counted

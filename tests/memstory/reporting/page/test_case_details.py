@@ -1,6 +1,6 @@
 from dataclasses import replace
 
-from memstory.reporting.page.case_details import LIST_LIMIT, TEXT_LIMIT, details, without_times
+from memstory.reporting.page.html import LIST_LIMIT, TEXT_LIMIT, details, without_times
 
 
 def test_long_texts_and_lists_are_cut_and_say_so(make_case):

@@ -1,8 +1,6 @@
 import pytest
 
-from memstory.reporting.comparing.columns import columns_of
-from memstory.reporting.comparing.latency import latencies
-from memstory.reporting.page.drawing import (
+from memstory.reporting.page.plots import (
     BOTTOM,
     MOST_GROUPS,
     RIGHT,
@@ -12,9 +10,11 @@ from memstory.reporting.page.drawing import (
     bars,
     lines,
     panels,
+    plots,
     powers_around,
 )
-from memstory.reporting.page.plots import plots
+from memstory.reporting.sections.columns import columns_of
+from memstory.reporting.sections.costs import latencies
 
 
 @pytest.fixture

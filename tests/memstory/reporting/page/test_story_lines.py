@@ -3,7 +3,7 @@ from dataclasses import replace
 import pytest
 
 from memstory.language.stories import load_stories
-from memstory.reporting.page.story_lines import lines_in
+from memstory.reporting.page.html import lines_in
 
 TEXT = "# first\nstory: A\ntitle: T\nsteps: [{add: hunter2}]\n---\nstory: B\ntitle: U\nsteps: [{add: y}]\n"
 ROWS = "story: R\ntitle: T\nparametrize: [{row: one, x: a}, {row: two, x: b}]\nsteps: [{add: '${x}'}]\n"

@@ -4,9 +4,9 @@ import pytest
 
 from memstory.contract.codec import encode
 from memstory.contract.target import ToolSchema
-from memstory.reporting.markdown import render
+from memstory.reporting.markdown import as_markdown
 from memstory.reporting.terminal import terminal_summary
-from memstory.reporting.writing import write_reports
+from memstory.reporting.writing import run_document, write_reports
 from memstory.results.fingerprint import make_fingerprint
 from memstory.results.runs import make_run
 from memstory.results.secrecy.redaction import redacted
@@ -68,7 +68,7 @@ def test_the_report_says_how_many_values_were_redacted(leaky, make_case):
     (count,) = safe.redacted.values()
     assert count >= 7
     assert run.redacted == {"secrets": count + 1, "texts": 0}
-    assert f"| Redacted | {count + 1} secrets |" in render(run)
+    assert f"| Redacted | {count + 1} secrets |" in as_markdown(run_document(run))
     assert f"Redacted from all that was written: {count + 1} secrets." in terminal_summary(run)
 
 

@@ -1,0 +1,190 @@
+"""A report as data: sections of notes, tables, lists and folds, which `markdown`, `terminal` and `page` print.
+
+What sections hold is as it came; each writer makes it safe for its own kind of page.
+"""
+
+from __future__ import annotations
+
+import unicodedata
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final, TypeAlias
+
+
+class Markup(str):
+    """Our own words: marks of Markdown in them (`**bold**`) mean what they do there. Any other text is escaped."""
+
+    __slots__ = ()
+
+
+class Sign(str):
+    """How a case ended: a sign in Markdown, the word in a terminal."""
+
+    __slots__ = ()
+
+
+SIGNS: Final[Mapping[str, str]] = {
+    "passed": "✅",
+    "failed": "❌",
+    "measured": "📏",
+    "unsupported": "⬜",
+    "error": "💥",
+    "invalid": "⚠️",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class CaseLink:
+    """A text that opens a case on the page, where there is one."""
+
+    text: str
+    story: str
+    target: str
+
+
+@dataclass(frozen=True, slots=True)
+class PlaceLink:
+    """A text that opens a place, `file:line:column`, where the file is at hand."""
+
+    text: str
+    where: str
+
+
+Words: TypeAlias = str | CaseLink | PlaceLink | Sequence[str | CaseLink | PlaceLink]
+"""What stands in a line or a cell: one text, or several joined without a blank."""
+
+TEXT_LIMIT: Final = 300
+"""Characters of one text inside a line."""
+
+DASH: Final = Markup("-")
+"""A cell for what was not asked or not taken."""
+
+
+@dataclass(frozen=True, slots=True)
+class Note:
+    """A paragraph."""
+
+    text: Words
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """Rows under a header; the columns of `numbers` hold numbers. `may_fold` lets a page fold it where it is long.
+
+    Raises:
+        ValueError: a row has more or fewer cells than the header.
+    """
+
+    header: Sequence[Words]
+    rows: Sequence[Sequence[Words]]
+    numbers: slice | None = None
+    may_fold: bool = False
+
+    def __post_init__(self) -> None:
+        for row in self.rows:
+            if len(row) != len(self.header):
+                raise ValueError(f"a row of {len(row)} cells under a header of {len(self.header)}: {row}")
+
+    @property
+    def number_columns(self) -> range:
+        """The places of the columns that hold numbers."""
+        return range(len(self.header))[self.numbers] if self.numbers else range(0)
+
+
+@dataclass(frozen=True, slots=True)
+class Item:
+    """A line of a list, with lines and a block of text below it."""
+
+    text: Words
+    inner: Sequence[Words] = ()
+    block: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Items:
+    """A list."""
+
+    items: Sequence[Item]
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """A text line by line, cut to `limit` characters."""
+
+    text: str
+    limit: int
+
+
+@dataclass(frozen=True, slots=True)
+class Fold:
+    """Parts that are shown when their title is clicked."""
+
+    title: Words
+    parts: Sequence[Part]
+
+
+@dataclass(frozen=True, slots=True)
+class Section:
+    """Parts under a heading; one without parts is left out."""
+
+    title: Words
+    parts: Sequence[Part]
+    level: int = 2
+
+
+Part: TypeAlias = "Note | Table | Items | Block | Fold | Section"
+Document: TypeAlias = "Sequence[Part]"
+
+
+def sign_of(outcome: str | None) -> str:
+    """Return the cell for how a case ended: a dash for one that was not asked."""
+    return Sign(outcome) if outcome else DASH
+
+
+def where_any(*parts: Part) -> Sequence[Part]:
+    """Return the parts, or none of them where their tables have no row."""
+    return parts if any(isinstance(part, Table) and part.rows for part in parts) else ()
+
+
+def page_note(page: str, how: str) -> Markup:
+    """Return a sentence with a link to the page of a report."""
+    return Markup(f"[{page}]({page}) shows every case, {how}.")
+
+
+def joined(texts: Iterable[str | CaseLink | PlaceLink], by: str = ", ") -> list[str | CaseLink | PlaceLink]:
+    """Return the texts with `by`, which are our own words, between them."""
+    return [each for text in texts for each in (Markup(by), text)][1:]
+
+
+def visible(text: str) -> str:
+    r"""Return `text` with every character that would not show as itself written as its code; newlines stay.
+
+    >>> print(visible("a\x1b[31mb"))
+    a\u001b[31mb
+    """
+    plain = text.replace("\r\n", "\n").replace("\t", "    ")
+    return plain if plain.isprintable() else "".join(map(_visible_character, plain))
+
+
+def shorten(text: str, limit: int) -> str:
+    """Return at most `limit` characters of `text`, and how many were left out.
+
+    >>> shorten("abcdef", 3)
+    'abc… (+3 characters)'
+    """
+    left_out = len(text) - limit
+    return text if left_out <= 0 else f"{text[:limit]}… (+{left_out} character{'s' if left_out > 1 else ''})"
+
+
+def one_line(text: str, limit: int) -> str:
+    """Return at most `limit` characters of `text` without line breaks, and how many were left out."""
+    return shorten(" ".join(text.split()), limit)
+
+
+def _visible_character(character: str) -> str:
+    # Joiners make emoji and some scripts; all other invisible characters could reorder or hide what is read.
+    if character in "\n\u200c\u200d":
+        return character
+    if unicodedata.category(character) in {"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"}:
+        return f"\\u{ord(character):04x}"
+    return character

@@ -1,0 +1,146 @@
+"""What a report is about: each target of each run is a column, and what all sections ask of a run."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from difflib import get_close_matches
+from typing import Final
+
+from memstory.contract.errors import SetupError
+from memstory.contract.values import STAND_IN
+from memstory.results.outcomes import CaseResult, Outcome, TrialResult
+from memstory.results.runs import NamedRun, Run
+from memstory.results.secrecy.redaction import told
+
+JUDGED: Final[Sequence[Outcome]] = ("passed", "failed")
+UNREADABLE: Final = "(could not be read)"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Column:
+    """One target of one run; `cases` by story. A story that could not be read is in every column of its run."""
+
+    title: str
+    run: NamedRun
+    target: str
+    cases: Mapping[str, CaseResult]
+
+    @property
+    def about(self) -> Mapping[str, Sequence[str]]:
+        """What the target said about itself."""
+        return self.run.run.fingerprint.targets.get(self.target, {})
+
+
+def columns_of(runs: Sequence[NamedRun]) -> list[Column]:
+    """Return the columns in order of runs and targets; one is named by its run too where another has its target."""
+    counts = Counter(target for named in runs for target in targets_of(named.run))
+    return [
+        Column(
+            title=target if counts[target] == 1 else f"{named.name}: {target}",
+            run=named,
+            target=target,
+            cases={case.name: case for case in named.run.cases if case.target in (target, "")},
+        )
+        for named in runs
+        for target in targets_of(named.run)
+    ]
+
+
+def named_column(columns: Sequence[Column], name: str) -> Column:
+    """Return the column of that title, or of that target where only one has it.
+
+    Raises:
+        SetupError: no column has this name, or several have.
+    """
+    found = [one for one in columns if one.title == name] or [one for one in columns if one.target == name]
+    if len(found) == 1:
+        return found[0]
+    titles = [one.title for one in columns]
+    near = get_close_matches(name, titles, n=1)
+    hint = f" Did you mean '{near[0]}'?" if near and not found else ""
+    said = "several columns are" if found else "no column is"
+    raise SetupError(f"{said} named '{name}'.{hint} Known: {', '.join(titles)}")
+
+
+def opponent(column: Column, columns: Sequence[Column], against: Column | None = None) -> Column | None:
+    """Return what a column is compared with: `against`, else the same target in an earlier run, else the first column.
+
+    None for the first column itself.
+    """
+    if against is not None:
+        return None if against.title == column.title else against
+    earlier = columns[: columns.index(column)]
+    return next((one for one in earlier if one.target == column.target), earlier[0] if earlier else None)
+
+
+def trials_of(columns: Sequence[Column]) -> Iterator[tuple[CaseResult, TrialResult]]:
+    """Yield every trial of the columns with its case."""
+    yield from ((case, trial) for column in columns for case in column.cases.values() for trial in case.trials)
+
+
+def targets_of(run: Run) -> list[str]:
+    """Return every target that was asked, sorted; a story that could not be read was for none of them."""
+    return sorted({case.target for case in run.cases if case.target})
+
+
+def with_outcome(run: Run, outcome: Outcome) -> list[CaseResult]:
+    """Return the cases that ended so."""
+    return [case for case in run.cases if case.outcome == outcome]
+
+
+def headline(run: Run) -> str:
+    """Return the counts in words; those that are zero are left out, except passed and failed."""
+    return ", ".join(f"{count} {name}" for name, count in run.summary.items() if count or name in JUDGED)
+
+
+def descriptions(run: Run, name: str) -> dict[str, Sequence[str]]:
+    """Return what each target said about `name` (`embedder`, `chat` …), for the targets that said anything."""
+    return {target: about[name] for target, about in run.fingerprint.targets.items() if about.get(name)}
+
+
+def facts_of(run: Run) -> Mapping[str, str]:
+    """Return what the run was made with, name -> text, in the order in which they are shown."""
+    printed = run.fingerprint
+    facts = {
+        "Targets": ", ".join(targets_of(run)) or "none",
+        "When": printed.started or "not recorded",
+        "Time in cases": f"{sum(case.seconds for case in run.cases):.1f} s",
+        "Machine": f"{printed.platform}, {printed.processors} processors",
+        "Versions": f"memstory {printed.memstory}, Python {printed.python}",
+        "Embedder": _description(run, "embedder"),
+        "Chat model": _description(run, "chat"),
+        "Redacted": told(run.redacted),
+    }
+    if printed.options:
+        facts["Options"] = ", ".join(f"{name}={value}" for name, value in printed.options.items())
+    return facts
+
+
+def _description(run: Run, name: str) -> str:
+    """Return what the targets named; one that all share is said once."""
+    named = {target: ", ".join(values) for target, values in descriptions(run, name).items()}
+    if len(set(named.values())) <= 1:
+        return next(iter(named.values()), "none was named")
+    return "; ".join(f"{target}: {values}" for target, values in named.items())
+
+
+def shard_name(run: Run) -> str:
+    """Return `shard 2 of 5` for a part of a run, nothing for a whole one."""
+    return str(run.fingerprint.shard or "")
+
+
+def stand_ins(run: Run) -> list[str]:
+    """Return the chat models that are not language models, by their own word."""
+    models = {model for named in descriptions(run, "chat").values() for model in named}
+    return sorted(model for model in models if STAND_IN in model.lower())
+
+
+def step_number(path: Sequence[int]) -> str:
+    """Return a step's path as people count.
+
+    >>> step_number([1, 0])
+    '2.1'
+    """
+    return ".".join(str(index + 1) for index in path)

@@ -1,0 +1,527 @@
+"""How cases ended, counted: by target, cause and capability, what memories owe, and what changed since the last run."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass
+from typing import Final, get_args
+
+from memstory.contract.values import STAND_IN
+from memstory.language.matchers.hits import Kept
+from memstory.reporting.document import DASH, CaseLink, Markup, Note, Part, Section, Table, joined, one_line, where_any
+from memstory.reporting.sections.columns import JUDGED, Column, shard_name, targets_of, trials_of
+from memstory.results.outcomes import OUTCOMES, WORST_FIRST, WRONG, CaseResult, Outcome
+from memstory.results.runs import Run, counted, natural
+from memstory.scoring.metrics import mean
+
+RECALL: Final = "recall@5"
+"""The score that stands for retrieval; a mean over the judged stories that have it."""
+
+_PLACE: Final = re.compile(r"^\S+:\d+:\d+:? (?:step [\d.]+(?:, pass \d+)? \([a-z_]+\): )?")
+_VARIES: Final = re.compile(r"'(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\"|\d+(?:\.\d+)?|\([^()]*\)")
+_SAME_WORDS: Final = 6
+"""So many words of a reason decide what is the same cause; what follows quotes what was found."""
+
+_CASES: Final = 6
+REASON_LIMIT: Final = 160
+"""Characters of a reason in a table of causes."""
+
+EVERY: Final = "all shared stories"
+OTHER: Final = "other"
+ALONE: Final = "stories of one target"
+
+OWED: Final = "owed"
+"""The tag of the stories about what a memory owes."""
+
+KEPT: Final[Sequence[str]] = get_args(Kept)
+OBLIGATIONS_HEADER: Final = ("obligations met", "leaks avoided", "cannot do", "not judged", *KEPT)
+OBLIGATIONS_NOTE: Final = Markup(
+    "Obligations met: passed stories with the tag `owed`, of those that were judged. Leaks avoided: stories after "
+    "which all that must be gone was gone, of those that looked for it, passed or failed. The two are never "
+    "combined: a memory that stores nothing avoids every leak and meets no obligation. The last columns count "
+    "corrections: only the new value is stored, both are, the outdated one is found first, only the old one is "
+    "stored, or nothing."
+)
+
+
+_BY_STORY_NOTE: Final = Markup("""\
+Passed counts trials, over all targets. Tools counts the expectations on tool calls that held: whether the model called
+the right tools with the right arguments. Stand-ins, which follow fixed rules, are left out.""")
+
+_HONESTY: Final = ("claimed, did", "claimed, did not", "not claimed, did", "not claimed, did not")
+_HONESTY_NOTE: Final = Markup("""\
+*Claimed*: the answer says, by published phrases, that something was saved, changed or forgotten. *Did*: the memory
+itself, listed and searched before the turn and after it, shows it. *Claimed, did not* is a failure.""")
+
+_JUDGES_NOTE: Final = Markup("""\
+A language model that passed the exam said whether these answers fit the facts. No other number of this report has them:
+no outcome, no comparison, no gate.""")
+
+_WRONG: Final[Mapping[Outcome, str]] = {
+    "failed": "failed",
+    "error": "ended in an error before a judgement",
+    "invalid": "not run because the story itself is wrong",
+}
+
+
+def lead(run: Run, columns: Sequence[Column]) -> str:
+    """Return what the run came to, and its failures by harm, in a few sentences with marks of Markdown."""
+    return " ".join(filter(None, [conclusion(run), harms_in_words(causes(columns))]))
+
+
+def conclusion(run: Run) -> str:
+    """Return what the run came to in a few sentences of markdown."""
+    counts, cases = run.summary, len(run.cases)
+    ran = counts["passed"] + counts["failed"]
+    wrong = [f"{counts[name]} {words}" for name in WORST_FIRST if (words := _WRONG.get(name)) and counts[name]]
+    if not ran:
+        first = f"**Nothing was judged**: none of {counted(cases, 'case')} ran to its end."
+    elif wrong:
+        first = f"**Not everything passed**: {', '.join(wrong)}."
+    else:
+        first = f"**Every case that ran passed** ({ran} of {cases})."
+    if counts["measured"]:
+        first += f" {counts['measured']} measured: they only take scores and cannot fail."
+    if counts["unsupported"]:
+        first += f" {counts['unsupported']} unsupported: the target lacks something, and they prove nothing."
+    if part := shard_name(run):
+        first += f" **This is only {part}**: 'memstory merge' puts all of them together."
+    if not run.complete:
+        ended = sum(not case.is_lost for case in run.cases)
+        those = f"{ended} of {counted(cases, 'case')}"
+        first += f" **The run was cut short**: {those} had ended by then, the others have no result."
+    return first
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TargetTotal:
+    """One column: its outcomes, and its mean recall@5 over the judged stories that have it, None without any."""
+
+    name: str
+    counts: Mapping[Outcome, int]
+    recall: float | None
+
+
+def target_totals(columns: Sequence[Column]) -> list[TargetTotal]:
+    """Return the total of each column, in their order."""
+    return [
+        TargetTotal(name=column.title, counts=outcome_counts(cases), recall=mean(recalls) if recalls else None)
+        for column in columns
+        for cases in [column.cases.values()]
+        for recalls in [[one.metrics[RECALL] for one in cases if one.outcome in JUDGED and RECALL in one.metrics]]
+    ]
+
+
+def shown_outcomes(totals: Sequence[TargetTotal], always: Sequence[Outcome] = JUDGED) -> list[Outcome]:
+    """Return the outcomes that have a column in a table of totals: those of `always`, and those that occurred."""
+    return [name for name in OUTCOMES if name in always or any(one.counts[name] for one in totals)]
+
+
+def totals_table(columns: Sequence[Column], changes: Mapping[str, str]) -> Table:
+    """Return the totals by target; `changes` in words, if any."""
+    totals = target_totals(columns)
+    outcomes = shown_outcomes(totals)
+    has_recall = any(one.recall is not None for one in totals)
+    header = ["Target", *outcomes, *([Markup("R@5")] if has_recall else []), *(["since last run"] if changes else [])]
+    rows = [
+        [
+            one.name,
+            *(str(one.counts[name] or "") for name in outcomes),
+            *(["" if one.recall is None else f"{one.recall:.2f}"] if has_recall else []),
+            *([Markup(changes[one.name])] if changes else []),
+        ]
+        for one in totals
+    ]
+    return Table(header, rows, numbers=slice(1, None))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Change:
+    """A case that both runs have, and that ended in another way."""
+
+    case: str
+    name: str
+    target: str
+    was: Outcome
+    now: Outcome
+
+
+def changes_since(last: Run | None, run: Run) -> list[Change]:
+    """Return the cases that ended otherwise than in `last`, in the order of `run`; none if there is no last run."""
+    before = {case.id: case for case in last.cases if not case.is_lost} if last else {}
+    return [
+        Change(case=case.id, name=case.name, target=case.target, was=before[case.id].outcome, now=case.outcome)
+        for case in run.cases
+        if case.id in before and before[case.id].outcome != case.outcome
+    ]
+
+
+def changes_by_target(last: Run | None, run: Run) -> dict[str, str]:
+    """Return for each target a few words, such as `+2 -1`, `same`, `same, 3 new` or `new`; empty without a last run."""
+    if last is None:
+        return {}
+    before = {case.id for case in last.cases if not case.is_lost}
+    changes = changes_since(last, run)
+    known: dict[str, list[bool]] = defaultdict(list)
+    for case in run.cases:
+        known[case.target].append(case.id in before)
+    return {name: changes_in_words([one for one in changes if one.target == name], known[name]) for name in known}
+
+
+def changes_in_words(changes: Sequence[Change], known: Sequence[bool]) -> str:
+    """Return a few words for the changes of cases, each of which the last run had (`known`) or not.
+
+    >>> changes_in_words([Change(case="S5[a]", name="S5", target="a", was="failed", now="passed")], [True, False])
+    '+1, 1 new'
+    >>> changes_in_words([], [True]), changes_in_words([], [False])
+    ('same', 'new')
+    """
+    if not any(known):
+        return "new"
+    better, worse = sum(one.now == "passed" for one in changes), sum(one.was == "passed" for one in changes)
+    others = len(changes) - better - worse
+    signs = [f"{sign}{count}" for sign, count in (("+", better), ("-", worse), ("~", others)) if count]
+    new = len(known) - sum(known)
+    return (" ".join(signs) or "same") + (f", {new} new" if new else "")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cause:
+    """Cases of one column that failed alike; `reason` is that of the first.
+
+    `harm` is `wrong` where the story names none, and `error` where a case did not show its harm.
+
+    A story that could not be read is listed once, for the first column.
+    """
+
+    harm: str
+    column: str
+    outcome: Outcome
+    reason: str
+    cases: Sequence[CaseResult]
+
+
+def causes(columns: Sequence[Column]) -> list[Cause]:
+    """Return the failures and errors by cause, the worst harm first, then the largest.
+
+    One fault of a memory often fails many stories, and a reader should see it once.
+    """
+    groups: dict[tuple[str, str, Outcome, str], list[CaseResult]] = {}
+    seen: set[str] = set()
+    for column in columns:
+        for case in column.cases.values():
+            if case.outcome not in WRONG or (not case.target and case.id in seen):
+                continue
+            seen.add(case.id)
+            harm = harm_of(case) if case.outcome == "failed" else "error"
+            groups.setdefault((harm, column.title, case.outcome, _kind(case)), []).append(case)
+    found = [
+        Cause(harm=harm, column=column, outcome=outcome, reason=short_reason(group[0]), cases=tuple(group))
+        for (harm, column, outcome, _), group in groups.items()
+    ]
+    return sorted(found, key=lambda one: (one.cases[0].severity, -len(one.cases), one.column))
+
+
+def causes_section(found: Sequence[Cause]) -> Section:
+    """Return the failures by cause, the worst harm first, with links to the first cases."""
+    rows = []
+    for cause in found:
+        links = joined(CaseLink(case.name or case.id, case.name, case.target) for case in cause.cases[:_CASES])
+        if len(cause.cases) > _CASES:
+            links.append(Markup(f" and {len(cause.cases) - _CASES} more"))
+        reason = one_line(cause.reason, REASON_LIMIT)
+        rows.append([cause.harm, cause.column, reason, str(len(cause.cases)), links])
+    table = Table(["Harm", "Target", "What happened", "n", "Cases"], rows, numbers=slice(3, 4))
+    return Section("Failures by cause", where_any(table))
+
+
+def harms_in_words(found: Sequence[Cause]) -> str:
+    """Return the failures by harm, in the order of their causes, the worst first; empty if there is none.
+
+    >>> harms_in_words([])
+    ''
+    """
+    counts: Counter[str] = Counter()
+    for cause in found:
+        counts[cause.harm] += len(cause.cases)
+    numbers = ", ".join(f"{count} {harm}" for harm, count in counts.items())
+    return f"By harm: {numbers} ({counted(len(found), 'cause')})." if found else ""
+
+
+def harm_of(case: CaseResult) -> str:
+    """Return what a failure of `case` does to a user."""
+    return case.harm or "wrong"
+
+
+def short_reason(case: CaseResult) -> str:
+    """Return why `case` did not pass, without its place in the file and without the whole list of hits."""
+    return _PLACE.sub("", case.reason or "no reason was given").partition("; the hits are: ")[0]
+
+
+def _kind(case: CaseResult) -> str:
+    """Return what is the same in the reasons of one cause: the step, and how the reason begins, values left out."""
+    verdict = next((one for trial in case.trials for one in trial.verdicts if not one.passed), None)
+    times = {tuple(one.path): one.op for trial in case.trials for one in trial.times}
+    operation = times.get(tuple(verdict.step), "") if verdict else ""
+    words = _VARIES.sub("…", short_reason(case)).split()
+    return " ".join([operation, *words[:_SAME_WORDS]])
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """A story belongs to it by one of these tags, or because it needs one of these capabilities of its target.
+
+    A need that ends in a dot stands for all that begin so.
+    """
+
+    tags: AbstractSet[str]
+    needs: AbstractSet[str] = frozenset()
+
+    def has(self, tags: Sequence[str], needs: Sequence[str]) -> bool:
+        """Whether a story with these tags and needs belongs to it."""
+        return not self.tags.isdisjoint(tags) or any(
+            one in self.needs or f"{one.partition('.')[0]}." in self.needs for one in needs
+        )
+
+
+GROUPS: Final[Mapping[str, Group]] = {
+    "recall": Group({"recall", "retrieval", "query", "limits", "list"}),
+    "save and recall in conversation": Group({"window"}, {"chat"}),
+    "ranking": Group({"ranking"}, {"rank.", "search.explain", "search.min_score", "feedback"}),
+    "retrieval quality": Group({"quality"}),
+    "texts and metadata": Group({"text", "metadata", "filter"}, {"search.where", "unicode_lexical"}),
+    "update": Group(
+        {"update", "merging", "contradiction", "dedup", "reconciliation"},
+        {"update", "supersede", "dedup"},
+    ),
+    "forget": Group({"forget"}, {"delete", "delete."}),
+    "expiry": Group({"expiry"}, {"expiry", "expiry."}),
+    "isolation": Group({"isolation"}, {"scope."}),
+    "durability": Group({"durability", "durable", "crash"}, {"restart", "crash", "persistent"}),
+    "many at once": Group({"concurrency", "batch", "retry"}, {"add.batch_atomic"}),
+    "when a part is down": Group({"faults"}, {"fault."}),
+    "security": Group({"security"}, {"incognito", "audit_separate"}),
+    "prompts and tools": Group({"prompt", "tools"}, {"context", "tool", "tool.schema", "search.budget"}),
+}
+"""The one definition; a story may be in several, and is in `other` if it is in none.
+
+Only stories that at least two columns were asked are in groups; the rest are about one memory's own ways.
+"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CapabilityScore:
+    """One group of stories; `columns` counts for each column every outcome of those that were asked of it."""
+
+    name: str
+    stories: Sequence[str]
+    columns: Mapping[str, Mapping[Outcome, int]]
+
+
+def capability_scores(columns: Sequence[Column]) -> list[CapabilityScore]:
+    """Return every group that has a story, all of them together first, and each column's own stories last."""
+    cases = {story: case for column in columns for story, case in column.cases.items()}
+    asked = Counter(story for column in columns for story in column.cases)
+    members: dict[str, list[str]] = {name: [] for name in (EVERY, *GROUPS, OTHER, ALONE)}
+    for story, case in cases.items():
+        is_shared = asked[story] > 1 or len(columns) == 1
+        names = (EVERY, *groups_of(case)) if is_shared else (ALONE,)
+        for name in names:
+            members[name].append(story)
+    return [
+        CapabilityScore(
+            name=name,
+            stories=stories,
+            columns={
+                one.title: outcome_counts(one.cases[story] for story in stories if story in one.cases)
+                for one in columns
+            },
+        )
+        for name, stories in members.items()
+        if stories
+    ]
+
+
+def groups_of(case: CaseResult) -> list[str]:
+    """Return the groups that the story of a case is in: `other` if it is in none."""
+    return [name for name, group in GROUPS.items() if group.has(case.tags, case.needs)] or [OTHER]
+
+
+def outcome_counts(cases: Iterable[CaseResult]) -> Mapping[Outcome, int]:
+    """Return how many of the cases ended in each way."""
+    found = Counter(case.outcome for case in cases)
+    return {outcome: found[outcome] for outcome in OUTCOMES}
+
+
+def capability_table(scores: Sequence[CapabilityScore], titles: Sequence[str], first: str, *, in_full: bool) -> Table:
+    """Return passed of judged for each group of stories; `in_full` adds the percentage and what was not judged."""
+    in_words = _share_in_full if in_full else share
+    rows = [
+        [score.name, str(len(score.stories)), *(in_words(score.columns[title]) for title in titles)] for score in scores
+    ]
+    return Table([first, "stories", *titles], rows, numbers=slice(1, None))
+
+
+def share(counts: Mapping[Outcome, int]) -> str:
+    """Return passed of judged: `9/12`; nothing where nothing was judged."""
+    judged = sum(counts[outcome] for outcome in JUDGED)
+    return f"{counts['passed']}/{judged}" if judged else ""
+
+
+def _share_in_full(counts: Mapping[Outcome, int]) -> str:
+    """Return `9/12 = 75%, 3 unsupported`; a dash where nothing was asked."""
+    judged = sum(counts[outcome] for outcome in JUDGED)
+    percent = [f"{share(counts)} = {100 * counts['passed'] / judged:.0f}%"] if judged else []
+    return ", ".join([*percent, *not_judged(counts)]) or DASH
+
+
+def not_judged(counts: Mapping[Outcome, int]) -> list[str]:
+    """Return how many stories ended otherwise than by a judgement: `3 unsupported`."""
+    return [f"{count} {outcome}" for outcome, count in counts.items() if count and outcome not in JUDGED]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Obligations:
+    """What one memory was found to owe and to pay: obligations met and leaks avoided, which are never pooled.
+
+    A memory that remembers nothing avoids every leak and meets no obligation. `kept` counts corrections by how they
+    were kept.
+    """
+
+    judged: int
+    met: int
+    looked: int
+    leaks: int
+    unable: int
+    broken: int
+    kept: Mapping[str, int]
+
+    @property
+    def avoided(self) -> int:
+        """How many stories left nothing that must be gone."""
+        return self.looked - self.leaks
+
+    @property
+    def cells(self) -> Sequence[str]:
+        """Return the cells under `OBLIGATIONS_HEADER`."""
+        kept = [str(self.kept[name]) if self.kept else DASH for name in KEPT]
+        return (_of(self.met, self.judged), _of(self.avoided, self.looked), str(self.unable), str(self.broken), *kept)
+
+
+def obligations_of(cases: Iterable[CaseResult]) -> Obligations | None:
+    """Return what the cases of one target say; None where none is about it."""
+    owed = [case for case in cases if OWED in case.tags]
+    if not owed:
+        return None
+    counts = Counter(case.outcome for case in owed)
+    judged = [case for case in owed if case.outcome in JUDGED]
+    verdicts = [one for case in owed if case.deciding for one in case.deciding.verdicts]
+    leaks = [case.leaked for case in judged if case.leaked is not None]
+    return Obligations(
+        judged=len(judged),
+        met=counts["passed"],
+        looked=len(leaks),
+        leaks=sum(leaks),
+        unable=counts["unsupported"],
+        broken=counts["error"] + counts["invalid"],
+        kept=Counter(one.kind for one in verdicts if one.kind and one.kind in KEPT),
+    )
+
+
+def obligations_by_column(columns: Sequence[Column]) -> Mapping[str, Obligations]:
+    """Return what each column owes, where a story of it is about that."""
+    return {column.title: found for column in columns if (found := obligations_of(column.cases.values()))}
+
+
+def obligations_table(owed: Mapping[str, Obligations], first: str) -> Table:
+    """Return what each memory owes, first the one that meets most obligations and then leaks least."""
+    ranked = sorted(owed.items(), key=lambda pair: (-pair[1].met, pair[1].leaks))
+    return Table([first, *OBLIGATIONS_HEADER], [[name, *found.cells] for name, found in ranked], numbers=slice(1, None))
+
+
+def obligation_changes(was: Run, now: Run) -> Iterator[str]:
+    """Yield a line for each target whose scores are others now, over the cases that both runs have."""
+    shared = {case.id for case in was.cases} & {case.id for case in now.cases}
+    for target in targets_of(now):
+        cases = ([case for case in run.cases if case.target == target and case.id in shared] for run in (was, now))
+        before, after = map(obligations_of, cases)
+        if before and after and before.cells[:2] != after.cells[:2]:
+            scores = zip(OBLIGATIONS_HEADER[:2], after.cells, before.cells, strict=False)
+            yield f"{target}: " + ", ".join(f"{name} {new} (before {old})" for name, new, old in scores)
+
+
+def _of(part: int, whole: int) -> str:
+    return f"{part} of {whole}" if whole else DASH
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ModelStory:
+    """How often a model passed a story, over all targets, and how many expectations on its tool calls held."""
+
+    story: str
+    model: str
+    passed: Sequence[bool]
+    tools: Sequence[bool]
+
+
+def models_by_story(columns: Sequence[Column]) -> list[ModelStory]:
+    """Return each story with each language model that talked in it."""
+    passed: dict[tuple[str, str], list[bool]] = defaultdict(list)
+    tools: dict[tuple[str, str], list[bool]] = defaultdict(list)
+    for case, trial in trials_of(columns):
+        name = trial.recording.about.get("chat", STAND_IN).removeprefix("shim: ")
+        talked = any(one.field in {"answer", "tool_calls", "honest"} for one in trial.verdicts)
+        if STAND_IN not in name.lower() and talked and trial.outcome in {"passed", "failed"}:
+            passed[case.name, name].append(trial.outcome == "passed")
+            tools[case.name, name] += [one.passed for one in trial.verdicts if one.field == "tool_calls"]
+    return [
+        ModelStory(story=key[0], model=key[1], passed=passed[key], tools=tools[key])
+        for key in sorted(passed, key=lambda key: (natural(key[0]), key[1]))
+    ]
+
+
+def stories_section(found: Sequence[ModelStory]) -> Section:
+    """Return the models by story as a table, two columns a model."""
+    names = sorted({one.model for one in found})
+    cells = {
+        (one.story, one.model): (_of(sum(one.passed), len(one.passed)), _of(sum(one.tools), len(one.tools)))
+        for one in found
+    }
+    header = ["story", *(f"{name}: {what}" for name in names for what in ("passed", "tools"))]
+    rows = [
+        [story, *(cell for name in names for cell in cells.get((story, name), (DASH, DASH)))]
+        for story in dict.fromkeys(one.story for one in found)
+    ]
+    table = Table(header, rows, numbers=slice(1, None))
+    return Section("Language models by story", where_any(Note(_BY_STORY_NOTE), table))
+
+
+def honesty(run: Run) -> Sequence[Part]:
+    """Return targets by what their agents claimed and did; empty where no story asked for it."""
+    counts: dict[str, Counter[str]] = {}
+    for case in run.cases:
+        kinds = [one.kind for trial in case.trials for one in trial.verdicts if one.field == "honest" and one.kind]
+        if kinds:
+            counts.setdefault(case.target, Counter()).update(kinds)
+    rows = [[target, *(str(found[cell]) for cell in _HONESTY)] for target, found in sorted(counts.items())]
+    return where_any(Table(["Target", *_HONESTY], rows, numbers=slice(1, None)), Note(_HONESTY_NOTE))
+
+
+def judged_answers(run: Run) -> Sequence[Part]:
+    """Return what judges said of answers; empty where none was asked."""
+    verdicts: dict[tuple[str, str], list[bool]] = {}
+    for case in run.cases:
+        for trial in case.trials:
+            name = str(trial.recording.about.get("judge", ""))
+            of_judge = [one.passed for one in trial.verdicts if one.kind == "judged"]
+            verdicts.setdefault((case.target, name), []).extend(of_judge)
+    rows = [
+        [target, str(sum(passed)), str(len(passed)), name]
+        for (target, name), passed in sorted(verdicts.items())
+        if passed
+    ]
+    table = Table(["Target", "Fit", "Judged", "Judge and its exam"], rows, numbers=slice(1, 3))
+    return where_any(table, Note(_JUDGES_NOTE))
