@@ -43,7 +43,7 @@ def test_a_report_that_cannot_be_made_leaves_the_old_one_and_the_spool(tmp_path,
         raise OSError("no space left")
 
     monkeypatch.setattr(Path, "chmod", full)
-    with pytest.raises(OSError, match="no space"):
+    with pytest.raises(SetupError, match="no space"):
         write(tmp_path, results)
     assert (tmp_path / "results.json").read_bytes() == before
     left = ["recordings.jsonl", "report.html", "report.md", "results.json", SPOOL_NAME]
