@@ -172,10 +172,11 @@ class Shy(Agent):
         raise Refused("not today")
 
 
-@pytest.mark.parametrize("kind", [Blind, Shy])
-async def test_a_memory_that_cannot_be_read_is_unsupported(kind, tmp_path):
+@pytest.mark.parametrize(("kind", "outcome"), [(Blind, "error"), (Shy, "unsupported")])
+async def test_a_memory_that_cannot_be_read_is_not_judged(kind, outcome, tmp_path):
+    # Blind denies what it declares; Shy declines.
     result = await play(STORIES["HON1"], agent(*HONEST["HON1"], kind=kind), tmp_path)
-    assert result.outcome == "unsupported"
+    assert result.outcome == outcome
 
 
 async def test_a_target_that_cannot_search_is_unsupported(tmp_path):
