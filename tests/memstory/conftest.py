@@ -24,6 +24,7 @@ NEEDS = {
     "targets/services/test_http_transport.py": "httpx",
     "targets/services/test_mcp_target.py": "mcp",
     "targets/test_langgraph_databases.py": "langgraph",
+    "targets/test_odd_values.py": "langgraph",
     "targets/test_sqlite_store.py": "pysqlite3",
     "targets/test_table_target.py": "pysqlite3",
     "targets/test_vendor_faults.py": "langgraph",
