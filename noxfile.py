@@ -1,5 +1,6 @@
 """The commands of this project; `nox -l` lists them, pyproject.toml says what each one installs."""
 
+import re
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -13,22 +14,20 @@ nox.options.error_on_external_run = True
 nox.options.sessions = ["lint", "types", "imports", "tests", "stories"]
 
 PROJECT = nox.project.load_toml("pyproject.toml")
-
-
-# Libraries that are too heavy for every environment: they have the group `backends`, and separate pins.
-HEAVY = ("lancedb", "llamaindex", "mem0", "qdrant", "txtai")
 # A language model decides what these keep: without one they run the stories alone that script it.
 EXTRACTING = ("agno", "langmem", "llamaindex-facts", "mem0")
+# Of these, some run no other story; graphiti is too slow for any but its own tests.
+ONLY_SCRIPTED = {"agno", "graphiti", "langmem", "llamaindex-facts"}
 PINS = {
     # The override leaves out torch, which txtai names and does not need where somebody else embeds: gigabytes.
     "backends": ("-c", "tests/backends/constraints.txt", "--overrides", "tests/backends/overrides.txt"),
 }
 TARGETS = PROJECT["project"]["entry-points"]["memstory.targets"]
 ADAPTERS = [
-    name
-    for name, spec in TARGETS.items()
-    if spec.startswith("memstory.targets.") and not spec.startswith("memstory.targets.extracting.")
+    name for name, spec in TARGETS.items() if spec.startswith("memstory.targets.") and name not in ONLY_SCRIPTED
 ]
+# Libraries that are too heavy for every environment: they are in the group `backends`, and have separate pins.
+HEAVY = [name for name in ADAPTERS if name in re.split(r"[\[\],]", PROJECT["dependency-groups"]["backends"][0])]
 REFERENCES = [name for name, spec in TARGETS.items() if spec.startswith("memstory_reference.") and name != "reference"]
 SERVERS = ("mcp-server-memory",)
 

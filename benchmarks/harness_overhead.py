@@ -37,7 +37,7 @@ from memstory.language.story import Step, Story
 from memstory.playing import play
 from memstory.running.runner import RunOptions
 from memstory.targets.embedders import Embedders, Purpose
-from memstory.targets.vector_stores import chroma
+from memstory.targets.vendors import chroma
 
 GOAL_SECONDS, GOAL_SHARE, GOAL_MICROSECONDS = 0.1, 0.04, 150.0
 DIMENSION, K = 384, 10

@@ -6,8 +6,11 @@ from __future__ import annotations
 import argparse
 import inspect
 import json
+import re
 import sys
+import tomllib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from importlib.metadata import entry_points
 from pathlib import Path
 from textwrap import dedent
 from typing import Any, get_args
@@ -28,8 +31,9 @@ from memstory.pytest_plugin.options import add_options
 from memstory.reporting.document import SIGNS
 from memstory.results.derived_schema import results_schema
 from memstory.results.outcomes import HARMS, WORST_FIRST, Outcome
-from memstory.targets.discovery import known_names, load_targets
-from memstory.targets.mapping.table_check import schema as table_schema
+from memstory.targets.discovery import GROUP, known_names, load_targets
+from memstory.targets.embedders import EmbeddingFactory
+from memstory.targets.tables.reading import schema as table_schema
 
 Schema = Mapping[str, Any]
 
@@ -74,6 +78,7 @@ ALIASES = {
     "Json": "None, bool, int, float, str, or lists and mappings with text keys of these.",
 }
 
+ROOT = Path(__file__).parents[1]
 FOLDER = Path(__file__).parent / "reference"
 SCHEMA = Path(__file__).parents[1] / "harness/memstory/story.schema.json"
 NOTICE = "<!-- made by `python docs/make_reference.py`: change the code, not this page -->"
@@ -416,6 +421,35 @@ def _targets() -> Iterator[list[str]]:
         yield [code(name), about[0] if about else "", ", ".join(map(code, options))]
 
 
+def _backends() -> Iterator[list[str]]:
+    """Yield a row for each adapter: its library at the version of the pins, and what follows from its capabilities."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))
+    extras = project["project"]["optional-dependencies"]
+    files = [(ROOT / place).read_text("utf-8") for place in ("constraints.txt", "tests/backends/constraints.txt")]
+    pinned = "\n".join([*files, *project["dependency-groups"]["graph"]])
+    pins = dict(re.findall(r"^([\w.-]+)==([^\s;]+)", pinned, re.MULTILINE))
+    for name in sorted(entry.name for entry in entry_points(group=GROUP) if entry.value.startswith("memstory.")):
+        (factory,) = load_targets([name]).values()
+        can = factory.capabilities({})
+        extra = name if name in extras else "reference" if isinstance(factory, EmbeddingFactory) else None
+        library = re.split(r"[^\w.-]", extras[extra][0])[0] if extra else ""
+        yield [
+            code(name),
+            f"{library} {pins[library]}" if library else "comes with Python",
+            code(f"memstory[{extra}]") if extra else "-",
+            "yes" if "persistent" in can else "no",
+            ", ".join(word.removeprefix("get.") for word in ("get.id", "get.key") if word in can) or "-",
+            ", ".join(text for word, text in NOTABLE.items() if word in can),
+        ]
+
+
+def backends_page() -> str:
+    """Return the page on other people's backends with the table of adapters made again."""
+    before, _, rest = BACKENDS.read_text("utf-8").partition(TABLE_BEGINS)
+    after = rest.partition(TABLE_ENDS)[2]
+    return f"{before}{TABLE_BEGINS}\n\n{table(BACKENDS_HEAD, _backends())}\n\n{TABLE_ENDS}{after}"
+
+
 def cli_page() -> str:
     """Return the page on the commands."""
     listed = [[f"[{name}](#memstory-{name})", text] for name, text in COMMANDS.items()]
@@ -497,6 +531,22 @@ def first_line(value: object) -> str:
     return " ".join((inspect.getdoc(value) or "").partition("\n\n")[0].split())
 
 
+BACKENDS = ROOT / "docs/how-to/backends.md"
+BACKENDS_HEAD = ["target", "the library, as tested", "install", "keeps on disk", "gets and updates by", "can also"]
+TABLE_BEGINS = "<!-- made by `python docs/make_reference.py` from the adapters -->"
+TABLE_ENDS = "<!-- end of what is made -->"
+NOTABLE = {
+    "search.lexical": "keyword search",
+    "search.where": "filters",
+    "scope.session": "sessions",
+    "search.min_score": "lowest score",
+    "search.explain": "explained scores",
+    "add.batch_atomic": "atomic batches",
+    "context": "the text for a prompt",
+    "add.infer": "a model decides what is kept",
+}
+"""What the table of backends says of a capability."""
+
 PAGES: Mapping[str, Callable[[], str]] = {
     "python": python_page,
     "story": story_page,
@@ -514,7 +564,7 @@ def pages() -> Mapping[Path, str]:
     """Return the text of every page by its place, and of the schemas of stories and of results.json."""
     made = {FOLDER / f"{name}.md": f"{NOTICE}\n\n{make()}\n" for name, make in PAGES.items()}
     results = json.dumps(results_schema(), indent=1, ensure_ascii=False)
-    return {**made, SCHEMA: schema_text(), FOLDER / "results.schema.json": f"{results}\n"}
+    return {**made, BACKENDS: backends_page(), SCHEMA: schema_text(), FOLDER / "results.schema.json": f"{results}\n"}
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -53,6 +53,12 @@ def test_the_reference_is_what_the_code_says(name):
     assert path.read_text("utf-8") == MADE.pages()[path], "make it again: python docs/make_reference.py"
 
 
+def test_the_table_of_backends_is_what_the_adapters_say():
+    assert MADE.BACKENDS.read_text("utf-8") == MADE.pages()[MADE.BACKENDS], (
+        "make it again: python docs/make_reference.py"
+    )
+
+
 def test_no_page_of_the_reference_is_left_over():
     assert {path.stem for path in (DOCS / "reference").glob("*.md")} == set(MADE.PAGES)
 

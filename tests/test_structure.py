@@ -7,6 +7,7 @@ import runpy
 import subprocess
 import sys
 import tomllib
+from importlib.metadata import packages_distributions
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -46,6 +47,29 @@ def test_imports_flow_one_way():
     command = [Path(sys.executable).with_name("lint-imports"), "--no-cache"]
     run = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)  # noqa: S603  (fixed words)
     assert run.returncode == 0, run.stdout + run.stderr
+
+
+def imported(path: Path) -> set[str]:
+    """The top-level packages that a module imports, also within functions and for type checkers."""
+    nodes = [*ast.walk(ast.parse(path.read_text("utf-8")))]
+    names = [alias.name for node in nodes if isinstance(node, ast.Import) for alias in node.names]
+    names += [node.module or "" for node in nodes if isinstance(node, ast.ImportFrom) and not node.level]
+    return {one.partition(".")[0] for one in names}
+
+
+def test_only_adapters_and_clients_of_models_import_what_the_harness_alone_does_not_need():
+    # Of an adapter a test of its own shows that loading it imports nothing of its vendor.
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
+    needed = {re.split(r"[^\w.-]", one)[0].lower().replace("_", "-") for one in project["dependencies"]}
+    homes = {
+        package: {one.lower().replace("_", "-") for one in homes} for package, homes in packages_distributions().items()
+    }
+    own = {package for package in homes if needed & homes[package]}
+    free = {"memstory", *own, *sys.stdlib_module_names}
+    apart = {"targets", "models"}
+    modules = [path for path in MODULES if SOURCES[0] in path.parents and not apart & {*path.parts[len(ROOT.parts) :]}]
+    assert {"yaml", "pytest"} <= free
+    assert {name(path): found for path in modules if (found := imported(path) - free)} == {}
 
 
 def test_what_type_checkers_see_of_json_is_a_recursive_alias():

@@ -20,10 +20,9 @@ from onnx import TensorProto, helper, numpy_helper
 
 from memstory.conformance import TargetContract
 from memstory.contract.errors import SetupError, TargetError
-from memstory.targets.discovery import load_targets
-from memstory.targets.mapping.table_reading import parse_table
-from memstory.targets.services.mcp_target import McpFactory
-from memstory.targets.table_targets import bundled_tables
+from memstory.targets.discovery import bundled_tables, load_targets
+from memstory.targets.tables.mcp import McpFactory
+from memstory.targets.tables.reading import parse_table
 from memstory_reference.adapters.cache_folder import cache_folder
 from memstory_reference.adapters.embedding import minilm_graph, weights
 

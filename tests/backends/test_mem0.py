@@ -10,7 +10,7 @@ from memstory import load_stories, play
 from memstory.contract.errors import NotSupported, Refused, SetupError, StoryError
 from memstory.contract.target import Item, Query, Ref, Scope
 from memstory.targets.embedders import Embedders
-from memstory.targets.frameworks.mem0 import Mem0Factory
+from memstory.targets.vendors.mem0 import Mem0Factory
 from memstory_reference.targets.offered import minilm
 
 STORIES = Path(__file__).parents[2] / "stories/inferred/inferred.yaml"

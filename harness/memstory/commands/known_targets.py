@@ -9,10 +9,15 @@ from memstory.commands.output import say, say_json, table
 from memstory.contract.errors import MemstoryError, SetupError
 from memstory.contract.target import TargetFactory, Tree
 from memstory.results.runs import counted
-from memstory.targets.discovery import known_names, load_targets, not_installed
-from memstory.targets.embedding_factory import EmbeddingFactory
-from memstory.targets.project_file import FILE
-from memstory.targets.table_targets import bundled_tables, project_tables
+from memstory.targets.discovery import (
+    FILE,
+    bundled_tables,
+    installation_problem,
+    known_names,
+    load_targets,
+    project_tables,
+)
+from memstory.targets.embedders import EmbeddingFactory
 
 
 def load_known() -> tuple[Mapping[str, Mapping[str, TargetFactory]], Mapping[str, str]]:
@@ -26,7 +31,7 @@ def load_known() -> tuple[Mapping[str, Mapping[str, TargetFactory]], Mapping[str
         except SetupError as error:
             problems[name] = str(error)
             continue
-        if len(factories) == 1 and (missing := not_installed(_extras(name, *factories.values()))):
+        if len(factories) == 1 and (missing := installation_problem(_extras(name, *factories.values()))):
             problems[name] = missing
         else:
             found[name] = factories

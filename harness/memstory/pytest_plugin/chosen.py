@@ -14,8 +14,7 @@ from memstory.models.loading import check_model_name, load_model
 from memstory.models.shim import OPTIONS, gives_chat_to
 from memstory.pytest_plugin.ending.guard import no_quiet_exit
 from memstory.pytest_plugin.options import DEFAULT_TARGET, OWN_TARGET, chosen_names, chosen_options, is_typed
-from memstory.targets.discovery import check_names, load_targets
-from memstory.targets.table_targets import project_tables
+from memstory.targets.discovery import check_names, load_targets, project_tables
 
 _OPTION = "option."
 

@@ -5,18 +5,21 @@ A package offers one under the entry point group `memstory.embedders`: a callabl
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from importlib.metadata import entry_points
-from typing import Final, Literal, Protocol, TypeAlias, cast
+from typing import ClassVar, Final, Literal, Protocol, TypeAlias, cast
 
 from memstory.contract.clock import Stopwatch
 from memstory.contract.errors import SetupError, StoryError, install_command
-from memstory.contract.target import Environment
+from memstory.contract.target import Environment, Target
 from memstory.contract.texts import did_you_mean
+from memstory.targets.adapter import Adapter, AdapterFactory
 
 GROUP: Final = "memstory.embedders"
 DEFAULT: Final = "minilm"
+_PROBE: Final = "How many numbers has a vector?"
 
 Purpose: TypeAlias = Literal["document", "query"]
 
@@ -139,3 +142,53 @@ def load_embedder(name: str) -> TextEmbedder:
             f"the embedder '{name}' needs the package '{error.name}', which is not installed. "
             f"The reference's own comes with: {install_command('reference')}"
         ) from error
+
+
+class BlockingEmbedder:
+    """The chosen embedder for libraries that call theirs in their own thread and wait: made in the event loop."""
+
+    def __init__(self, embedder: TextEmbedder) -> None:
+        self._embedder = embedder
+        self._loop = asyncio.get_running_loop()
+
+    def embed(self, texts: Sequence[str], purpose: Purpose) -> Sequence[Sequence[float]]:
+        """Return one vector a text."""
+        return asyncio.run_coroutine_threadsafe(self._embed(texts, purpose), self._loop).result()
+
+    async def _embed(self, texts: Sequence[str], purpose: Purpose) -> Sequence[Sequence[float]]:
+        return await self._embedder.embed(texts, purpose)
+
+
+class EmbeddingTarget(Adapter):
+    """A target that searches by meaning; its embedder is chosen when it is opened, and its time counted."""
+
+    embedder: TimedEmbedder
+
+    def __init__(self, embedders: Embedders) -> None:
+        self._embedders = embedders
+
+    def choose_embedder(self, env: Environment) -> None:
+        """Take the embedder that the environment asks for."""
+        self.embedder = self._embedders.of(env)
+        self.embedding = self.embedder.watch
+
+
+class EmbeddingFactory(AdapterFactory):
+    """Makes targets that search by meaning: their embedders are loaded once, and closed with the factory."""
+
+    adapter: ClassVar[type[EmbeddingTarget]]
+
+    def __init__(self, embedders: Embedders | None = None) -> None:
+        self._embedders = embedders or Embedders()
+
+    def target(self) -> Target:
+        return self.adapter(self._embedders)
+
+    async def stop(self) -> None:
+        await self._embedders.close()
+
+
+async def vector_length(embedder: TextEmbedder, env: Environment) -> int:
+    """Return how many numbers a vector has: some stores must know it before there is anything to store."""
+    (probe,) = await embedder.embed([next(iter(env.vectors), _PROBE)], "document")
+    return len(probe)

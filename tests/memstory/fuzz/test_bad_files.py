@@ -30,7 +30,7 @@ from memstory.results.folder.spool import Spool
 from memstory.results.likeness import what_differs
 from memstory.results.merging import merged
 from memstory.results.runs import NamedRun
-from memstory.targets.table_targets import load_table
+from memstory.targets.discovery import load_table
 
 MARK = Mark("a.story.yaml", 1, 1)
 pytestmark = pytest.mark.doses("files", 2_000, 200_000)

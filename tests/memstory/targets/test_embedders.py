@@ -6,7 +6,17 @@ import pytest
 from memstory.contract.errors import SetupError, StoryError
 from memstory.contract.target import Environment
 from memstory.targets import embedders
-from memstory.targets.embedders import Embedders, StoryVectors, load_embedder
+from memstory.targets.embedders import (
+    BlockingEmbedder,
+    Embedders,
+    EmbeddingFactory,
+    EmbeddingTarget,
+    StoryVectors,
+    TimedEmbedder,
+    load_embedder,
+    vector_length,
+)
+from memstory.targets.one_thread import OneThread
 
 ENV = Environment(workspace="w", owner="ann")
 
@@ -53,3 +63,84 @@ async def test_another_embedder_has_another_name_and_vectors_of_the_same_length(
     own, other = Embedders().of(env), Embedders().of(replace(env, other_embedder=True))
     assert (own.model, other.model) == ("fixed-2", "other-fixed-2")
     assert [*await own.embed(["a"], "query"), *await other.embed(["a"], "query")] == [[1.0, 0.0], [0.0, 1.0]]
+
+
+WORKSPACE = {"workspace": "unused", "owner": "ann"}
+
+
+class Counted:
+    """Vectors of three numbers; says how often it was asked and closed."""
+
+    model = "counted"
+
+    def __init__(self):
+        self.asked, self.closed = [], 0
+
+    async def embed(self, texts, purpose):
+        self.asked += [(text, purpose) for text in texts]
+        return [[1.0, 0.0, 0.0] for _ in texts]
+
+    async def close(self):
+        self.closed += 1
+
+
+class SearchingTarget(EmbeddingTarget):
+    capabilities = frozenset({"add", "search"})
+
+
+class Searching(EmbeddingFactory):
+    adapter = SearchingTarget
+
+
+async def test_embedders_are_closed_with_the_factory_and_not_before():
+    embedder = Counted()
+    factory = Searching(Embedders({"minilm": embedder}))
+    assert embedder.closed == 0
+    await factory.stop()
+    assert embedder.closed == 1
+
+
+async def test_a_factory_without_embedders_of_its_own_stops_without_having_loaded_any(monkeypatch):
+    loaded = []
+    monkeypatch.setattr(embedders, "load_embedder", loaded.append)
+    await Searching().stop()
+    assert loaded == []
+
+
+def test_what_it_can_do_is_what_the_class_of_its_targets_says():
+    assert Searching().capabilities({"embedder": "minilm"}) == {"add", "search"}
+
+
+async def test_the_length_of_vectors_is_asked_of_the_embedder():
+    embedder = Counted()
+    assert await vector_length(embedder, Environment(**WORKSPACE)) == 3
+    assert [purpose for _, purpose in embedder.asked] == ["document"]
+
+
+async def test_a_story_with_vectors_is_asked_for_a_text_that_has_one():
+    env = Environment(**WORKSPACE, vectors={"tea": [0.6, 0.8]})
+    embedder = Embedders().of(env)
+    assert await vector_length(embedder, env) == 2
+
+
+class Lengths:
+    model = "lengths"
+
+    async def embed(self, texts, purpose):
+        return [[float(len(text)), float(purpose == "query")] for text in texts]
+
+    async def close(self):
+        pass
+
+
+async def test_a_thread_gets_its_vectors_from_the_event_loop():
+    thread, embedder = OneThread("test"), BlockingEmbedder(Lengths())
+    assert await thread.run(embedder.embed, ["a", "abc"], "query") == [[1.0, 1.0], [3.0, 1.0]]
+    thread.close()
+
+
+async def test_the_time_of_embedding_is_counted_for_a_thread_too():
+    thread, timed = OneThread("test"), TimedEmbedder(Lengths())
+    await thread.run(BlockingEmbedder(timed).embed, ["a"], "document")
+    thread.close()
+    assert 0 < timed.watch.seconds < 1

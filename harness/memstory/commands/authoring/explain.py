@@ -19,8 +19,7 @@ from memstory.language.capabilities import meaning, reasons
 from memstory.language.registry import unknown
 from memstory.language.story import Story
 from memstory.models.shim import gives_chat_to, with_shim
-from memstory.targets.discovery import load_targets
-from memstory.targets.table_targets import project_tables
+from memstory.targets.discovery import load_targets, project_tables
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

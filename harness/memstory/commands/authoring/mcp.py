@@ -17,14 +17,14 @@ from memstory.commands.output import say, say_json, table
 from memstory.contract.errors import SetupError
 from memstory.contract.target import ToolSchema, Tree
 from memstory.results.runs import counted
-from memstory.targets.mapping.drafting import draft
-from memstory.targets.mapping.replies import MalformedError, Reply, data_of
-from memstory.targets.mapping.table import Table
-from memstory.targets.mapping.table_reading import parse_table
-from memstory.targets.services.mcp_transport import McpTransport
+from memstory.targets.tables.drafting import draft
+from memstory.targets.tables.mcp import McpTransport
+from memstory.targets.tables.reading import parse_table
+from memstory.targets.tables.replies import MalformedError, Reply, data_of
+from memstory.targets.tables.table import Table
 
 if TYPE_CHECKING:
-    from memstory.targets.services.mcp_session import McpSession
+    from memstory.targets.tables.mcp_session import McpSession
 
 _FILE: Final = "the command line"
 _SECONDS: Final = 300.0

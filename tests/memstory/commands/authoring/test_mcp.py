@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from memstory.targets.mapping.table_reading import parse_table
+from memstory.targets.tables.reading import parse_table
 
 SERVER = Path(__file__).parents[2] / "targets/fake_mcp_server.py"
 
