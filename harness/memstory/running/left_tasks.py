@@ -19,10 +19,10 @@ _GRACE_SECONDS = 0.1
 class LeftTasks:
     """The tasks that are begun within `watched`, by whatever runs there or by other such tasks, until they end well.
 
-    `heard` is what another process has told of those that it watched.
+    `from_process` has the warnings of a target's own process.
     """
 
-    heard: list[str] = field(default_factory=list)
+    from_process: list[str] = field(default_factory=list)
     _tasks: set[asyncio.Task[Any]] = field(default_factory=set)
 
     @contextmanager
@@ -44,11 +44,11 @@ class LeftTasks:
         self._tasks.add(task)
         task.add_done_callback(self._forget_what_ended_well)
 
-    async def told(self) -> Sequence[str]:
+    async def warnings(self) -> Sequence[str]:
         """Return a line for each task that broke and was not asked for its result, or that still runs."""
         if running := [task for task in self._tasks if not task.done()]:
             await asyncio.wait(running, timeout=_GRACE_SECONDS)
-        return [*self.heard, *sorted(filter(None, map(_said, self._tasks)))]
+        return [*self.from_process, *sorted(filter(None, map(_warning, self._tasks)))]
 
     def _forget_what_ended_well(self, task: asyncio.Task[Any]) -> None:
         if not _is_unheard(task):
@@ -58,10 +58,10 @@ class LeftTasks:
 _WATCHING: ContextVar[LeftTasks | None] = ContextVar("memstory_left_tasks", default=None)
 
 
-def hear(said: Sequence[str]) -> None:
-    """Take what the process of a target has told of its tasks into the case that is being watched here."""
+def pass_on(warnings: Sequence[str]) -> None:
+    """Add the warnings of a target's own process to the case that is watched here."""
     if (left := _WATCHING.get()) is not None:
-        left.heard += said
+        left.from_process += warnings
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +82,7 @@ def _is_unheard(task: asyncio.Task[Any]) -> bool:
     return bool(getattr(task, "_log_traceback", False))
 
 
-def _said(task: asyncio.Task[Any]) -> str:
+def _warning(task: asyncio.Task[Any]) -> str:
     name = getattr(task.get_coro(), "__name__", "without a name")
     if not task.done():
         return f"the target left a task behind that still runs, {name}: what becomes of it is not seen"

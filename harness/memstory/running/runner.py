@@ -99,7 +99,7 @@ async def run(
                 so_far.append(running.recording(trial, cut, perf_counter() - begun))
             raise
         seconds = perf_counter() - begun
-        return replace(running.recording(trial, failure, seconds), left=tuple(await left.told()))
+        return replace(running.recording(trial, failure, seconds), left=tuple(await left.warnings()))
 
 
 @dataclass(slots=True, kw_only=True)

@@ -81,7 +81,7 @@ class Child:
             reply["error"] = error_to_json(error)
         reply["embedding_seconds"] = None if self._target is None else self._target.embedding_seconds
         reply["model_use"] = None if self._target is None else encode(self._target.model_use)
-        reply["left"] = await self._left.told() if request["op"] == "close" else []
+        reply["left"] = await self._left.warnings() if request["op"] == "close" else []
         self._writer.write(to_line(reply))
         with contextlib.suppress(ConnectionError):
             await self._writer.drain()

@@ -20,7 +20,7 @@ from memstory.contract.errors import NotSupported, TargetError
 from memstory.contract.target import Environment, ModelUse, Request, TargetFactory, Tree, hints
 from memstory.running.hosting.process import HostProcess, start
 from memstory.running.hosting.protocol import LONGEST_LINE, error_from_json, to_line
-from memstory.running.left_tasks import hear
+from memstory.running.left_tasks import pass_on
 
 Answer = TypeVar("Answer")
 
@@ -122,7 +122,7 @@ class HostedTarget:
             del self._waiting[number]
         self.embedding_seconds = message["embedding_seconds"]
         self.model_use = decode(ModelUse | None, message["model_use"])
-        hear(message["left"])
+        pass_on(message["left"])
         if "error" in message:
             raise error_from_json(message["error"])
         return message["value"]
