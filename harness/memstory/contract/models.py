@@ -69,3 +69,9 @@ class ChatModel(Protocol):
             ChatModelUnavailableError: it cannot answer now.
         """
         ...
+
+
+def function_of(tool: ToolSchema) -> dict[str, Tree]:
+    """Return a tool as JSON in the form by which the protocols of OpenAI and Ollama announce it."""
+    function = {"name": tool.name, "description": tool.description, "parameters": dict(tool.parameters)}
+    return {"type": "function", "function": function}

@@ -9,7 +9,7 @@ from typing import Literal
 import httpx
 import ollama
 
-from memstory.contract.models import REPLY, ChatModelUnavailableError, Message, Reply, ToolRequest
+from memstory.contract.models import REPLY, ChatModelUnavailableError, Message, Reply, ToolRequest, function_of
 from memstory.contract.values import ToolSchema, Tree
 from memstory.models.ollama_address import DEFAULT
 
@@ -95,7 +95,7 @@ class OllamaChat:
             parts = await client.chat(
                 model=self._model,
                 messages=[_written(message) for message in messages],
-                tools=[_announced(tool) for tool in tools] or None,
+                tools=[function_of(tool) for tool in tools] or None,
                 stream=True,
                 think=self._think,
                 format=None if response_schema is None else dict(response_schema),
@@ -202,8 +202,3 @@ def _written(message: Message) -> dict[str, Tree]:
     if message.tool is not None:
         written["tool_name"] = message.tool
     return written
-
-
-def _announced(tool: ToolSchema) -> dict[str, Tree]:
-    function = {"name": tool.name, "description": tool.description, "parameters": dict(tool.parameters)}
-    return {"type": "function", "function": function}

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 import openai
 from openai.types.chat import ChatCompletionChunk
 
-from memstory.contract.models import REPLY, ChatModelUnavailableError, Message, Reply, ToolRequest
+from memstory.contract.models import REPLY, ChatModelUnavailableError, Message, Reply, ToolRequest, function_of
 from memstory.contract.values import ToolSchema, Tree
 from memstory.models.openai_server import OpenAiServer
 
@@ -43,7 +43,7 @@ class OpenAiChat:
         told: Tree = written(messages)
         more: Tree = {
             "stream_options": {"include_usage": True},
-            **({"tools": [_announced(tool) for tool in tools]} if tools else {}),
+            **({"tools": [function_of(tool) for tool in tools]} if tools else {}),
             **({} if temperature is None else {"temperature": temperature}),
             **({} if response_schema is None else {"response_format": _schema(response_schema)}),
         }
@@ -153,11 +153,6 @@ def written(messages: Sequence[Message]) -> list[dict[str, Tree]]:
             one["tool_call_id"] = waiting.pop(0) if waiting else f"call_{len(told)}"
         told.append(one)
     return told
-
-
-def _announced(tool: ToolSchema) -> dict[str, Tree]:
-    function = {"name": tool.name, "description": tool.description, "parameters": dict(tool.parameters)}
-    return {"type": "function", "function": function}
 
 
 def _schema(schema: Mapping[str, Tree]) -> dict[str, Tree]:

@@ -70,7 +70,7 @@ def show(value: Tree, limit: int = _SHOWN) -> str:
     return text if len(text) <= limit else f"{text[: limit - 1]}…"
 
 
-def listed(values: Tree) -> str:
+def enumeration(values: Tree) -> str:
     """Return several values for a sentence."""
     return ", ".join(show(value, 80) for value in values) or "nothing"
 

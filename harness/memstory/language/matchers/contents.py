@@ -20,9 +20,9 @@ from memstory.language.matchers.check import (
     Group,
     Undecided,
     difference,
+    enumeration,
     group,
     joined,
-    listed,
     matcher,
     show,
     together,
@@ -84,8 +84,8 @@ def equals(value: Tree, wanted: Tree, _context: Context) -> Finding:
 def _one_of(value: Tree, allowed: Tree, _context: Context) -> Finding:
     values = several(allowed)
     holds = any(is_same(value, one) for one in values)
-    says = f"is {show(value)}, {'one' if holds else 'none'} of {listed(values)}"
-    return Finding(holds=holds, says=says, expected=f"one of {listed(values)}", actual=show(value))
+    says = f"is {show(value)}, {'one' if holds else 'none'} of {enumeration(values)}"
+    return Finding(holds=holds, says=says, expected=f"one of {enumeration(values)}", actual=show(value))
 
 
 def several(argument: Tree) -> list[Tree]:
@@ -228,7 +228,7 @@ def _icontains(value: Tree, part: Tree, _context: Context) -> Finding:
 def _contains_all(value: Tree, argument: Tree, _context: Context) -> Finding:
     parts = _parts(argument)
     missing = [part for part in parts if not _has(value, part)]
-    return _found(value, listed(missing or parts), holds=not missing, wanted=f"all of {listed(parts)}")
+    return _found(value, enumeration(missing or parts), holds=not missing, wanted=f"all of {enumeration(parts)}")
 
 
 @matcher(
@@ -242,8 +242,8 @@ def _contains_all(value: Tree, argument: Tree, _context: Context) -> Finding:
 def _contains_any(value: Tree, argument: Tree, _context: Context) -> Finding:
     parts = _parts(argument)
     present = [part for part in parts if _has(value, part)]
-    said = listed(present) if present else f"any of {listed(parts)}"
-    return _found(value, said, holds=bool(present), wanted=f"any of {listed(parts)}")
+    said = enumeration(present) if present else f"any of {enumeration(parts)}"
+    return _found(value, said, holds=bool(present), wanted=f"any of {enumeration(parts)}")
 
 
 def _edge(verb: str, synonym: str, is_at: Callable[[str, str], bool], *, part: str, fits: str, misfits: str) -> None:

@@ -18,9 +18,9 @@ from memstory.language.matchers.check import (
     Finding,
     Group,
     Undecided,
+    enumeration,
     group,
     judged,
-    listed,
     resolved,
 )
 from memstory.language.matchers.hits import judge_hits, read_hit_checks
@@ -96,8 +96,8 @@ def _judge_tools(value: Tree, one: Matcher, context: Context) -> Finding:
         return judged(value, one, context)
     names, wanted = sorted(value) if isinstance(value, Mapping) else [], sorted(one.argument)
     holds = names == wanted
-    says = f"are {listed(names)}" + ("" if holds else f", not {listed(wanted)}")
-    return Finding(holds=holds, says=says, expected=listed(wanted), actual=listed(names))
+    says = f"are {enumeration(names)}" + ("" if holds else f", not {enumeration(wanted)}")
+    return Finding(holds=holds, says=says, expected=enumeration(wanted), actual=enumeration(names))
 
 
 EXPECTABLE: Registry[Expectable] = Registry("expected field")

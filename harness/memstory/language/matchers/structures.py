@@ -13,10 +13,10 @@ from memstory.language.matchers.check import (
     Context,
     Finding,
     Group,
+    enumeration,
     group,
     groups,
     joined,
-    listed,
     matcher,
     negated,
     saved,
@@ -115,12 +115,12 @@ def _length(value: Tree, wanted: Group, context: Context) -> Finding:
 )
 def _fields(value: Tree, wanted: Mapping[str, Group], context: Context) -> Finding:
     if not isinstance(value, Mapping):
-        return Finding(holds=False, says=f"has no fields: it is {show(value)}", expected=f"has {listed(wanted)}",
+        return Finding(holds=False, says=f"has no fields: it is {show(value)}", expected=f"has {enumeration(wanted)}",
                        actual=show(value))  # fmt: skip
     findings = []
     for name, matchers in wanted.items():
         if name not in value:
-            has = listed(value)
+            has = enumeration(value)
             findings.append(Finding(holds=False, says=f"has no '{name}' (it has {has})", actual=show(value)))
             continue
         found = together(value[name], matchers, context)
@@ -226,9 +226,11 @@ def _same_as(value: Tree, name: str, context: Context) -> Finding:
 )
 def _none_contain(value: Tree, texts: Sequence[str], _context: Context) -> Finding:
     containing = value.get("containing", {}) if isinstance(value, Mapping) else {}
-    found = [f"{show(text)} is in {listed(containing[text])}" for text in texts if containing.get(text)]
+    found = [f"{show(text)} is in {enumeration(containing[text])}" for text in texts if containing.get(text)]
     unsearched = [text for text in texts if text not in containing]
     if unsearched:
-        found.append(f"was not searched for {listed(unsearched)}")
-    says = "; ".join(found) if found else f"has {listed(texts)} in no file"
-    return Finding(holds=not found, says=says, expected=f"{listed(texts)} in no file", actual="; ".join(found) or None)
+        found.append(f"was not searched for {enumeration(unsearched)}")
+    says = "; ".join(found) if found else f"has {enumeration(texts)} in no file"
+    return Finding(
+        holds=not found, says=says, expected=f"{enumeration(texts)} in no file", actual="; ".join(found) or None
+    )
